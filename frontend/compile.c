@@ -83,7 +83,8 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
                  .ema = o->ema_decay > 0,
                  .n_groups = TCC_DECAY_GROUPS,
                  .group_of = groups,
-                 .keep_gradients = m->options.keep_gradients},
+                 .keep_gradients = m->options.keep_gradients,
+                 .loss_is_sum = m->options.loss_is_sum},
     };
 }
 
@@ -92,7 +93,9 @@ static tcc_status dump_folder(tcc_model *m, tcc_compiled *c, const char **out) {
     *out = NULL;
     if (!m->making->dump_dir) return TCC_OK;
     *out = tcc_arena_printf(&c->arena, "%s/%02d-%s", m->making->dump_dir, m->programs.count,
-                            c->train ? "train" : "evaluate");
+                            c->part == TCC_STEP_UPDATE ? "update"
+                            : c->train                 ? "train"
+                                                       : "evaluate");
     if (!*out) return tcc_enomem(&m->cx->diag);
     if ((mkdir(m->making->dump_dir, 0777) && errno != EEXIST) || (mkdir(*out, 0777) && errno != EEXIST))
         return tcc_error(&m->cx->diag, TCC_EIO, TCC_NOWHERE, "cannot make the folder %s: %s", *out, strerror(errno));
@@ -106,10 +109,13 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
     tcc_pass_options options = tcc__model_pass_options(m, c->train, made->graph, groups);
     const tcc_codegen_options codegen = codegen_options(m);
     tcc_remat_spec remat;
+    options.spec.part = c->part;
+    if (c->part == TCC_STEP_UPDATE) options.remat = NULL; /* it has no backward pass */
     TCC_TRY(tcc__model_tune(m, &options, &codegen, made->graph));
     if (options.remat) {
         remat = *options.remat;
         remat.report = &made->remat;
+        if (c->part == TCC_STEP_MICRO) remat.beside_bytes = tcc_train_state_bytes(&options.spec, made->graph);
         options.remat = &remat;
     }
     tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};

@@ -56,7 +56,10 @@ tcc_status tcc__made_report(tcc_model *m, tcc_compiled *c, const char *what, tcc
 tcc_status tcc__model_selector(tcc_model *m);
 /* Traces the model into a graph. */
 tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out);
-/* Pass options for this model; `groups` is room for one entry a parameter of the graph. */
+/* In compile_micro.c. What updates the parameters by the sums that a micro-batch's program writes: a graph for the
+ * passes from train-step on. */
+tcc_status tcc__update_graph(tcc_model *m, const tcc_compiled *micro, tcc_graph **out);
+/* Pass options for this model, for a whole step; `groups` is room for one entry a parameter of the graph. */
 tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_graph *g, int *groups);
 /* In compile_budget.c. Reads options.checkpointing and memory_budget. */
 tcc_status tcc__model_read_budget(tcc_model *m);

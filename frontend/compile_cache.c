@@ -174,7 +174,7 @@ static tcc_status tune_or_find(tcc_model *m, tcc_compiled *c, tcc_cache *cache, 
 static tcc_status find_or_build(tcc_model *m, tcc_compiled *c, tcc_cache *cache) {
     tcc_arena memory = {0};
     tcc_cache_key key;
-    tcc_status status = tcc__cache_key(m, c->train, c->made->graph, &memory, &key);
+    tcc_status status = tcc__cache_key(m, c->train, c->part, c->made->graph, &memory, &key);
     if (status == TCC_OK && m->making->tuning) status = tune_or_find(m, c, cache, &memory, &key);
     else if (status == TCC_OK) status = find_or_make(m, c, cache, &key);
     tcc_arena_free(&memory);
@@ -184,7 +184,8 @@ static tcc_status find_or_build(tcc_model *m, tcc_compiled *c, tcc_cache *cache)
 tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
     if (!(c->made = tcc__calloc(1, sizeof *c->made))) return tcc_enomem(&m->cx->diag);
     const double start = tcc_clock_seconds();
-    TCC_TRY(tcc__model_trace(m, c->train, batch, c->n_inputs, &c->made->graph));
+    TCC_TRY(c->part == TCC_STEP_UPDATE ? tcc__update_graph(m, c->next, &c->made->graph)
+                                       : tcc__model_trace(m, c->train, batch, c->n_inputs, &c->made->graph));
     const double traced = tcc_clock_seconds();
     TCC_TRY(tcc__model_selector(m));
     tcc_cache *cache = cache_of(m);

@@ -7,7 +7,8 @@
 #include "runtime/cache/cache.h"
 
 /* In compile_key.c. All that the program of a traced graph depends on; texts lie in `memory`. The selector is there. */
-tcc_status tcc__cache_key(tcc_model *m, bool train, const tcc_graph *traced, tcc_arena *memory, tcc_cache_key *key);
+tcc_status tcc__cache_key(tcc_model *m, bool train, tcc_step_part part, const tcc_graph *traced, tcc_arena *memory,
+                          tcc_cache_key *key);
 
 /* Of these parts, those that a program has in common with all others that this version makes for the model's device:
  * added to *key. */

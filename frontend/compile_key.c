@@ -14,13 +14,14 @@ static void print_graph(tcc_strbuf *b, const tcc_graph *traced) {
     tcc_graph_print(b, traced, (tcc_print_options){.locs = true});
 }
 
-static void print_options(tcc_strbuf *b, tcc_model *m, bool train) {
+static void print_options(tcc_strbuf *b, tcc_model *m, bool train, tcc_step_part part) {
     const tcc_model_options *o = &m->options;
     const tcc_optimizer_options *p = &m->optimizer;
     const tcc_mode mode = o->mode == TCC_MODE_REDUCE_OVERHEAD ? TCC_MODE_DEFAULT : o->mode; /* the same programs */
     tcc_strbuf_printf(b, "train=%d mode=%d tf32=%d chunk_rows=%lld", train, (int)mode, o->allow_tf32,
                       (long long)o->chunk_rows);
     if (!train) return;
+    tcc_strbuf_printf(b, " part=%d sum=%d", (int)part, part == TCC_STEP_MICRO && o->loss_is_sum);
     tcc_strbuf_printf(b, " optimizer=%d decay_all=%d momentum=%d nesterov=%d clip=%d ema=%d gradients=%d", (int)p->kind,
                       p->decay_all, p->momentum > 0, p->nesterov, p->clip_grad_norm > 0, p->ema_decay > 0,
                       o->keep_gradients);
@@ -97,11 +98,12 @@ tcc_status tcc__cache_machine(tcc_model *m, tcc_arena *memory, tcc_cache_key *ke
     return failed ? tcc_enomem(&m->cx->diag) : TCC_OK;
 }
 
-tcc_status tcc__cache_key(tcc_model *m, bool train, const tcc_graph *traced, tcc_arena *memory, tcc_cache_key *key) {
+tcc_status tcc__cache_key(tcc_model *m, bool train, tcc_step_part part, const tcc_graph *traced, tcc_arena *memory,
+                          tcc_cache_key *key) {
     tcc_strbuf b = {0};
     bool failed = false;
     key->count = 0;
-    print_options(&b, m, train);
+    print_options(&b, m, train, part);
     add(key, "options", &b, memory, &failed);
     print_precision(&b, m);
     add(key, "precision", &b, memory, &failed);

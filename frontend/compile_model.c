@@ -12,6 +12,9 @@ static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
     if ((o->lock || o->locked) && o->mode != TCC_MODE_MAX_AUTOTUNE)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "lock and locked are of the mode TCC_MODE_MAX_AUTOTUNE: no other makes choices");
+    if (o->batch_accumulate < 0 || o->batch_accumulate > TCC_MOST_MICRO_BATCHES)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "batch_accumulate %lld must be from 0 to %d",
+                         (long long)o->batch_accumulate, TCC_MOST_MICRO_BATCHES);
     if (o->chunk_rows < 0)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "chunk_rows %lld must be at least 1, or 0 for what pays",
                          (long long)o->chunk_rows);

@@ -497,7 +497,7 @@ static tcc_status tune(tuner *u, const tcc_pass_options *passes, const tcc_graph
     tcc_cache_key key;
     tcc_tuned_step step;
     if (held && !tuning->entries.count) TCC_TRY(tcc__tune_read_lock(u->m));
-    if (measures) TCC_TRY(tcc__cache_key(u->m, passes->train, traced, memory, &key));
+    if (measures) TCC_TRY(tcc__cache_key(u->m, passes->train, passes->spec.part, traced, memory, &key));
     if (!measures || !tcc__tune_find_step(u->m, &key)) {
         TCC_TRY(plan_step(u, passes, traced));
         count_bytes(u);

@@ -122,7 +122,7 @@ static tcc_status add_outputs(tcc_autodiff *a, tcc_graph *g) {
         tcc_ir_set_backward(g, parameter->loc);
         tcc_node *gradient = tcc__gradient_of(a, g, parameter);
         if (!a->first[parameter->id]) gradient = tcc_ir_splat_like(g, parameter, 0);
-        else if (a->scale) gradient = unscaled(g, a->scale, gradient);
+        else if (a->scale && !a->keep_scale) gradient = unscaled(g, a->scale, gradient);
         const char *name = tcc_arena_printf(&g->arena, "grad.%s", parameter->attrs->input.name);
         if (!name) return tcc_enomem(a->diag);
         TCC_TRY(tcc_ir_output(g, name, gradient, -1));
@@ -199,7 +199,8 @@ tcc_status tcc_pass_autodiff(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **o
     tcc_autodiff a = {.diag = cx->diag,
                       .n_inputs = in->inputs.count,
                       .trainable = trainable,
-                      .loss_scale = cx->options ? cx->options->spec.loss_scale : 0};
+                      .loss_scale = cx->options ? cx->options->spec.loss_scale : 0,
+                      .keep_scale = cx->options && cx->options->spec.part == TCC_STEP_MICRO};
     tcc_status status = find_trainable(cx, in, trainable);
     if (status == TCC_OK) status = differentiate(&a, in, out);
     tcc__free(a.needs);

@@ -43,11 +43,13 @@ static int next_value(const tcc_graph *g, int input) {
     return -1;
 }
 
-/* The copies' next values are outputs after all others. */
-static tcc_status add_updates(const tcc_graph *in, tcc_graph *g) {
-    for (int i = in->inputs.count; i < g->inputs.count; i++) {
+/* The copies' next values are outputs after all others. A step that only updates has the copies of another program as
+ * inputs. */
+static tcc_status add_updates(tcc_graph *g) {
+    for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *copy = g->inputs.data[i];
         int weight = 0;
+        if (!tcc_input_is_copy(copy) || next_value(g, i) >= 0) continue;
         while (strcmp(g->inputs.data[weight]->attrs->input.name, copy->attrs->input.copy_of)) weight++;
         const int output = next_value(g, weight);
         if (output < 0) continue;
@@ -81,7 +83,7 @@ tcc_status tcc_pass_low_copies(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph *
     }
     tcc__free(read);
     TCC_TRY(tcc_rewrite_end(&rw, out));
-    const tcc_status status = add_updates(in, *out);
+    const tcc_status status = add_updates(*out);
     if (status != TCC_OK) {
         tcc_graph_destroy(*out);
         *out = NULL;

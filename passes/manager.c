@@ -88,6 +88,7 @@ bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *op
     case TCC_WHEN_ALWAYS: return true;
     case TCC_WHEN_AMP: return options->amp != NULL;
     case TCC_WHEN_TRAINING: return options->train;
+    case TCC_WHEN_GRADIENTS: return options->train && options->spec.part != TCC_STEP_UPDATE;
     case TCC_WHEN_FUSING: return !options->eager;
     case TCC_WHEN_NORMS: return options->target && options->target->takes_norm;
     case TCC_WHEN_REMAT: return options->train && options->remat;

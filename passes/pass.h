@@ -6,6 +6,7 @@
 
 #include "ir/ir.h"
 #include "ir/support/context.h"
+#include "ir/support/train_step.h"
 
 typedef enum tcc_optimizer {
     TCC_OPTIMIZER_NONE,
@@ -18,6 +19,8 @@ typedef enum tcc_optimizer {
 /* How the training step is built. What a schedule may change is not here but in the hyper-parameter vector
  * (train_step.h). */
 typedef struct tcc_train_spec {
+    tcc_step_part part;
+    bool loss_is_sum; /* MICRO: the losses of micro-batches add up; else they are means, and so is the step's */
     tcc_optimizer optimizer;
     bool momentum, nesterov; /* SGD: keep a momentum buffer; use Nesterov's form */
     double loss_scale;       /* what the scale of the loss begins with (train_step.h); 0: it is not scaled */
@@ -28,6 +31,9 @@ typedef struct tcc_train_spec {
     const bool *frozen;      /* by parameter: no gradient, no update; NULL: none */
     bool keep_gradients;     /* outputs "grad.NAME" stay outputs of the step */
 } tcc_train_spec;
+
+/* Bytes of the states that train-step adds to an update of the graph's parameters. */
+int64_t tcc_train_state_bytes(const tcc_train_spec *spec, const tcc_graph *g);
 
 /* What mixed precision does. */
 typedef struct tcc_amp_spec {

@@ -5,6 +5,7 @@
 #define ALWAYS TCC_WHEN_ALWAYS
 #define IF_AMP TCC_WHEN_AMP
 #define IF_TRAINING TCC_WHEN_TRAINING
+#define IF_GRADIENTS TCC_WHEN_GRADIENTS
 #define UNLESS_EAGER TCC_WHEN_FUSING
 #define IF_NORMS TCC_WHEN_NORMS
 #define IF_REMAT TCC_WHEN_REMAT
@@ -15,7 +16,7 @@ enum { MUST, MAY_SKIP };
 const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_AMP,         IF_AMP,       MUST},     /* sees the ops as the user wrote them */
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP},
-    {TCC_PASS_AUTODIFF,    IF_TRAINING,  MUST},     /* before decompose: gradient rules know composites */
+    {TCC_PASS_AUTODIFF,    IF_GRADIENTS, MUST},     /* before decompose: gradient rules know composites */
     {TCC_PASS_TRAIN_STEP,  IF_TRAINING,  MUST},
     {TCC_PASS_LOW_COPIES,  IF_AMP,       MAY_SKIP}, /* after the updates of weights */
     {TCC_PASS_DECOMPOSE,   ALWAYS,       MUST},

@@ -9,6 +9,7 @@ typedef enum tcc_pass_when {
     TCC_WHEN_ALWAYS,
     TCC_WHEN_AMP,
     TCC_WHEN_TRAINING,
+    TCC_WHEN_GRADIENTS,
     TCC_WHEN_FUSING,
     TCC_WHEN_NORMS,
     TCC_WHEN_REMAT,

@@ -238,7 +238,7 @@ static tcc_status choose_point(tcc_remat_choice *c, int *point) {
 }
 
 tcc_status tcc_remat_choose(tcc_remat_choice *c) {
-    c->report->fixed_bytes = fixed_bytes(c->g);
+    c->report->fixed_bytes = fixed_bytes(c->g) + c->spec->beside_bytes;
     c->report->step_ns = predicted_ns(c->planned);
     TCC_TRY(list_points(c));
     TCC_TRY(take_free(c));

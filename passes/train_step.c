@@ -11,10 +11,14 @@
  * Adam's count of updates is a state on the device, not a number of the host's: what leaves an update out leaves the
  * count as it is as well. The bias corrections are made from it once, in the small kernel that stores the next count.
  *
+ * Where a batch is taken in micro-batches, the pass makes one of two parts (train_step.h): sums of gradients, or the
+ * update from such sums.
+ *
  * Sources: Sutskever et al. 2013 (momentum, Nesterov's form); Kingma and Ba 2014 (Adam); Loshchilov
  * and Hutter 2017 (AdamW); Chen et al. 2023 (Lion, algorithm 2); Pascanu et al. 2013 (clipping by the global norm). */
 #include "ir/support/train_step.h"
 #include "ir/build.h"
+#include "ir/decompose.h"
 #include "ir/support/alloc.h"
 #include "passes/pass.h"
 
@@ -76,6 +80,8 @@ static tcc_node *hyper(builder *b, int index, const tcc_node *x) {
 
 /* -- State -- */
 
+static tcc_dtype arithmetic(tcc_dtype dtype) { return dtype == TCC_F64 ? TCC_F64 : TCC_F32; }
+
 /* A new state of parameter t, zero at the start. */
 static state add_state(builder *b, const trained *t, const char *suffix) {
     const tcc_node *parameter = b->g->inputs.data[t->input];
@@ -99,11 +105,28 @@ static tcc_status add_update(builder *b, int input, tcc_node *value) {
     return tcc_ir_output(b->g, old->attrs->input.name, value, input);
 }
 
+/* States that the optimizer has of a parameter. */
+static int count_states(const tcc_train_spec *spec) {
+    if (spec->optimizer == TCC_OPTIMIZER_SGD) return spec->momentum;
+    return spec->optimizer == TCC_OPTIMIZER_LION ? 1 : 2;
+}
+
+int64_t tcc_train_state_bytes(const tcc_train_spec *spec, const tcc_graph *g) {
+    int64_t bytes = 0;
+    for (int i = 0; i < g->inputs.count; i++) {
+        tcc_type type = g->inputs.data[i]->type;
+        if (g->inputs.data[i]->attrs->input.role != TCC_ROLE_PARAM) continue;
+        type.dtype = arithmetic(type.dtype);
+        bytes += (count_states(spec) + spec->ema) * tcc_type_bytes(&type);
+    }
+    return bytes;
+}
+
 /* The states of all parameters, and the count of updates, whose next value it gives. */
 static tcc_status add_states(builder *b) {
     static const char *const of_sgd[] = {"momentum"}, *const of_adam[] = {"m", "v"};
     const bool sgd = b->spec->optimizer == TCC_OPTIMIZER_SGD, lion = b->spec->optimizer == TCC_OPTIMIZER_LION;
-    const int count = sgd ? b->spec->momentum : lion ? 1 : 2;
+    const int count = count_states(b->spec);
     for (int i = 0; i < b->trained.count; i++) {
         trained *t = &b->trained.data[i];
         for (int k = 0; k < count; k++) t->states[k] = add_state(b, t, (sgd ? of_sgd : of_adam)[k]);
@@ -298,7 +321,7 @@ static tcc_status clip(builder *b) {
     return tcc_ir_output(b->g, "grad_norm", norm, -1);
 }
 
-/* -- The pass -- */
+/* -- Outputs -- */
 
 /* The parameter that output `name` is the gradient of: its index in g->inputs, or -1. */
 static int parameter_of(const tcc_graph *g, const char *name, int *parameter) {
@@ -313,8 +336,6 @@ static int parameter_of(const tcc_graph *g, const char *name, int *parameter) {
     }
     return -1;
 }
-
-static tcc_dtype arithmetic(tcc_dtype dtype) { return dtype == TCC_F64 ? TCC_F64 : TCC_F32; }
 
 /* Takes the gradients out of the outputs; loss first, then what else there was. */
 static tcc_status sort_outputs(builder *b) {
@@ -351,6 +372,79 @@ static void hold_buffers(builder *b) {
         if (o->alias >= 0) o->node = unless_skipped(b, o->node, b->g->inputs.data[o->alias]);
     }
 }
+
+/* -- Accumulation -- */
+
+static tcc_node *loss_of(const builder *b) {
+    int i = 0;
+    while (strcmp(b->g->outputs.data[i].name, "loss")) i++;
+    return b->g->outputs.data[i].node;
+}
+
+/* What the micro-batch's loss, a mean, weighs in that of the step: of a cross-entropy the targets that count, which the
+ * loss divides by. *rare: it may be 0, and the mean then is none. */
+static tcc_node *weight_of_loss(builder *b, bool *rare) {
+    const tcc_node *loss = loss_of(b);
+    while (loss->op == TCC_OP_CAST) loss = loss->operands[0];
+    *rare = loss->op == TCC_OP_CROSS_ENTROPY;
+    if (!*rare) return hyper(b, TCC_MICRO_WEIGHT, b->hyper);
+    tcc_node *logits = tcc_ir_widen(b->g, loss->operands[0]);
+    tcc_node *weights = loss->n_operands > 2 ? tcc_ir_widen(b->g, loss->operands[2]) : NULL;
+    return tcc_ir_cast(b->g, tcc_ir_get_cross_entropy(b->g, loss, logits, loss->operands[1], weights).denominator,
+                       TCC_F32);
+}
+
+typedef struct micro {
+    tcc_node *first;  /* bool[]: the first micro-batch of a step */
+    tcc_node *weight; /* NULL: losses are sums */
+    bool rare;        /* the weight may be 0 */
+} micro;
+
+/* State `name` becomes weight * x, or that more than it was. */
+static tcc_status add_to_sum(builder *b, const micro *mb, const char *name, tcc_node *x, bool weighs) {
+    if (!x || !name) return b->g->diag->status;
+    const int input = b->g->inputs.count;
+    tcc_node *sum = tcc_ir_input(b->g, name, TCC_ROLE_STATE, &x->type, x->loc);
+    if (weighs && mb->weight) {
+        tcc_node *weight = tcc_ir_cast(b->g, mb->weight, x->type.dtype);
+        tcc_node *counts = mb->rare ? tcc_ir_binary_c(b->g, TCC_OP_NE, weight, 0) : NULL; /* a NaN counts */
+        x = mul(b, x, spread(b, weight, x));
+        if (mb->rare) x = tcc_ir_select(b->g, spread(b, counts, x), x, tcc_ir_splat_like(b->g, x, 0));
+    }
+    tcc_node *more = add(b, sum, x);
+    return tcc_ir_output(b->g, name, tcc_ir_select(b->g, spread(b, mb->first, x), x, more), input);
+}
+
+/* Its gradients stay multiplied by the scale of the loss: they are divided once, by the update. */
+static tcc_status add_micro_step(builder *b) {
+    const tcc_type type = {TCC_F32, 1, {TCC_MICRO_COUNT}};
+    micro mb = {0};
+    tcc_ir_set_backward(b->g, TCC_NOWHERE);
+    TCC_TRY(sort_outputs(b));
+    b->hyper = tcc_ir_input(b->g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
+    bool has_buffers = false;
+    for (int i = 0; i < b->g->outputs.count; i++) has_buffers |= b->g->outputs.data[i].alias >= 0;
+    if (find_scale(b->g) && has_buffers && b->trained.count) {
+        if (!(b->good = all_finite(b))) return b->g->diag->status;
+        hold_buffers(b);
+    }
+    tcc_node *first = hyper(b, TCC_MICRO_FIRST, b->hyper);
+    mb.first = tcc_ir_binary_c(b->g, TCC_OP_GT, first, 0);
+    if (!b->spec->loss_is_sum) mb.weight = weight_of_loss(b, &mb.rare);
+    if (!mb.first || (!b->spec->loss_is_sum && !mb.weight)) return b->g->diag->status;
+    for (int i = 0; i < b->trained.count; i++) {
+        const tcc_node *parameter = b->g->inputs.data[b->trained.data[i].input];
+        const char *name = tcc_arena_printf(&b->g->arena, TCC_SUM_PREFIX "%s", parameter->attrs->input.name);
+        if (!name) return tcc_enomem(b->g->diag);
+        tcc_ir_set_backward(b->g, parameter->loc);
+        TCC_TRY(add_to_sum(b, &mb, name, b->trained.data[i].g, true));
+    }
+    tcc_ir_set_backward(b->g, TCC_NOWHERE);
+    TCC_TRY(add_to_sum(b, &mb, TCC_LOSS_SUM_STATE, loss_of(b), true));
+    return mb.weight ? add_to_sum(b, &mb, TCC_WEIGHT_SUM_STATE, mb.weight, false) : TCC_OK;
+}
+
+/* -- The pass -- */
 
 static tcc_status add_step(builder *b) {
     const tcc_train_spec *spec = b->spec;
@@ -397,7 +491,7 @@ tcc_status tcc_pass_train_step(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph *
     for (int i = 0; i < b.g->outputs.count && status == TCC_OK; i++)
         if (!tcc_vec_push(&b.old_outputs, b.g->outputs.data[i])) status = tcc_enomem(cx->diag);
     b.g->outputs.count = 0;
-    if (status == TCC_OK) status = add_step(&b);
+    if (status == TCC_OK) status = spec->part == TCC_STEP_MICRO ? add_micro_step(&b) : add_step(&b);
     tcc_vec_free(&b.trained);
     tcc_vec_free(&b.old_outputs);
     if (status == TCC_OK) *out = b.g;

@@ -18,6 +18,7 @@ typedef struct tcc_autodiff {
     tcc_diag *diag;
     int n_inputs;             /* of the graph that came in; the joint one has the scale's state behind them */
     const bool *trainable;    /* by such an input */
+    bool keep_scale;          /* gradients stay multiplied by the scale of the loss */
     double loss_scale;        /* what the scale begins with; 0: the loss is not scaled */
     tcc_node *scale;          /* the state, in the joint graph; NULL: none */
     bool *needs;              /* by node of the forward graph: on a path from a trainable parameter */

@@ -56,6 +56,8 @@ static void io_options(tcc_stream *s, tcc_model_options *o, tcc_optimizer_option
     IO_ENUM(s, o->mixed_precision, TCC_MIXED_FP16 + 1);
     tcc_io_bool(s, &o->keep_gradients);
     tcc_io_bool(s, &o->require_graphs);
+    tcc_io_i64(s, &o->batch_accumulate);
+    if (o->batch_accumulate < 0 || o->batch_accumulate > TCC_MOST_MICRO_BATCHES) tcc_stream_fail(s, TCC_EFORMAT);
     tcc_io_double(s, &o->loss_scale);
     tcc_io_double(s, &o->loss_scale_growth);
     tcc_io_double(s, &o->loss_scale_backoff);
@@ -110,6 +112,7 @@ static void io_input(tcc_stream *s, tcc_array *a) {
 
 static void io_compiled(tcc_stream *s, tcc_compiled *c, tcc_diag *diag) {
     tcc_io_bool(s, &c->train);
+    IO_ENUM(s, c->part, TCC_STEP_PARTS);
     TCC_IO_ARRAY(s, c->inputs, c->n_inputs, 32, io_input);
     tcc__io_made(s, c, diag);
 }

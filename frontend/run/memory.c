@@ -52,7 +52,10 @@ tcc_status tcc__store_download(tcc_model *m, tcc_store *s) {
 }
 
 void tcc__store_written(tcc_store *s) {
-    for (int i = 0; i < s->entries.count; i++) s->entries.data[i].device_newer |= s->entries.data[i].device != NULL;
+    for (int i = 0; i < s->entries.count; i++) { /* but sums, which nobody reads on the host */
+        tcc_stored *p = &s->entries.data[i];
+        p->device_newer |= p->device != NULL && !tcc__is_sum(p->name);
+    }
 }
 
 void tcc__store_release(tcc_model *m, tcc_store *s) {

@@ -15,6 +15,7 @@ void tcc_model_destroy(tcc_model *m) {
     if (!m) return;
     for (int i = 0; i < m->programs.count; i++) tcc__compiled_destroy(m, m->programs.data[i]);
     tcc_vec_free(&m->programs);
+    tcc_vec_free(&m->slice);
     if (m->arena) m->device->ops->free(m->device, m->arena, m->arena_bytes);
     tcc__store_release(m, &m->store);
     tcc__store_release(m, &m->moments);
@@ -81,10 +82,12 @@ static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) 
 
 bool tcc_model_param(tcc_model *m, int index, tcc_array *out) { return stored_array(m, &m->store, index, out); }
 
-/* Derived states are not counted: they are copies of others. */
+/* Derived states are not counted: they are copies of others. Nor are sums over micro-batches: no step is under way. */
 bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) {
-    for (int i = 0; i < m->moments.entries.count; i++)
-        if (!m->moments.entries.data[i].copy_of && !index--) return stored_array(m, &m->moments, i, out);
+    for (int i = 0; i < m->moments.entries.count; i++) {
+        const tcc_stored *p = &m->moments.entries.data[i];
+        if (!p->copy_of && !tcc__is_sum(p->name) && !index--) return stored_array(m, &m->moments, i, out);
+    }
     return false;
 }
 

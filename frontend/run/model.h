@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { TCC_MOST_MICRO_BATCHES = 1 << 20 }; /* of a step */
+
 #define TCC_LARGEST_LR 1e30 /* it is a float32 on the device */
 
 enum { TCC_DECAYED, TCC_NOT_DECAYED, TCC_DECAY_GROUPS }; /* parameter groups of the optimizer */
@@ -35,6 +37,8 @@ typedef enum tcc_text { TCC_TEXT_PASSES, TCC_TEXT_MEMORY, TCC_TEXT_REMAT, TCC_TE
 typedef struct tcc_compiled {
     tcc_arena arena; /* signature, names, texts */
     bool train;
+    tcc_step_part part;        /* of a step in micro-batches (micro.c); WHOLE where there are none */
+    struct tcc_compiled *next; /* MICRO: the update of its sums; UPDATE, while it is made: whose sums */
     int n_inputs;
     tcc_array *inputs; /* signature: names, types and shapes of the batch; data is not kept */
     tcc_program *program;
@@ -92,6 +96,9 @@ struct tcc_model {
     tcc_vec(tcc_compiled *) programs;
     tcc_compiled *last; /* of the last run or compile; NULL before */
     int64_t step;
+    int micro;                         /* which micro-batch of the step runs, */
+    double micro_weight;               /* and its samples relative to those of the first */
+    tcc_vec(tcc_array) slice;          /* of the batch that it is */
     int64_t loss_tickets[TCC_FETCHES]; /* of training step i, in place i % TCC_FETCHES */
     int64_t first_kept, end_kept;      /* steps whose losses are there */
     double lr, momentum;               /* of the next step; momentum: Adam's beta1 */
@@ -104,7 +111,8 @@ struct tcc_model {
 
 /* TCC_EINVAL where arrays of a batch lack names or data, or share a name. */
 tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int count);
-/* The program for this batch's signature, made now if need be. Errors: TCC_EINVAL for a batch without sense,
+/* The program for this batch's signature, made now if need be; of a step in micro-batches that of the first of them.
+ * Errors: TCC_EINVAL for a batch without sense,
  * TCC_EUNSUPPORTED where a plan has no such program. */
 tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out);
 /* An empty one of this signature. */
@@ -112,6 +120,27 @@ tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch
 /* Makes c->program, which is there, ready to run, and gives parameters their initial values. */
 tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c);
 void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c); /* NULL is allowed */
+
+/* The program of a micro-batch, and as its `next` that of the update. */
+tcc_status tcc__micro_program(tcc_model *m, const tcc_array *slice, int count, tcc_compiled **out);
+/* After a plan was read: finds the updates. TCC_EFORMAT for programs that are no parts of the model's steps. */
+tcc_status tcc__micro_link(tcc_model *m);
+
+/* -- In micro.c. Steps whose batch is taken in micro-batches. -- */
+
+static inline bool tcc__model_accumulates(const tcc_model *m) { return m->options.batch_accumulate > 1; }
+/* Whether a state is a sum over micro-batches: it has no meaning between steps. */
+bool tcc__is_sum(const char *name);
+/* Whether a program reads all sums that the micro-batch's writes, and no others, and writes its copies of weights. */
+bool tcc__micro_is_update_of(const tcc_program *update, const tcc_program *micro);
+/* TCC_ESHAPE for a batch that cannot be cut. */
+tcc_status tcc__micro_check(tcc_model *m, const tcc_array *batch, int count);
+/* Samples of each micro-batch but the last, which may have fewer. */
+int64_t tcc__micro_samples(const tcc_model *m, const tcc_array *batch);
+/* The micro-batch from that sample on, in m->slice. */
+const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count, int64_t begin);
+/* What its program is fed with beside it: its hyper-parameters, and a random key of the micro-batch's own. */
+void tcc__micro_feed(const tcc_model *m, tcc_compiled *c);
 
 /* -- In optimizer.c -- */
 

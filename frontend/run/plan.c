@@ -38,7 +38,7 @@ static tcc_status get_ready(tcc_model *m, const char *device) {
     int sm;
     TCC_TRY(tcc__model_open_device(m, device ? device : *m->arch ? "cuda" : "cpu", &sm));
     for (int i = 0; i < m->programs.count; i++) TCC_TRY(tcc__compiled_load(m, m->programs.data[i]));
-    return TCC_OK;
+    return tcc__micro_link(m);
 }
 
 tcc_status tcc_model_load_plan(tcc_context *cx, const char *path, const char *device, tcc_model **out) {

@@ -12,8 +12,9 @@ static bool same_array(const tcc_array *a, const tcc_array *b) {
            !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
 }
 
-static bool signature_matches(const tcc_compiled *c, bool train, const tcc_array *batch, int count) {
-    if (c->train != train || c->n_inputs != count) return false;
+static bool signature_matches(const tcc_compiled *c, bool train, tcc_step_part part, const tcc_array *batch,
+                              int count) {
+    if (c->train != train || c->part != part || c->n_inputs != count) return false;
     for (int i = 0; i < count; i++)
         if (!same_array(&c->inputs[i], &batch[i])) return false;
     return true;
@@ -25,7 +26,7 @@ static void log_miss(tcc_model *m, bool train, const tcc_array *batch, int count
     const char *what = train ? "training" : "evaluation";
     for (int i = m->programs.count - 1; i >= 0; i--) {
         const tcc_compiled *c = m->programs.data[i];
-        if (c->train != train) continue;
+        if (c->train != train || c->part == TCC_STEP_UPDATE) continue;
         for (int k = 0; k < count && k < c->n_inputs; k++) {
             if (same_array(&c->inputs[k], &batch[k])) continue;
             tcc_type had = tcc__array_type(&c->inputs[k]), got = tcc__array_type(&batch[k]);
@@ -131,9 +132,9 @@ tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
     tcc_logf(m->cx, TCC_LOG_COMPILE,
              "%s: %d steps of %d kernels, arena %lld bytes, %.0f ms (trace %.0f, passes %.0f, codegen %.0f, initial "
              "values %.0f, loading %.0f)",
-             c->train ? "train" : "evaluate", c->program->n_steps, c->program->n_kernels,
-             (long long)c->program->arena_bytes, 1e3 * c->total_seconds, 1e3 * c->trace_seconds,
-             1e3 * c->passes_seconds, 1e3 * c->codegen_seconds, 1e3 * (filled - before), 1e3 * (done - filled));
+             c->program->name, c->program->n_steps, c->program->n_kernels, (long long)c->program->arena_bytes,
+             1e3 * c->total_seconds, 1e3 * c->trace_seconds, 1e3 * c->passes_seconds, 1e3 * c->codegen_seconds,
+             1e3 * (filled - before), 1e3 * (done - filled));
     return TCC_OK;
 }
 
@@ -161,29 +162,88 @@ static tcc_status not_in_plan(tcc_model *m, bool train, const tcc_array *batch, 
     return TCC_EUNSUPPORTED;
 }
 
-static tcc_status make(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
+/* Makes a program whose arena, signature and part are there; on failure it is gone. */
+static tcc_status make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+    tcc_status status = m->maker->make(m, c, batch);
+    if (status == TCC_OK) status = tcc__compiled_load(m, c);
+    if (status == TCC_OK && !tcc_vec_push(&m->programs, c)) status = tcc_enomem(&m->cx->diag);
+    if (status != TCC_OK) tcc__compiled_destroy(m, c);
+    return status;
+}
+
+/* The program of that signature, found or made. */
+static tcc_status program_for(tcc_model *m, bool train, tcc_step_part part, const tcc_array *batch, int count,
+                              tcc_compiled **out) {
+    for (int i = 0; i < m->programs.count; i++) {
+        *out = m->programs.data[i];
+        if (signature_matches(*out, train, part, batch, count)) return TCC_OK;
+    }
+    *out = NULL;
     if (!m->maker) return not_in_plan(m, train, batch, count);
     log_miss(m, train, batch, count);
-    tcc_status status = tcc__compiled_create(m, train, batch, count, out);
-    if (status == TCC_OK) status = m->maker->make(m, *out, batch);
-    if (status == TCC_OK) status = tcc__compiled_load(m, *out);
-    if (status == TCC_OK && !tcc_vec_push(&m->programs, *out)) status = tcc_enomem(&m->cx->diag);
-    if (status != TCC_OK) tcc__compiled_destroy(m, *out);
-    return status;
+    tcc_compiled *c = NULL;
+    const tcc_status status = tcc__compiled_create(m, train, batch, count, &c);
+    if (status != TCC_OK) {
+        tcc__compiled_destroy(m, c);
+        return status;
+    }
+    c->part = part;
+    TCC_TRY(make(m, c, batch));
+    *out = c;
+    return TCC_OK;
+}
+
+/* The update of a micro-batch's sums. */
+static tcc_status update_of(tcc_model *m, tcc_compiled *micro, tcc_compiled **out) {
+    for (int i = 0; i < m->programs.count; i++) {
+        *out = m->programs.data[i];
+        if ((*out)->part == TCC_STEP_UPDATE && tcc__micro_is_update_of((*out)->program, micro->program)) return TCC_OK;
+    }
+    *out = NULL;
+    if (!m->maker)
+        return tcc_error(&m->cx->diag, TCC_EFORMAT, TCC_NOWHERE, "the plan lacks the update for its micro-batches");
+    tcc_compiled *c = NULL;
+    const tcc_status status = tcc__compiled_create(m, true, NULL, 0, &c);
+    if (status != TCC_OK) {
+        tcc__compiled_destroy(m, c);
+        return status;
+    }
+    c->part = TCC_STEP_UPDATE;
+    c->next = micro;
+    TCC_TRY(make(m, c, NULL));
+    c->next = NULL;
+    *out = c;
+    return TCC_OK;
+}
+
+tcc_status tcc__micro_program(tcc_model *m, const tcc_array *slice, int count, tcc_compiled **out) {
+    TCC_TRY(program_for(m, true, TCC_STEP_MICRO, slice, count, out));
+    return (*out)->next ? TCC_OK : update_of(m, *out, &(*out)->next);
+}
+
+tcc_status tcc__micro_link(tcc_model *m) {
+    for (int i = 0; i < m->programs.count; i++) {
+        tcc_compiled *c = m->programs.data[i];
+        if ((c->train && tcc__model_accumulates(m)) != (c->part != TCC_STEP_WHOLE))
+            return tcc_error(&m->cx->diag, TCC_EFORMAT, TCC_NOWHERE, "program %d of the plan is no part of its steps",
+                             i);
+        if (c->part == TCC_STEP_MICRO) TCC_TRY(update_of(m, c, &c->next));
+    }
+    return TCC_OK;
+}
+
+/* Of a step in micro-batches: that of a smaller rest too, and the update. */
+static tcc_status micro_programs(tcc_model *m, const tcc_array *batch, int count, tcc_compiled **out) {
+    TCC_TRY(tcc__micro_check(m, batch, count));
+    const int64_t rest = batch[0].dims[0] % tcc__micro_samples(m, batch);
+    if (rest) TCC_TRY(tcc__micro_program(m, tcc__micro_cut(m, batch, count, batch[0].dims[0] - rest), count, out));
+    return tcc__micro_program(m, tcc__micro_cut(m, batch, count, 0), count, out);
 }
 
 tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
     TCC_TRY(tcc__model_check_batch(m, batch, count));
-    for (int i = 0; i < m->programs.count; i++) {
-        tcc_compiled *c = m->programs.data[i];
-        if (!signature_matches(c, train, batch, count)) continue;
-        *out = c;
-        return TCC_OK;
-    }
-    tcc_compiled *c = NULL;
-    TCC_TRY(make(m, train, batch, count, &c));
-    *out = c;
-    return TCC_OK;
+    if (train && tcc__model_accumulates(m)) return micro_programs(m, batch, count, out);
+    return program_for(m, train, TCC_STEP_WHOLE, batch, count, out);
 }
 
 tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, int count) {

@@ -36,7 +36,8 @@ static void print_times(tcc_strbuf *b, const tcc_replay *r) {
 
 static void print_replay(tcc_strbuf *b, const tcc_compiled *c, const tcc_replay *r) {
     const int left = r->launches - r->captured;
-    const char *what = c->train ? "training step" : "evaluation";
+    static const char *const parts[TCC_STEP_PARTS] = {"training step", "micro-batch", "update"};
+    const char *what = c->train ? parts[c->part] : "evaluation";
     if (r->stage == TCC_REPLAY_SLOWER) {
         tcc_strbuf_printf(b, "graphs: the launches of the %s are kept, as its replay is slower", what);
         print_times(b, r);
@@ -50,12 +51,11 @@ static void print_replay(tcc_strbuf *b, const tcc_compiled *c, const tcc_replay 
 
 tcc_status tcc__report_replay(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     tcc_replay r = {0};
-    (void)m;
     if (c->exec) tcc_exec_get_replay(c->exec, &r);
     if (!r.stage) return TCC_OK;
     print_replay(b, c, &r);
     tcc_strbuf_add(b, "\n");
-    return TCC_OK;
+    return c->next ? tcc__report_replay(m, c->next, b) : TCC_OK;
 }
 
 void tcc__compiled_log_replay(tcc_model *m, tcc_compiled *c) {

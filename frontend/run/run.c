@@ -28,6 +28,38 @@ static tcc_status fetch_loss(tcc_model *m, tcc_compiled *c) {
     return TCC_OK;
 }
 
+/* One run of one program; *batch as its signature. */
+static tcc_status run_program(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+    TCC_TRY(tcc__compiled_feed(m, c, batch));
+    TCC_TRY(tcc_exec_run(c->exec, &m->cx->diag));
+    tcc__compiled_log_replay(m, c);
+    for (int i = 0; i < c->program->n_bindings; i++) c->bound[i].old = true;
+    c->ran = true;
+    if (!c->train) return TCC_OK;
+    tcc__store_written(&m->store);
+    tcc__store_written(&m->moments);
+    return tcc__states_ran(m, c);
+}
+
+/* A step in micro-batches: m->last runs the last of them, and *update the update. */
+static tcc_status run_micro_batches(tcc_model *m, const tcc_array *batch, int count, tcc_compiled **update) {
+    const int64_t samples = tcc__micro_samples(m, batch), all = batch[0].dims[0];
+    *update = NULL;
+    m->micro = 0;
+    for (int64_t begin = 0; begin < all; begin += samples, m->micro++) {
+        const tcc_array *slice = tcc__micro_cut(m, batch, count, begin);
+        TCC_TRY(tcc__micro_program(m, slice, count, &m->last));
+        if (*update && m->last->next != *update)
+            return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                             "batch_accumulate: micro-batches of %lld and of %lld samples train different parameters",
+                             (long long)samples, (long long)slice->dims[0]);
+        *update = m->last->next;
+        m->micro_weight = (double)slice->dims[0] / (double)samples;
+        TCC_TRY(run_program(m, m->last, slice));
+    }
+    return run_program(m, *update, NULL);
+}
+
 static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
     tcc_diag_begin(&m->cx->diag);
     tcc_compiled *c;
@@ -37,15 +69,8 @@ static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int coun
                          "the parameters are their averages now: call tcc_model_use_ema(model, false) before training");
     TCC_TRY(tcc__model_compiled(m, train, batch, count, &c));
     m->last = c;
-    TCC_TRY(tcc__compiled_feed(m, c, batch));
-    TCC_TRY(tcc_exec_run(c->exec, &m->cx->diag));
-    tcc__compiled_log_replay(m, c);
-    for (int i = 0; i < c->program->n_bindings; i++) c->bound[i].old = true;
-    c->ran = true;
+    TCC_TRY(c->part == TCC_STEP_MICRO ? run_micro_batches(m, batch, count, &c) : run_program(m, c, batch));
     if (!train) return TCC_OK;
-    tcc__store_written(&m->store);
-    tcc__store_written(&m->moments);
-    TCC_TRY(tcc__states_ran(m, c));
     TCC_TRY(fetch_loss(m, c));
     m->step++;
     return TCC_OK;
@@ -56,22 +81,32 @@ tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count) {
 
 /* -- Results -- */
 
+/* The binding of output `name`, or -1; the names of a program's outputs are added to `known`. */
+static int find_output(const tcc_program *p, const char *name, tcc_strbuf *known) {
+    for (int i = 0; i < p->n_bindings; i++) {
+        const tcc_binding *b = &p->bindings[i];
+        if (b->role != TCC_ROLE_OUTPUT) continue;
+        if (!strcmp(b->name, name)) return i;
+        tcc_strbuf_printf(known, known->length ? ", %s" : "%s", b->name);
+    }
+    return -1;
+}
+
+/* A step in micro-batches has the update's results, as the loss, and others of the last micro-batch. */
 tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
     tcc_diag_begin(&m->cx->diag);
     TCC_TRY(tcc__model_can_run(m));
     if (!m->last) return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "output \"%s\": nothing ran yet", name);
-    const tcc_program *p = m->last->program;
+    tcc_compiled *const programs[] = {m->last->next, m->last};
     tcc_strbuf known = {0};
-    for (int i = 0; i < p->n_bindings; i++) {
-        const tcc_binding *b = &p->bindings[i];
-        if (b->role != TCC_ROLE_OUTPUT) continue;
-        if (!strcmp(b->name, name)) {
-            *out = (tcc_array){.name = b->name, .dtype = b->type.dtype, .rank = b->type.rank};
-            memcpy(out->dims, b->type.dims, sizeof out->dims);
-            tcc_strbuf_free(&known);
-            return tcc__bound_host(m, &m->last->bound[i], &out->data);
-        }
-        tcc_strbuf_printf(&known, known.length ? ", %s" : "%s", b->name);
+    for (int k = 0; k < 2; k++) {
+        const int i = programs[k] ? find_output(programs[k]->program, name, &known) : -1;
+        if (i < 0) continue;
+        const tcc_binding *b = &programs[k]->program->bindings[i];
+        *out = (tcc_array){.name = b->name, .dtype = b->type.dtype, .rank = b->type.rank};
+        memcpy(out->dims, b->type.dims, sizeof out->dims);
+        tcc_strbuf_free(&known);
+        return tcc__bound_host(m, &programs[k]->bound[i], &out->data);
     }
     tcc_status status = tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
                                   "no output \"%s\" in the %s program; it has: %s", name,
@@ -98,10 +133,12 @@ double tcc_model_loss(tcc_model *m) {
     tcc_diag_begin(&m->cx->diag);
     double loss = NAN;
     void *memory = NULL;
-    if (!m->last || !m->last->ran || m->last->loss < 0) return NAN;
+    if (!m->last || !m->last->ran) return NAN;
+    tcc_compiled *c = m->last->next ? m->last->next : m->last;
+    if (c->loss < 0) return NAN;
     if (m->last->train && m->end_kept == m->step)
         return tcc_model_step_loss(m, m->step - 1, &loss) == TCC_OK ? loss : NAN;
-    return tcc__bound_host(m, &m->last->bound[m->last->loss], &memory) == TCC_OK ? *(const float *)memory : NAN;
+    return tcc__bound_host(m, &c->bound[c->loss], &memory) == TCC_OK ? *(const float *)memory : NAN;
 }
 
 tcc_status tcc_model_synchronize(tcc_model *m) {

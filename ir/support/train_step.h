@@ -45,6 +45,25 @@ enum {
 #define TCC_SCALE_STEPS_STATE "@scale_steps" /* i64[]: updates since the scale has changed */
 #define TCC_SKIPPED_STATE "@skipped"         /* i64[]: skipped steps */
 
+/* A step over a batch that does not fit at once takes it in micro-batches: one program, run for each of them, adds
+ * their gradients up, and another makes the update of the sums. A sum is a state that no checkpoint holds, since
+ * checkpoints are taken between steps. It is written anew for the first micro-batch, so nobody fills it with zeros. */
+typedef enum tcc_step_part {
+    TCC_STEP_WHOLE,  /* gradients and update in one program */
+    TCC_STEP_MICRO,  /* adds weight * gradient to "@sum.NAME", and the same of the loss and of the weight */
+    TCC_STEP_UPDATE, /* the gradient is the sum over the sum of the weights */
+    TCC_STEP_PARTS
+} tcc_step_part;
+#define TCC_SUM_PREFIX "@sum."             /* of a parameter's gradient, in the type of the optimizer's arithmetic */
+#define TCC_LOSS_SUM_STATE "@loss_sum"     /* f32[] */
+#define TCC_WEIGHT_SUM_STATE "@weight_sum" /* f32[]; there is none where losses are sums, which add up as they are */
+/* The vector "hyper" of a micro-batch. */
+enum {
+    TCC_MICRO_FIRST,  /* 1 for the first of a step; else 0 */
+    TCC_MICRO_WEIGHT, /* of the mean that its loss is: its samples, relative to those of the first */
+    TCC_MICRO_COUNT
+};
+
 /* State inputs that the pass adds for parameter NAME: "NAME.m" and "NAME.v" (Adam), "NAME.m" (Lion), "NAME.momentum"
  * (SGD), zero at the start and f32 (f64 for an f64 parameter); "NAME.ema" if parameters are averaged; then
  * TCC_STEP_STATE (Adam, averages). An average is the parameter after the first update, then average + (1 - decay)

@@ -140,6 +140,16 @@ typedef struct tcc_model_options {
     /* Programs are made, reported on and saved, but get no memory, and parameters no values: tcc_model_param gives no
      * data, and nothing can run (TCC_EUNSUPPORTED). */
     bool compile_only;
+    /* Above 1: tcc_model_train takes its batch in so many micro-batches, one after another, as it were smaller: the
+     * memory of a step is that of a micro-batch and one sum for each gradient. All arrays of the batch have the same
+     * first extent, which is cut in parts of equal size, and one that is smaller where it does not divide. The step is
+     * that of the whole batch but for rounding: the loss counts as the mean over the batch, and a micro-batch weighs
+     * as many samples as it has, or, where its loss is a cross-entropy, targets that count. Gradients are clipped, and
+     * their scale is taken from them, once, as a whole. What a batch norm knows of a batch is of one micro-batch, and
+     * its running statistics are updated by each of them; each has dropout masks of its own. Outputs but the loss and
+     * gradients are those of the last micro-batch. */
+    int64_t batch_accumulate;
+    bool loss_is_sum; /* the loss adds up over samples, so those of micro-batches add up too; batch_accumulate alone */
 } tcc_model_options;
 
 /* Whether options.memory_budget may be `text`. */

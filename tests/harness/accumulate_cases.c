@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "harness/accumulate_cases.h"
+#include "harness/check.h"
+#include "harness/optimizer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ROWS = 14, WIDTH = 6, CLASSES = 5, STEPS = 5, MOST_VALUES = 1024 };
+
+#define OK(cx, call)                                                            \
+    do {                                                                        \
+        if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_context_error(cx)); \
+    } while (0)
+
+typedef struct test_case {
+    const char *name;
+    tcc_model_fn net;
+    bool is_sum;
+    tcc_optimizer_options optimizer;
+} test_case;
+
+/* -- Models -- */
+
+/* "twice" is used for two products. */
+static tcc_tensor hidden_of(tcc_trace *t) {
+    const tcc_init init = {TCC_INIT_NORMAL, .b = 0.4};
+    tcc_tensor twice = tcc_param(t, "twice", init, TCC_DIMS(WIDTH, WIDTH)), x = tcc_input(t, "x");
+    return tcc_matmul(tcc_tanh(tcc_matmul(x, twice)), twice);
+}
+
+/* Targets of 9 do not count: all of one micro-batch, and some of others. */
+static void counted(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor logits = tcc_linear(tcc_layer_norm(hidden_of(t), "norm"), "out", CLASSES);
+    tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y"), .has_ignore_index = true, .ignore_index = 9));
+}
+
+static tcc_tensor squares_of(tcc_trace *t) {
+    tcc_tensor error = tcc_sub(tcc_linear(hidden_of(t), "out", WIDTH), tcc_input(t, "x"));
+    return tcc_mul(error, error);
+}
+
+static void mean(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_loss(t, tcc_mean(squares_of(t), TCC_ALL));
+}
+
+static void sum(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_loss(t, tcc_sum(squares_of(t), TCC_ALL));
+}
+
+/* -- Runs -- */
+
+typedef struct values {
+    double loss[STEPS];
+    int count;
+    double v[MOST_VALUES];
+} values;
+
+static float x[ROWS * WIDTH];
+static int32_t y[ROWS];
+
+/* The batch of a step: 14 rows, and at last 10. */
+static void make_batch(int step, tcc_array *batch) {
+    const int64_t rows = step == STEPS - 1 ? 10 : ROWS;
+    for (int i = 0; i < ROWS * WIDTH; i++) x[i] = (float)((i * 37 + step * 11) % 101) / 50 - 1;
+    for (int i = 0; i < ROWS; i++) y[i] = i / 2 == 2 || (i * 7 + step) % 5 == 0 ? 9 : (i + step) % CLASSES;
+    batch[0] = (tcc_array){.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {rows, WIDTH}, .data = x};
+    batch[1] = (tcc_array){.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {rows}, .data = y};
+}
+
+static void append(values *to, const tcc_array *a) {
+    int64_t count = 1;
+    for (int d = 0; d < a->rank; d++) count *= a->dims[d];
+    for (int64_t i = 0; i < count && a->dtype == TCC_F32; i++) {
+        assert_true(to->count < MOST_VALUES);
+        to->v[to->count++] = ((const float *)a->data)[i];
+    }
+}
+
+static void read_values(tcc_model *m, values *out) {
+    tcc_array a;
+    out->count = 0;
+    for (int i = 0; tcc_model_param(m, i, &a); i++) append(out, &a);
+    for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++) append(out, &a);
+}
+
+static tcc_model *make_model(tcc_context *cx, const char *device, tcc_model_fn net, tcc_model_options o,
+                             const tcc_optimizer_options *optimizer) {
+    tcc_model *m;
+    o.size = sizeof o;
+    o.device = device;
+    o.seed = 7;
+    o.optimizer = optimizer;
+    OK(cx, tcc_model_create(cx, net, NULL, &o, &m));
+    return m;
+}
+
+static void train(const char *device, const test_case *c, tcc_model_options o, values *out) {
+    tcc_context *cx;
+    tcc_array batch[2];
+    OK(NULL, tcc_context_create(&cx));
+    o.loss_is_sum = c->is_sum;
+    tcc_model *m = make_model(cx, device, c->net, o, &c->optimizer);
+    for (int step = 0; step < STEPS; step++) {
+        make_batch(step, batch);
+        OK(cx, tcc_model_train(m, batch, c->net == counted ? 2 : 1));
+        OK(cx, tcc_model_step_loss(m, step, &out->loss[step]));
+        assert_true(tcc_model_loss(m) == out->loss[step]);
+    }
+    assert_int_equal(tcc_model_step(m), STEPS);
+    read_values(m, out);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
+/* Within `tolerance` of the larger of the two and 1. */
+static void compare(const test_case *c, int64_t parts, const values *got, const values *want, double tolerance) {
+    for (int i = 0; i < STEPS; i++)
+        if (!(fabs(got->loss[i] - want->loss[i]) <= tolerance * fmax(1, fabs(want->loss[i]))))
+            fail_msg("%s in %d: the loss of step %d is %.9g, not %.9g", c->name, (int)parts, i, got->loss[i],
+                     want->loss[i]);
+    assert_int_equal(got->count, want->count);
+    for (int i = 0; i < got->count; i++)
+        if (!(fabs(got->v[i] - want->v[i]) <= tolerance * fmax(1, fabs(want->v[i]))))
+            fail_msg("%s in %d: value %d is %.9g, not %.9g", c->name, (int)parts, i, got->v[i], want->v[i]);
+}
+
+void check_micro_batches(const char *device, tcc_mode mode, tcc_mixed_precision precision) {
+    static const test_case cases[] = {
+        {"counted", counted, false, OPTIMIZER(TCC_ADAMW, 0.01, .weight_decay = 0.1, .clip_grad_norm = 0.1)},
+        {"mean", mean, false,
+         OPTIMIZER(TCC_SGD, 0.05, .momentum = 0.9, .nesterov = true, .clip_grad_norm = 0.5, .ema_decay = 0.8)},
+        {"sum", sum, true, OPTIMIZER(TCC_SGD, 0.001)},
+        {"adam", mean, false, OPTIMIZER(TCC_ADAM, 0.01, .weight_decay = 0.01)},
+        {"lion", mean, false, OPTIMIZER(TCC_LION, 0.001)}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const test_case *c = &cases[i];
+        tcc_model_options o = {.mode = mode, .mixed_precision = precision};
+        if (precision == TCC_MIXED_FP16) o.loss_scale = 256; /* with which no gradient overflows, of few rows neither */
+        values want, got;
+        train(device, c, o, &want);
+        for (int parts = 2; parts <= 7; parts += parts == 2 ? 1 : 4) {
+            o.batch_accumulate = parts;
+            train(device, c, o, &got);
+            compare(c, parts, &got, &want, precision ? 2e-2 : 2e-5);
+        }
+    }
+}
+
+/* -- Masks -- */
+
+enum { MASKED = 64, MICRO = 4 };
+
+/* The gradient of "w" is a sum of masks, of 0 and 2: over all rows. */
+static void masked(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor w = tcc_param(t, "w", (tcc_init){TCC_INIT_CONSTANT, .a = 1}, TCC_DIMS(MASKED));
+    tcc_tensor all = tcc_mul(tcc_input(t, "x"), w);
+    tcc_loss(t, tcc_sum(tcc_dropout(all, 0.5), TCC_ALL));
+}
+
+static void train_masked(tcc_context *cx, tcc_model *m, int64_t rows, float *gradient) {
+    static float ones[MICRO * MASKED];
+    tcc_array g;
+    for (int i = 0; i < MICRO * MASKED; i++) ones[i] = 1;
+    const tcc_array batch = {.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {rows, MASKED}, .data = ones};
+    OK(cx, tcc_model_train(m, &batch, 1));
+    OK(cx, tcc_model_gradient(m, "w", &g));
+    memcpy(gradient, g.data, MASKED * sizeof *gradient);
+}
+
+/* A row a micro-batch: were all masks the same, each sum would be 0 or 2 * MICRO. The masks of a step are drawn for the
+ * count of micro-batches before it, so they are those of steps of one row each. */
+void check_micro_masks(const char *device) {
+    tcc_context *cx;
+    float got[MASKED], one[MASKED], want[2][MASKED] = {{0}};
+    OK(NULL, tcc_context_create(&cx));
+    tcc_model_options o = {.keep_gradients = true, .loss_is_sum = true};
+    tcc_model *single = make_model(cx, device, masked, o, OPTIMIZER_OF(TCC_SGD, 0, .momentum = 0));
+    o.batch_accumulate = MICRO;
+    tcc_model *m = make_model(cx, device, masked, o, OPTIMIZER_OF(TCC_SGD, 0, .momentum = 0));
+    for (int step = 0; step < 2; step++) {
+        for (int i = 0; i < MICRO; i++) {
+            train_masked(cx, single, 1, one);
+            for (int k = 0; k < MASKED; k++) want[step][k] += one[k];
+        }
+        train_masked(cx, m, MICRO, got);
+        assert_memory_equal(got, want[step], sizeof got);
+    }
+    assert_memory_not_equal(want[0], want[1], sizeof want[0]);
+    int mixed = 0;
+    for (int k = 0; k < MASKED; k++) mixed += got[k] > 0 && got[k] < 2 * MICRO;
+    assert_true(mixed > MASKED / 2);
+    tcc_model_destroy(m);
+    tcc_model_destroy(single);
+    tcc_context_destroy(cx);
+}
+
+/* -- Overflow -- */
+
+static void normed(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor h = tcc_batch_norm(tcc_linear(tcc_input(t, "x"), "in", WIDTH), "norm");
+    tcc_tensor error = tcc_linear(h, "out", WIDTH);
+    tcc_loss(t, tcc_mean(tcc_mul(error, error), TCC_ALL));
+}
+
+static void expect_skipped(tcc_context *cx, tcc_model *m, int64_t expected) {
+    double scale;
+    int64_t skipped;
+    OK(cx, tcc_model_loss_scale(m, &scale, &skipped));
+    assert_int_equal(skipped, expected);
+    assert_true(scale == (expected ? 512 : 1024));
+}
+
+void check_micro_overflow(const char *device) {
+    tcc_context *cx;
+    tcc_array batch[2], a;
+    values before, after;
+    OK(NULL, tcc_context_create(&cx));
+    const tcc_model_options o = {.mixed_precision = TCC_MIXED_FP16, .loss_scale = 1024, .batch_accumulate = 7};
+    tcc_model *m = make_model(cx, device, normed, o, OPTIMIZER_OF(TCC_ADAM, 0.01, .clip_grad_norm = 1));
+    make_batch(0, batch);
+    OK(cx, tcc_model_train(m, batch, 1));
+    expect_skipped(cx, m, 0);
+    before.count = after.count = 0;
+    for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++)
+        if (*a.name != '@') append(&before, &a);
+    for (int i = 0; tcc_model_param(m, i, &a); i++)
+        if (tcc_model_param_is_trained(m, i)) append(&before, &a);
+    x[3 * 2 * WIDTH + 1] = 1e6F; /* in the fourth of seven */
+    OK(cx, tcc_model_train(m, batch, 1));
+    expect_skipped(cx, m, 1);
+    for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++)
+        if (*a.name != '@') append(&after, &a);
+    for (int i = 0; tcc_model_param(m, i, &a); i++)
+        if (tcc_model_param_is_trained(m, i)) append(&after, &a);
+    assert_int_equal(before.count, after.count);
+    assert_memory_equal(before.v, after.v, sizeof *before.v * (size_t)before.count);
+    make_batch(2, batch);
+    OK(cx, tcc_model_train(m, batch, 1));
+    expect_skipped(cx, m, 1);
+    assert_true(isfinite(tcc_model_loss(m)));
+    read_values(m, &after); /* buffers too */
+    for (int i = 0; i < after.count; i++) assert_true(isfinite(after.v[i]));
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
+/* -- Bad input -- */
+
+static void expect_error(tcc_context *cx, tcc_status got, tcc_status expected, const char *message) {
+    assert_int_equal(got, expected);
+    if (!strstr(tcc_context_error(cx), message)) fail_msg("\"%s\" does not say \"%s\"", tcc_context_error(cx), message);
+    tcc_context_clear_error(cx);
+}
+
+void check_micro_refusals(void) {
+    tcc_context *cx;
+    tcc_array batch[3];
+    tcc_model *m;
+    OK(NULL, tcc_context_create(&cx));
+    tcc_model_options o = {.size = sizeof o, .batch_accumulate = -1};
+    expect_error(cx, tcc_model_create(cx, mean, NULL, &o, &m), TCC_EINVAL, "batch_accumulate -1 must be from 0 to");
+    o.batch_accumulate = 1LL << 40;
+    expect_error(cx, tcc_model_create(cx, mean, NULL, &o, &m), TCC_EINVAL, "batch_accumulate 1099511627776 must be");
+    o.batch_accumulate = 2;
+    OK(cx, tcc_model_create(cx, mean, NULL, &o, &m));
+    make_batch(0, batch);
+    expect_error(cx, tcc_model_train(m, batch, 0), TCC_EINVAL, "a batch without arrays cannot be cut");
+    batch[2] = (tcc_array){.name = "z", .dtype = TCC_F32, .rank = 0, .data = x};
+    expect_error(cx, tcc_model_train(m, batch, 3), TCC_ESHAPE, "\"x\" is f32[14,6], \"z\" is f32[]");
+    batch[2] = (tcc_array){.name = "z", .dtype = TCC_F32, .rank = 2, .dims = {6, 14}, .data = x};
+    expect_error(cx, tcc_model_compile(m, true, batch, 3), TCC_ESHAPE, "\"x\" is f32[14,6], \"z\" is f32[6,14]");
+    OK(cx, tcc_model_evaluate(m, batch, 3)); /* that is not cut */
+    OK(cx, tcc_model_train(m, batch, 1));
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
