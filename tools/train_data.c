@@ -62,7 +62,7 @@ tcc_status run_open_data(run *s) {
 
     tcc_loader_options train = {.size = sizeof train,
                                 .split = TCC_SPLIT_TRAIN,
-                                .batch_size = r->data.batch_size,
+                                .batch_size = recipe_step_samples(r),
                                 .num_workers = (int)r->data.num_workers,
                                 .shuffle = r->data.shuffle,
                                 .last_batch = r->data.drop_last ? TCC_LAST_DROP : TCC_LAST_KEEP,

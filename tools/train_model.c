@@ -96,7 +96,7 @@ static tcc_status compile_all(run *s, const tcc_batch *like) {
     for (int split = s->val_loader ? TCC_SPLIT_VALIDATION : TCC_SPLIT_TRAIN;
          split >= TCC_SPLIT_TRAIN && status == TCC_OK; split--) {
         bool train = split == TCC_SPLIT_TRAIN;
-        int64_t batch = r->data.batch_size, whole = s->info.samples[split] / batch,
+        int64_t batch = train ? recipe_step_samples(r) : r->data.batch_size, whole = s->info.samples[split] / batch,
                 left = s->info.samples[split] % batch;
         bool has_left = left &&
                         (train ? !r->data.drop_last : !r->training.eval_batches || r->training.eval_batches > whole);
@@ -196,6 +196,7 @@ static tcc_status create(run *s) {
                                             : !strcmp(checkpointing, "segments") ? TCC_CHECKPOINTING_SEGMENTS
                                                                                  : TCC_CHECKPOINTING_AUTO,
                            .memory_budget = r->training.memory_budget,
+                           .batch_accumulate = r->training.batch_accumulate,
                            .autotune_budget_s = r->training.autotune_budget_s,
                            .lock = s->options->lock,
                            .locked = s->options->locked,

@@ -116,7 +116,7 @@ static const key keys[] = {
     {"training.keep_last", INTEGER, AT(training.keep_last), "3", NULL, 0, 200},
     {"training.log_every", INTEGER, AT(training.log_every), "10", NULL, 1, UNBOUNDED},
     {"training.on_nan", CHOICE, AT(training.on_nan), "stop", "stop|continue", 0, 0},
-    {"training.batch_accumulate", LATER, 0, "1", "gradient accumulation", 0, 0},
+    {"training.batch_accumulate", INTEGER, AT(training.batch_accumulate), "1", NULL, 1, 1 << 20},
     {"training.ema_decay", NUMBER, AT(training.ema_decay), "0", NULL, 0, 0.9999999},
     {"training.ema_warmup", FLAG, AT(training.ema_warmup), "false", NULL, 0, 0},
     {"training.detect_anomaly", LATER, 0, "false", "anomaly detection", 0, 0},
@@ -465,6 +465,8 @@ bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_
     r->given[k - keys] = RECIPE_OVERRIDDEN;
     return replace_contradicted(r, k, error);
 }
+
+int64_t recipe_step_samples(const recipe *r) { return r->data.batch_size * r->training.batch_accumulate; }
 
 bool recipe_replays(const recipe *r) { return r->training.compile && strcmp(r->training.compile_mode, "default") != 0; }
 

@@ -52,7 +52,7 @@ typedef struct recipe {
     struct {
         int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, keep_last, log_every;
         double autotune_budget_s, clip_grad_norm, ema_decay, loss_scale, loss_scale_growth, loss_scale_backoff;
-        int64_t loss_scale_interval;
+        int64_t loss_scale_interval, batch_accumulate;
         bool compile, allow_tf32, ema_warmup;
         char *compile_mode, *mixed_precision, *mixed_precision_ops, *checkpointing, *memory_budget, *on_nan;
     } training;
@@ -82,6 +82,8 @@ bool recipe_print_value(const recipe *r, int index, FILE *out);
 /* Prints a line "key: value" if it has one and applies, before it the line of its section where that is not `section`,
  * which begins as "". */
 void recipe_print_key(const recipe *r, int index, char section[64], FILE *out);
+/* Samples of a training step: a batch for each micro-batch. */
+int64_t recipe_step_samples(const recipe *r);
 /* Whether a GPU is to replay steps as CUDA graphs. */
 bool recipe_replays(const recipe *r);
 /* The resolved recipe as YAML, every key with its value. False when writing failed. */

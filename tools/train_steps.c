@@ -104,7 +104,7 @@ tcc_status run_print_sample(run *s) {
 static double step_seconds(const run *s, int64_t step) { return s->busy_seconds / (double)(step - s->logged_step); }
 
 static double samples_per_second(const run *s, int64_t step) {
-    double each = (double)s->recipe->data.batch_size * (s->language ? (double)s->recipe->model.context : 1);
+    double each = (double)recipe_step_samples(s->recipe) * (s->language ? (double)s->recipe->model.context : 1);
     return each / step_seconds(s, step);
 }
 

@@ -11,6 +11,29 @@ static tcc_status need_program(tcc_model *m, tcc_compiled **out) {
                      "nothing is compiled yet: call tcc_model_compile or run a batch");
 }
 
+static bool has_binding(const tcc_program *p, const char *name) {
+    for (int i = 0; p && i < p->n_bindings; i++)
+        if (!strcmp(p->bindings[i].name, name)) return true;
+    return false;
+}
+
+/* Adds what `runs` runs of a program do, and what it keeps that `other`, which may be NULL, does not. */
+static void add_work(const tcc_compiled *c, int runs, const tcc_program *other, tcc_program_info *out) {
+    const tcc_program *p = c->program;
+    out->kernels += p->n_kernels;
+    out->steps += runs * p->n_steps;
+    for (int i = 0; i < p->n_bindings; i++) {
+        const tcc_binding *b = &p->bindings[i];
+        if (has_binding(other, b->name)) continue;
+        if (b->role == TCC_ROLE_PARAM) out->param_bytes += tcc_type_bytes(&b->type);
+        else if (b->role == TCC_ROLE_STATE) out->state_bytes += tcc_type_bytes(&b->type);
+    }
+    for (int i = 0; i < p->n_steps; i++) {
+        out->flop += runs * p->steps[i].flop;
+        out->bytes += runs * p->steps[i].bytes;
+    }
+}
+
 tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
     tcc_diag_begin(&m->cx->diag);
     tcc_compiled *c;
@@ -19,18 +42,17 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
     *out = (tcc_program_info){.programs = m->programs.count,
                               .compile_seconds = c->total_seconds,
                               .arena_bytes = p->arena_bytes,
-                              .kernels = p->n_kernels,
-                              .steps = p->n_steps,
                               .measured = m->measured};
     for (int i = 0; i < m->programs.count; i++) {
         out->cached_programs += m->programs.data[i]->from_cache;
         out->saved_seconds += m->programs.data[i]->saved_seconds;
     }
     if (m->maker) out->cache_trouble = m->maker->trouble(m);
-    for (int i = 0; i < p->n_bindings; i++) {
-        int64_t bytes = tcc_type_bytes(&p->bindings[i].type);
-        if (p->bindings[i].role == TCC_ROLE_PARAM) out->param_bytes += bytes;
-        else if (p->bindings[i].role == TCC_ROLE_STATE) out->state_bytes += bytes;
+    add_work(c, c->part == TCC_STEP_MICRO ? (int)m->options.batch_accumulate : 1, NULL, out);
+    if (c->next) {
+        out->compile_seconds += c->next->total_seconds;
+        if (c->next->program->arena_bytes > out->arena_bytes) out->arena_bytes = c->next->program->arena_bytes;
+        add_work(c->next, 1, p, out);
     }
     int64_t arena_bytes = 0;
     for (int i = 0; i < m->programs.count; i++) {
@@ -39,10 +61,6 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
     }
     out->peak_bytes = arena_bytes + m->kept_bytes;
     tcc__compiled_replay_info(c, out);
-    for (int i = 0; i < p->n_steps; i++) {
-        out->flop += p->steps[i].flop;
-        out->bytes += p->steps[i].bytes;
-    }
     return TCC_OK;
 }
 
@@ -53,7 +71,11 @@ static tcc_status report_kernels(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     bool measured = m->profile;
     TCC_TRY(tcc__model_need_device(m));
     if (measured) TCC_TRY(m->device->ops->measure(m->device, &m->cx->diag, &roofline));
-    return tcc_profile_print(c->exec, &m->cx->diag, measured ? &roofline : NULL, b);
+    if (c->next)
+        tcc_strbuf_printf(b, "a step runs 'train' for each of %lld micro-batches, then 'update'\n",
+                          (long long)m->options.batch_accumulate);
+    TCC_TRY(tcc_profile_print(c->exec, &m->cx->diag, measured ? &roofline : NULL, b));
+    return c->next ? tcc_profile_print(c->next->exec, &m->cx->diag, measured ? &roofline : NULL, b) : TCC_OK;
 }
 
 static tcc_status report_ptx(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
@@ -69,7 +91,9 @@ static tcc_status report_ptx(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
 static tcc_status report_text(tcc_model *m, tcc_compiled *c, tcc_text which, tcc_strbuf *b) {
     if (!c->text[which]) TCC_TRY(m->maker->write(m, c, which));
     tcc_strbuf_add(b, c->text[which]);
-    return TCC_OK;
+    if (!c->next) return TCC_OK;
+    if (which != TCC_TEXT_REMAT) tcc_strbuf_add(b, "\nthe update\n");
+    return report_text(m, c->next, which, b);
 }
 
 static tcc_status report(tcc_model *m, const char *what, tcc_strbuf *b) {

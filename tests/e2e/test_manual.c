@@ -50,7 +50,7 @@ static void options(void **state) {
 
 static void keys(void **state) {
     (void)state;
-    static const char *const later[] = {"training.batch_accumulate", "training.detect_anomaly"};
+    static const char *const later[] = {"training.detect_anomaly"};
     char *page = read_page("tcc-train");
     for (int i = 0; recipe_key(i); i++) {
         bool is_later = false;

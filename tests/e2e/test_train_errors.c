@@ -84,9 +84,17 @@ static void malformed_recipe(void **state) {
     expect(TRAIN(path), 2, "the recipe is empty");
 }
 
+static void micro_batches(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    expect(TRAIN(recipe, "training.batch_accumulate=0"), 2, "training.batch_accumulate");
+    expect(TRAIN(recipe, "training.batch_accumulate=1.5"), 2, "training.batch_accumulate");
+    expect(TRAIN(recipe, "training.batch_accumulate=many"), 2, "training.batch_accumulate");
+    expect(TRAIN(recipe, "training.batch_accumulate=2000000"), 2, "training.batch_accumulate");
+    expect(TRAIN(recipe, "training.batch_accumulate=100"), 1, "has 160 samples, too few for one batch of 800");
+}
+
 static void keys_of_later_versions(void **state) {
     const char *recipe = write_recipe(state, "mlp");
-    expect(TRAIN(recipe, "training.batch_accumulate=4"), 2, "gradient accumulation comes in a later version");
     expect(TRAIN(recipe, "training.ema_warmup=true"), 2, "training.ema_warmup needs a training.ema_decay above 0");
     expect(TRAIN(recipe, "training.detect_anomaly=true"), 2, "anomaly detection comes in a later version");
     expect(TRAIN(recipe, "data.pin_memory=false"), 2, "data.pin_memory");
@@ -346,6 +354,7 @@ int main(void) {
         FOLDER_TEST(command_line),
         FOLDER_TEST(cuda_is_one_clear_line),
         FOLDER_TEST(malformed_recipe),
+        FOLDER_TEST(micro_batches),
         FOLDER_TEST(keys_of_later_versions),
         FOLDER_TEST(cache_commands),
         FOLDER_TEST(missing_data),

@@ -227,7 +227,8 @@ TCC_API tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array 
  * their average. */
 TCC_API tcc_status tcc_model_use_ema(tcc_model *m, bool on);
 
-/* What compiling did and what the program is. */
+/* What compiling did and what the program is. Of a training step with batch_accumulate all its runs are meant, of so
+ * many micro-batches and of the update, but `launches` and what follows on graphs are of a micro-batch's. */
 typedef struct tcc_program_info {
     int programs;                                  /* compiled so far */
     double compile_seconds;                        /* of the last: trace to runnable, without drawing initial values */
@@ -248,7 +249,9 @@ typedef struct tcc_program_info {
 } tcc_program_info;
 TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
 
-/* Text of a report on the last program, to be freed with tcc_string_free; NULL when memory is short.
+/* Text of a report on the last program, to be freed with tcc_string_free; NULL when memory is short. Of a training step
+ * with batch_accumulate it is of the program that a micro-batch runs; "passes", "kernels", "memory" and "graphs" go on
+ * with the one that makes the update.
  * "passes": time of each pass; "kernels": a line a step with lines of source, bytes, flops, time (after profiling
  * runs), share of the roofline; "memory": the plan; "remat": with a memory budget or checkpointed segments, what is
  * computed again and what that saves, else empty; "tir": the graph as compiled; "llvm", "asm", "ptx": the kernels as
