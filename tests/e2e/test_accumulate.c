@@ -11,6 +11,11 @@ static void equal_whole_batches(void **state) {
     check_micro_batches("cpu", TCC_MODE_DEFAULT, TCC_MIXED_FP16);
 }
 
+static void computed_again_and_tuned(void **state) {
+    (void)state;
+    check_micro_modes("cpu");
+}
+
 static void other_masks(void **state) {
     (void)state;
     check_micro_masks("cpu");
@@ -27,7 +32,8 @@ static void refuses(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(equal_whole_batches), cmocka_unit_test(other_masks),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(equal_whole_batches),
+                                       cmocka_unit_test(computed_again_and_tuned), cmocka_unit_test(other_masks),
                                        cmocka_unit_test(refuses), cmocka_unit_test(overflow_spoils_its_step)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,6 +151,25 @@ void check_micro_batches(const char *device, tcc_mode mode, tcc_mixed_precision 
     }
 }
 
+/* What is computed again changes no bit; tuning changes no more than rounding. */
+void check_micro_modes(const char *device) {
+    static const test_case c = {"counted", counted, false, OPTIMIZER(TCC_ADAMW, 0.01, .clip_grad_norm = 0.1)};
+    tcc_model_options o = {.batch_accumulate = 3, .checkpointing = TCC_CHECKPOINTING_NONE};
+    values want, got;
+    train(device, &c, o, &want);
+    o.checkpointing = TCC_CHECKPOINTING_AUTO;
+    o.memory_budget = "min";
+    train(device, &c, o, &got);
+    assert_memory_equal(got.loss, want.loss, sizeof want.loss);
+    assert_int_equal(got.count, want.count);
+    assert_memory_equal(got.v, want.v, sizeof *want.v * (size_t)want.count);
+    o.memory_budget = NULL;
+    o.mode = TCC_MODE_MAX_AUTOTUNE;
+    o.autotune_budget_s = 0.5;
+    train(device, &c, o, &got);
+    compare(&c, 3, &got, &want, 2e-5);
+}
+
 /* -- Masks -- */
 
 enum { MASKED = 64, MICRO = 4 };
