@@ -191,7 +191,7 @@ static bool compare_key(const recipe *r, const recipe *before, int key, FILE *sa
     return ok;
 }
 
-bool recipe_may_resume(const recipe *r, const char *before, char **said, char error[RECIPE_ERROR_MAX]) {
+bool recipe_may_resume(recipe *r, const char *before, char **said, char error[RECIPE_ERROR_MAX]) {
     recipe old;
     size_t length;
     *said = NULL;
@@ -201,6 +201,7 @@ bool recipe_may_resume(const recipe *r, const char *before, char **said, char er
         snprintf(error, RECIPE_ERROR_MAX, "out of memory");
     } else {
         ok = recipe_parse(&old, before, strlen(before), "--resume: the checkpoint's recipe", error);
+        if (ok && !r->data.batch_size) r->data.batch_size = old.data.batch_size; /* that was chosen */
         for (int i = 0; ok && recipe_key(i); i++)
             if (!IS_AMONG(recipe_key(i), free_keys) && recipe_applies(r, i)) ok = compare_key(r, &old, i, out, error);
         recipe_free(&old);

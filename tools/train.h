@@ -33,7 +33,7 @@ typedef struct train_signals {
 
 /* Trains as the recipe says; messages go to standard error, progress to standard output. Returns the program's exit
  * status. */
-int train_run(const train_options *options, const recipe *recipe, train_signals *signals);
+int train_run(const train_options *options, recipe *recipe, train_signals *signals);
 
 /* tcc-train cache ARGUMENTS. Returns the program's exit status. */
 int train_cache(char *const *arguments, int count);

@@ -60,6 +60,8 @@ tcc_status run_open_data(run *s) {
     tcc_dataset_get_info(s->data, &s->info);
     if (!strcmp(r->data.kind, "cifar") && !s->options->quiet && !s->options->emit) tell_missing_batches(s);
 
+    if (!r->data.batch_size && (status = run_choose_batch(s)) != TCC_OK) return status;
+
     tcc_loader_options train = {.size = sizeof train,
                                 .split = TCC_SPLIT_TRAIN,
                                 .batch_size = recipe_step_samples(r),

@@ -179,7 +179,7 @@ static tcc_optimizer_options optimizer_of(const run *s) {
     return o;
 }
 
-static tcc_status create(run *s) {
+static tcc_status create(run *s, bool plans) {
     const recipe *r = s->recipe;
     const char *precision = r->training.mixed_precision, *checkpointing = r->training.checkpointing;
     tcc_model_options o = {.size = sizeof o,
@@ -213,12 +213,24 @@ static tcc_status create(run *s) {
     }
     tcc_optimizer_options optimizer = optimizer_of(s);
     o.optimizer = &optimizer;
+    if (plans) {
+        o.compile_only = true;
+        o.require_graphs = false;
+        o.dump_dir = o.lock = o.locked = NULL;
+        if (o.mode == TCC_MODE_MAX_AUTOTUNE) o.mode = TCC_MODE_DEFAULT; /* nothing is measured for it */
+        if (tcc_memory_budget_bytes(o.memory_budget) || !strcmp(o.memory_budget, "auto")) o.memory_budget = NULL;
+    }
     return tcc_model_create(s->cx, build, s, &o, &s->model);
+}
+
+tcc_status run_create_planner(run *s) {
+    s->schedule = train_schedule(s->recipe, 1, s->milestones); /* for the optimizer's states: not yet how long it is */
+    return create(s, true);
 }
 
 tcc_status run_create_model(run *s) {
     const train_options *o = s->options;
-    tcc_status status = o->plan ? tcc_model_load_plan(s->cx, o->plan, o->device, &s->model) : create(s);
+    tcc_status status = o->plan ? tcc_model_load_plan(s->cx, o->plan, o->device, &s->model) : create(s, false);
     if (status != TCC_OK) return status;
     s->late = strcmp(tcc_model_device(s->model), "cpu") != 0;
     tcc_model_profile(s->model, o->explain || o->profile);

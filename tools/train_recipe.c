@@ -23,7 +23,7 @@ typedef struct key {
     key_kind kind;
     size_t offset;
     const char *initial; /* default, as it would be written; NULL: none */
-    const char *choices; /* CHOICE: "a|b|c"; NUMBER: what else it may be, which is NaN; LATER: what it waits for */
+    const char *choices; /* CHOICE: "a|b|c"; NUMBER, INTEGER: another value, NaN or 0; LATER: what it waits for */
     double least, most;  /* INTEGER, NUMBER, elements of LIST and, whole numbers, of WHOLES */
 } key;
 
@@ -46,7 +46,7 @@ static const key keys[] = {
     {"data.path", STRING, AT(data.path), NULL, NULL, 0, 0},
     {"data.val_path", STRING, AT(data.val_path), NULL, NULL, 0, 0},
     {"data.val_split", NUMBER, AT(data.val_split), "auto", "auto", 0, 0.9},
-    {"data.batch_size", INTEGER, AT(data.batch_size), "32", NULL, 1, 1 << 24},
+    {"data.batch_size", INTEGER, AT(data.batch_size), "32", "auto", 1, 1 << 24},
     {"data.num_workers", INTEGER, AT(data.num_workers), "1", NULL, 0, 256},
     {"data.drop_last", FLAG, AT(data.drop_last), "true", NULL, 0, 0},
     {"data.shuffle", FLAG, AT(data.shuffle), "true", NULL, 0, 0},
@@ -238,7 +238,8 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
                     "memory (50%%), min, auto or none",
                     k->path, text);
     case INTEGER:
-        if (!bounded_number(k, text, at, error, &x)) return false;
+        x = 0;
+        if ((!k->choices || !is_choice(k->choices, text)) && !bounded_number(k, text, at, error, &x)) return false;
         *(int64_t *)to = (int64_t)x;
         return true;
     case NUMBER:
@@ -551,7 +552,10 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
     case STRING:
     case BUDGET: print_quoted(*(const char *const *)from, out); break;
     case CHOICE: print_choice(*(const char *const *)from, out); break;
-    case INTEGER: fprintf(out, "%lld", (long long)*(const int64_t *)from); break;
+    case INTEGER:
+        if (k->choices && !*(const int64_t *)from) fputs(k->choices, out);
+        else fprintf(out, "%lld", (long long)*(const int64_t *)from);
+        break;
     case NUMBER:
         if (isnan(*(const double *)from)) fputs(k->choices, out);
         else print_number(*(const double *)from, out);

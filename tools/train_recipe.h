@@ -31,7 +31,7 @@ typedef struct recipe {
     } model;
     struct {
         char *kind, *path, *val_path, *label, *header, *separator, *pin_memory;
-        int64_t batch_size, num_workers, token_bytes, vocab_size, classes;
+        int64_t batch_size /* 0: to be chosen */, num_workers, token_bytes, vocab_size, classes;
         double val_split;
         bool drop_last, shuffle, augment, bytes, regression;
         recipe_list mean, std, image_size, scale, jitter;

@@ -152,7 +152,7 @@ static int run_all(run *s) {
     return status;
 }
 
-int train_run(const train_options *options, const recipe *recipe, train_signals *signals) {
+int train_run(const train_options *options, recipe *recipe, train_signals *signals) {
     run s = {.options = options,
              .recipe = recipe,
              .signals = signals,

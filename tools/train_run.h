@@ -11,7 +11,7 @@
 
 typedef struct run {
     const train_options *options;
-    const recipe *recipe;
+    recipe *recipe; /* a batch size that it leaves open is chosen before the loaders are made */
     train_signals *signals;
     const volatile sig_atomic_t *interrupted; /* among them */
     tcc_context *cx;
@@ -50,7 +50,12 @@ tcc_status run_open_data(run *s);
 /* A prompt that the vocabulary cannot spell is refused before the training, not after it. */
 tcc_status run_check_prompt(run *s);
 
-/* train_model.c. The first batch, to be looked at: its signature is all that compiling needs. */
+/* train_batch.c. Chooses recipe->data.batch_size by the memory that there is. */
+tcc_status run_choose_batch(run *s);
+
+/* train_model.c. A model that makes plans alone. */
+tcc_status run_create_planner(run *s);
+/* The first batch, to be looked at: its signature is all that compiling needs. */
 tcc_status run_first_batch(run *s, const tcc_batch **batch);
 /* Creates the model and compiles what the run will need; verifies it if asked to. */
 tcc_status run_create_model(run *s);

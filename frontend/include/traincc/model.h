@@ -154,6 +154,8 @@ typedef struct tcc_model_options {
 
 /* Whether options.memory_budget may be `text`. */
 TCC_API bool tcc_is_memory_budget(const char *text);
+/* The bytes that such a text says; 0: it is no budget, or one of another kind. */
+TCC_API int64_t tcc_memory_budget_bytes(const char *text);
 
 /* `options` may be NULL. The model keeps `fn` and `user`. */
 TCC_API tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *options,
@@ -226,6 +228,18 @@ TCC_API tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array 
  * nothing is averaged, or no training program was compiled yet; TCC_EUNSUPPORTED for parameters of another type than
  * their average. */
 TCC_API tcc_status tcc_model_use_ema(tcc_model *m, bool on);
+
+/* What a program would take of memory, in bytes. */
+typedef struct tcc_memory_plan {
+    int64_t arena_bytes; /* values of a run; all programs of a model share the largest */
+    int64_t state_bytes; /* parameters, buffers, the optimizer's state; these are shared, too */
+    int64_t batch_bytes; /* batch, hyper-parameters and outputs: each program has its own */
+} tcc_memory_plan;
+/* Plans a training step or an evaluation on such a batch: the passes run, but no code is made, and the model has no
+ * program more. Errors are those of tcc_model_compile up to there. */
+TCC_API tcc_status tcc_model_plan(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_memory_plan *out);
+/* Bytes that the model's device could give now, about; 0: unknown, or there is no device. */
+TCC_API int64_t tcc_model_free_memory(tcc_model *m);
 
 /* What compiling did and what the program is. Of a training step with batch_accumulate all its runs are meant, of so
  * many micro-batches and of the update, but `launches` and what follows on graphs are of a micro-batch's. */
