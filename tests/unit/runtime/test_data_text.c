@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static tcc_context cx;
 
@@ -146,6 +147,44 @@ static void many_characters(void **state) {
     tcc_dataset_close(data);
 }
 
+/* Characters of one to four bytes over many pieces; windows from anywhere are what stands there. */
+static void a_long_text(void **state) {
+    enum { COUNT = 300000, CONTEXT = 5000 };
+    static const char *const characters[] = {"a", "b", "é", "€", "𝄞"};
+    char *text = malloc(4 * COUNT + 1);
+    uint8_t *which = malloc(COUNT);
+    size_t size = 0;
+    uint64_t seed = 5;
+    for (int i = 0; i < COUNT; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX */
+        which[i] = (uint8_t)((seed >> 33) % 5);
+        strcpy(text + size, characters[which[i]]);
+        size += strlen(characters[which[i]]);
+    }
+    const char *path = test_write(state, "a.txt", text, size);
+    tcc_dataset *data = open_data((tcc_data_options){.kind = "text", .path = path, .context = CONTEXT});
+    for (int split = 0; split < TCC_SPLIT_COUNT; split++) {
+        tcc_loader *l;
+        const tcc_batch *batch = first_batch(data, (tcc_split)split, false, &l);
+        for (int64_t i = 0, first = split ? COUNT * 9 / 10 : 0; i < tcc_loader_batches(l); i++, first += CONTEXT) {
+            for (int j = 0; j < CONTEXT; j++)
+                assert_true(x_of(batch)[j] == which[first + j] && y_of(batch)[j] == which[first + j + 1]);
+            assert_ok(tcc_loader_next(l, &batch), &cx.diag);
+        }
+        tcc_loader_destroy(l);
+    }
+    tcc_loader *l;
+    first_batch(data, TCC_SPLIT_VALIDATION, false, &l);
+    assert_int_equal(truncate(path, 100000), 0);
+    const tcc_batch *batch;
+    assert_error(tcc_loader_next(l, &batch), TCC_EIO, &cx.diag, "it has become shorter while it was in use");
+    tcc_diag_clear(&cx.diag);
+    tcc_loader_destroy(l);
+    tcc_dataset_close(data);
+    free(which);
+    free(text);
+}
+
 static void bad_text(void **state) {
     const char *text = test_write_text(state, "a.txt", "hello");
     const char *binary = test_write(state, "b.txt", "abc\xff", 4);
@@ -260,6 +299,7 @@ int main(void) {
         FOLDER_TEST(bytes_and_gzip),
         FOLDER_TEST(a_file_for_validation),
         FOLDER_TEST(many_characters),
+        FOLDER_TEST(a_long_text),
         FOLDER_TEST(bad_text),
         FOLDER_TEST(tokens),
         FOLDER_TEST(bad_tokens),
