@@ -39,6 +39,7 @@ typedef struct run {
     int64_t watched_step;                        /* the first whose loss was not looked at */
     int64_t bad_step, bad_in_row; /* the first of the last steps whose loss was no number, and how many */
     const tcc_batch *batch;       /* of the last training step */
+    bool data_lost;               /* the next one could not be read; `problem` says why */
     char problem[1024];           /* that ends the run, where it is no error of the library */
     char graphs[512];             /* what was last said of CUDA graphs */
     bool graphs_decided;          /* nothing more is to be said of them */

@@ -268,14 +268,30 @@ static tcc_status report_graphs(run *s) {
     return TCC_OK;
 }
 
+/* The next batch to train on. Without it the run ends, and keeps the step that it has come to. */
+static tcc_status next_batch(run *s, const tcc_batch **batch) {
+    tcc_status status = tcc_loader_next(s->loader, batch);
+    if (status == TCC_OK) s->batch = *batch;
+    else snprintf(s->problem, sizeof s->problem, "%s", tcc_context_error(s->cx));
+    s->data_lost = status != TCC_OK;
+    return status;
+}
+
+/* Saves the last step although the run has failed, which stays what is told. */
+static void keep_last_step(run *s) {
+    char problem[sizeof s->problem];
+    memcpy(problem, s->problem, sizeof problem);
+    if (report_pending(s) == TCC_OK) run_save(s, tcc_model_step(s->model));
+    memcpy(s->problem, problem, sizeof problem);
+}
+
 static tcc_status train_step(run *s, int64_t step) {
     const tcc_batch *batch;
     const double lr = tcc_schedule_lr(&s->schedule, step), momentum = tcc_schedule_momentum(&s->schedule, step);
     const double start = now_seconds();
     tcc_status status = tcc_model_set_lr(s->model, lr);
     if (status == TCC_OK && !isnan(momentum)) status = tcc_model_set_momentum(s->model, momentum);
-    if (status == TCC_OK) status = tcc_loader_next(s->loader, &batch);
-    if (status == TCC_OK) s->batch = batch;
+    if (status == TCC_OK) status = next_batch(s, &batch);
     if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
     if (status == TCC_OK) status = report_graphs(s);
     if (status != TCC_OK) return status;
@@ -326,6 +342,7 @@ tcc_status run_train(run *s) {
         status = train_step(s, step);
         if (status == TCC_OK) status = between_steps(s, step + 1);
     }
+    if (s->data_lost) keep_last_step(s);
     if (status == TCC_OK) status = report_pending(s); /* an interrupt came just before the last report */
     if (status == TCC_OK) tell_waiting(s, waited_before);
     if (status == TCC_OK && *s->interrupted) status = run_save(s, tcc_model_step(s->model));

@@ -5,7 +5,6 @@
 #include "runtime/data/windows.h"
 #include "runtime/files/utf8.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,17 +19,7 @@ static tcc_status fetch(tcc_diag *d, const tcc__text_source *s, int64_t at, void
         memcpy(to, s->memory + at, (size_t)count);
         return TCC_OK;
     }
-    for (int64_t got = 0; got < count;) {
-        ssize_t r = pread(s->fd, (char *)to + got, (size_t)(count - got), at + got);
-        if (r < 0 && errno == EINTR) continue;
-        if (r > 0) got += r;
-        else
-            return tcc_error(d, TCC_EIO, (tcc_loc){s->path, 0},
-                             r < 0 ? "reading failed at byte %lld: %s"
-                                   : "the file ends at byte %lld; it has become shorter while it was in use",
-                             (long long)(at + got), tcc__errno(errno).text);
-    }
-    return TCC_OK;
+    return tcc__file_read_at(d, s->path, s->fd, at, to, count);
 }
 
 /* ---- the first reading ---- */

@@ -38,19 +38,8 @@ static tcc_status fetch(tcc_diag *d, const tokens *t, const part *p, int64_t fir
     tcc_loc place = {p->path, 0};
     while (count) {
         int64_t n = count < PIECE_BYTES / t->token_bytes ? count : PIECE_BYTES / t->token_bytes;
-        int64_t offset = first * t->token_bytes, wanted = n * t->token_bytes, got = 0;
-        while (got < wanted) {
-            ssize_t r = pread(p->fd, piece.bytes + got, (size_t)(wanted - got), offset + got);
-            if (r < 0 && errno == EINTR) continue;
-            if (r < 0)
-                return tcc_error(d, TCC_EIO, place, "reading failed at byte %lld: %s", (long long)(offset + got),
-                                 tcc__errno(errno).text);
-            if (r == 0)
-                return tcc_error(d, TCC_EIO, place,
-                                 "the file ends at byte %lld; it has become shorter while it was in use",
-                                 (long long)(offset + got));
-            got += r;
-        }
+        int64_t offset = first * t->token_bytes;
+        TCC_TRY(tcc__file_read_at(d, p->path, p->fd, offset, piece.bytes, n * t->token_bytes));
         for (int64_t i = 0; i < n; i++) {
             int64_t token = t->token_bytes == 2 ? piece.narrow[i] : piece.wide[i];
             if (token > INT32_MAX || (t->vocab_size && token >= t->vocab_size))

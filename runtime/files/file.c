@@ -46,6 +46,27 @@ char *tcc__path_folder(const char *path) {
 
 bool tcc__file_exists(const char *path) { return access(path, F_OK) == 0; }
 
+tcc_status tcc__file_read_at(tcc_diag *d, const char *path, int fd, int64_t at, void *to, int64_t count) {
+    const tcc_loc place = {path, 0};
+    for (int64_t got = 0; got < count;) {
+        struct stat info = {0};
+        ssize_t r = pread(fd, (char *)to + got, (size_t)(count - got), at + got);
+        if (r < 0 && errno == EINTR) continue;
+        if (r < 0)
+            return tcc_error(d, TCC_EIO, place, "reading failed at byte %lld: %s", (long long)(at + got),
+                             tcc__errno(errno).text);
+        if (r == 0) {
+            fstat(fd, &info);
+            return tcc_error(d, TCC_EIO, place,
+                             "the file ends at byte %lld, in front of byte %lld; it has become shorter while it was in "
+                             "use",
+                             (long long)info.st_size, (long long)(at + got));
+        }
+        got += r;
+    }
+    return TCC_OK;
+}
+
 tcc_status tcc__folder_create(tcc_diag *d, const char *path) {
     if (mkdir(path, 0777) == 0) return TCC_OK;
     int error = errno;

@@ -21,6 +21,9 @@ typedef struct tcc__bytes {
  * file that is too large for memory). */
 tcc_status tcc__file_load(tcc_diag *d, const char *path, tcc__bytes *out);
 bool tcc__file_exists(const char *path);
+/* Read bytes [at, at + count) of an open file; `path` is for messages. Errors: EIO, also where a file that had them has
+ * become shorter. */
+tcc_status tcc__file_read_at(tcc_diag *d, const char *path, int fd, int64_t at, void *to, int64_t count);
 
 /* `folder`/`name` on the heap (tcc__free), NULL when memory is short. */
 char *tcc__path_join(const char *folder, const char *name);
