@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Parsing comma-separated values (RFC 4180: quoted cells, doubled quotes, any line ends). Numbers
- * are read in the C locale whatever the program's is. */
+ * Parsing comma-separated values: columns, rows, classes. Numbers are read in the C locale whatever the program's
+ * is. */
 #include "runtime/data/csv.h"
 #include "ir/support/alloc.h"
-#include "runtime/files/utf8.h"
+#include "runtime/data/records.h"
 
 #include <float.h>
 #include <locale.h>
@@ -11,82 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- records ---- */
-
-/* One line's cells, unquoted. */
-typedef struct record {
-    tcc_strbuf text;
-    tcc_vec(size_t) cells; /* offsets into text, NUL-terminated */
-    int line;              /* where it starts */
-    bool blank;
-} record;
-
 typedef struct scanner {
-    tcc_diag *diag;
-    const char *path;
-    const char *at, *end;
-    int line;
-    char separator;
+    tcc__records records;
     locale_t locale;
-    record row;
 } scanner;
 
-#define LINE_ERROR(s, ...) tcc_error((s)->diag, TCC_EFORMAT, (tcc_loc){(s)->path, (s)->row.line}, __VA_ARGS__)
+#define LINE_ERROR(s, ...) \
+    tcc_error((s)->records.diag, TCC_EFORMAT, (tcc_loc){(s)->records.path, (s)->records.line}, __VA_ARGS__)
 
-static bool at_line_end(const scanner *s) { return s->at == s->end || *s->at == '\n' || *s->at == '\r'; }
-
-static tcc_status scan_quoted(scanner *s) {
-    s->at++;
-    for (;;) {
-        const char *quote = memchr(s->at, '"', (size_t)(s->end - s->at));
-        if (!quote) return LINE_ERROR(s, "a quoted cell has no closing quote");
-        for (const char *c = s->at; c < quote; c++) s->line += *c == '\n';
-        tcc_strbuf_addn(&s->row.text, s->at, (size_t)(quote - s->at));
-        s->at = quote + 1;
-        if (s->at == s->end || *s->at != '"') break;
-        tcc_strbuf_addn(&s->row.text, "\"", 1); /* doubled */
-        s->at++;
-    }
-    if (!at_line_end(s) && *s->at != s->separator)
-        return LINE_ERROR(s, "cell %d goes on after its closing quote", s->row.cells.count);
-    return TCC_OK;
-}
-
-static void scan_plain(scanner *s) {
-    const char *from = s->at;
-    while (!at_line_end(s) && *s->at != s->separator) s->at++;
-    const char *to = s->at;
-    while (from < to && (*from == ' ' || *from == '\t')) from++;
-    while (from < to && (to[-1] == ' ' || to[-1] == '\t')) to--;
-    tcc_strbuf_addn(&s->row.text, from, (size_t)(to - from));
-}
-
-/* The next line's cells into s->row; *more is false at the end. */
-static tcc_status next_record(scanner *s, bool *more) {
-    record *r = &s->row;
-    *more = s->at < s->end;
-    if (!*more) return TCC_OK;
-    r->text.length = 0;
-    r->cells.count = 0;
-    r->line = s->line;
-    r->blank = at_line_end(s);
-    for (;;) {
-        if (!tcc_vec_push(&r->cells, r->text.length)) return tcc_enomem(s->diag);
-        const char *start = s->at;
-        if (s->at < s->end && *s->at == '"') TCC_TRY(scan_quoted(s));
-        else scan_plain(s);
-        if (memchr(start, 0, (size_t)(s->at - start))) return LINE_ERROR(s, "cell %d holds a NUL byte", r->cells.count);
-        tcc_strbuf_addn(&r->text, "", 1);
-        if (at_line_end(s)) break;
-        s->at++; /* the separator */
-    }
-    if (s->at < s->end && *s->at == '\r') s->at++;
-    if (s->at < s->end && *s->at == '\n') s->at++;
-    s->line++;
-    return r->text.failed ? tcc_enomem(s->diag) : TCC_OK;
-}
-
-static const char *cell(const scanner *s, int i) { return s->row.text.text + s->row.cells.data[i]; }
+static const char *cell(const scanner *s, int i) { return tcc__records_cell(&s->records, i); }
 
 /* A finite number, and nothing else in the cell. */
 static bool number_of(locale_t locale, const char *text, double *out) {
@@ -106,7 +39,7 @@ static bool add_text(tcc__csv *csv, const char *text, size_t *offset) {
 /* The label's column by the options, from the first line's cells; -1 if it is a name that is not
  * there. `by_name` tells that it was found as a name, so that the first line must be a header. */
 static int find_label(const scanner *s, const tcc_data_options *options, bool *by_name) {
-    int n = s->row.cells.count;
+    int n = s->records.cells.count;
     *by_name = false;
     const char *label = options->csv_label;
     if (!label) return n - 1;
@@ -124,11 +57,11 @@ static int find_label(const scanner *s, const tcc_data_options *options, bool *b
 
 static tcc_status find_columns(scanner *s, const tcc_data_options *options, tcc__csv *csv) {
     bool by_name;
-    csv->n_columns = s->row.cells.count;
+    csv->n_columns = s->records.cells.count;
     csv->label_column = find_label(s, options, &by_name);
     if (csv->n_columns < 2)
         return LINE_ERROR(s, "there is one column, separated by '%c'; a label and at least one feature are needed",
-                          s->separator);
+                          s->records.separator);
     if (csv->label_column < 0)
         return LINE_ERROR(s, "there is no column '%s'; the first line has %d columns, '%s' to '%s'", options->csv_label,
                           csv->n_columns, cell(s, 0), cell(s, csv->n_columns - 1));
@@ -139,15 +72,15 @@ static tcc_status find_columns(scanner *s, const tcc_data_options *options, tcc_
     }
     for (int i = 0; i < csv->n_columns && csv->has_header; i++) {
         size_t name;
-        if (!add_text(csv, cell(s, i), &name) || !tcc_vec_push(&csv->names, name)) return tcc_enomem(s->diag);
+        if (!add_text(csv, cell(s, i), &name) || !tcc_vec_push(&csv->names, name)) return tcc_enomem(s->records.diag);
     }
     return TCC_OK;
 }
 
 /* The second file's first line against the first file's. */
 static tcc_status check_header(scanner *s, const tcc__csv *csv) {
-    if (s->row.cells.count != csv->n_columns)
-        return LINE_ERROR(s, "has %d columns, but the training file has %d", s->row.cells.count, csv->n_columns);
+    if (s->records.cells.count != csv->n_columns)
+        return LINE_ERROR(s, "has %d columns, but the training file has %d", s->records.cells.count, csv->n_columns);
     for (int i = 0; i < csv->names.count; i++) {
         const char *name = csv->texts.text + csv->names.data[i];
         if (strcmp(name, cell(s, i)))
@@ -159,17 +92,18 @@ static tcc_status check_header(scanner *s, const tcc__csv *csv) {
 /* ---- rows ---- */
 
 static tcc_status add_row(scanner *s, const tcc_data_options *options, tcc__csv *csv) {
-    if (s->row.cells.count != csv->n_columns)
-        return LINE_ERROR(s, "the line has %d cells, but the first has %d", s->row.cells.count, csv->n_columns);
+    if (s->records.cells.count != csv->n_columns)
+        return LINE_ERROR(s, "the line has %d cells, but the first has %d", s->records.cells.count, csv->n_columns);
     for (int i = 0; i < csv->n_columns; i++) {
         const char *text = cell(s, i);
         const char *name = csv->has_header ? csv->texts.text + csv->names.data[i] : "";
         double x = 0;
         bool is_label = i == csv->label_column;
         if (is_label && !options->csv_regression) {
-            tcc__csv_label label = {.line = s->row.line};
+            tcc__csv_label label = {.line = s->records.line};
             if (!*text) return LINE_ERROR(s, "column %d ('%s'): the label is missing", i + 1, name);
-            if (!add_text(csv, text, &label.text) || !tcc_vec_push(&csv->labels, label)) return tcc_enomem(s->diag);
+            if (!add_text(csv, text, &label.text) || !tcc_vec_push(&csv->labels, label))
+                return tcc_enomem(s->records.diag);
             continue;
         }
         if (!number_of(s->locale, text, &x))
@@ -178,7 +112,8 @@ static tcc_status add_row(scanner *s, const tcc_data_options *options, tcc__csv 
                 i + 1, name, text);
         if (fabs(x) > FLT_MAX)
             return LINE_ERROR(s, "column %d ('%s'): %.64s is larger than a float32 can be", i + 1, name, text);
-        if (!(is_label ? tcc_vec_push(&csv->targets, x) : tcc_vec_push(&csv->cells, x))) return tcc_enomem(s->diag);
+        if (!(is_label ? tcc_vec_push(&csv->targets, x) : tcc_vec_push(&csv->cells, x)))
+            return tcc_enomem(s->records.diag);
     }
     return TCC_OK;
 }
@@ -197,7 +132,7 @@ static tcc_status check_first_row(scanner *s, const tcc_data_options *options, c
     const char *first = csv->texts.text + csv->labels.data[0].text;
     double x;
     if (number_of(s->locale, first, &x) || label_recurs(csv, 0) || !label_recurs(csv, 1)) return TCC_OK;
-    s->row.line = csv->labels.data[0].line;
+    s->records.line = csv->labels.data[0].line;
     return LINE_ERROR(s,
                       "its label '%.64s' occurs in no other line: say whether it names the columns (header: yes) or is "
                       "data (header: no)",
@@ -207,9 +142,9 @@ static tcc_status check_first_row(scanner *s, const tcc_data_options *options, c
 static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int index, tcc__csv *csv) {
     bool more, first = true;
     for (;;) {
-        TCC_TRY(next_record(s, &more));
+        TCC_TRY(tcc__records_next(&s->records, &more));
         if (!more) break;
-        if (s->row.blank) continue;
+        if (s->records.blank) continue;
         if (first) {
             first = false;
             TCC_TRY(index == 0 ? find_columns(s, options, csv) : check_header(s, csv));
@@ -218,27 +153,20 @@ static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int in
         TCC_TRY(add_row(s, options, csv));
         csv->rows[index]++;
     }
-    if (csv->rows[index] == 0) return tcc_error(s->diag, TCC_EFORMAT, (tcc_loc){s->path, 0}, "has no rows of data");
+    if (csv->rows[index] == 0)
+        return tcc_error(s->records.diag, TCC_EFORMAT, (tcc_loc){s->records.path, 0}, "has no rows of data");
     return index == 0 ? check_first_row(s, options, csv) : TCC_OK;
 }
 
 tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file, const tcc_data_options *options,
                           int index, tcc__csv *out) {
-    const char *text = (const char *)file->data;
-    scanner s = {.diag = d, .path = path, .at = text, .end = text + file->size, .line = 1};
-    s.separator = options->csv_separator ? options->csv_separator : ',';
-    if (strchr("\"\r\n", s.separator))
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a quote or a line end cannot separate CSV cells");
-    size_t bad = tcc__utf8_check(file->data, file->size);
-    if (bad != file->size)
-        return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0}, "byte %zu (0x%02x) is not UTF-8", bad, file->data[bad]);
-    if (file->size >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) s.at += 3;
-    s.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    scanner s = {.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
     if (!s.locale) return tcc_enomem(d);
-    tcc_status status = parse_rows(&s, options, index, out);
+    tcc_status status = tcc__records_begin(d, path, file, options->csv_separator ? options->csv_separator : ',', false,
+                                           &s.records);
+    if (status == TCC_OK) status = parse_rows(&s, options, index, out);
     freelocale(s.locale);
-    tcc_strbuf_free(&s.row.text);
-    tcc_vec_free(&s.row.cells);
+    tcc__records_free(&s.records);
     return status;
 }
 

@@ -9,7 +9,7 @@
 // clang-format off
 #define KINDS(KIND, SEPARATOR) \
     KIND(text) SEPARATOR KIND(tokens) SEPARATOR KIND(idx) SEPARATOR KIND(cifar) SEPARATOR KIND(csv) SEPARATOR \
-    KIND(images) SEPARATOR KIND(segmentation)
+    KIND(images) SEPARATOR KIND(segmentation) SEPARATOR KIND(text_classes)
 // clang-format on
 #define READER(kind) &tcc__##kind##_reader
 #define NAME(kind) #kind

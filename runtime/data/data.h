@@ -51,7 +51,7 @@ struct tcc_dataset {
 
 /* One row a kind. */
 extern const tcc__reader tcc__text_reader, tcc__tokens_reader, tcc__idx_reader, tcc__cifar_reader, tcc__csv_reader,
-    tcc__images_reader, tcc__segmentation_reader;
+    tcc__images_reader, tcc__segmentation_reader, tcc__text_classes_reader;
 
 /* Split `count` source samples: the last of a fixed permutation are for validation. `val_split` is
  * the user's, in which 0 stands for the default. Sets info.samples. */

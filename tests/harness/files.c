@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -42,8 +43,17 @@ const char *test_path(void **state, const char *name) {
     return paths[n_paths++] = strdup(path);
 }
 
+void test_make_folders(void **state, const char *name) {
+    char part[256];
+    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+        snprintf(part, sizeof part, "%.*s", (int)(slash - name), name);
+        mkdir(test_path(state, part), 0777);
+    }
+}
+
 const char *test_write(void **state, const char *name, const void *data, size_t size_bytes) {
     const char *path = test_path(state, name);
+    test_make_folders(state, name);
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(data, 1, size_bytes, file) != size_bytes || fclose(file)) fail_msg("cannot write %s", path);
     return path;
@@ -55,6 +65,7 @@ const char *test_write_text(void **state, const char *name, const char *text) {
 
 const char *test_write_gzip(void **state, const char *name, const void *data, size_t size_bytes) {
     const char *path = test_path(state, name);
+    test_make_folders(state, name);
     gzFile file = gzopen(path, "wb1");
     if (!file || gzwrite(file, data, (unsigned)size_bytes) != (int)size_bytes || gzclose(file))
         fail_msg("cannot write %s", path);

@@ -13,7 +13,10 @@ int test_folder_remove(void **state);
 
 /* FOLDER/name; valid until the folder is removed. */
 const char *test_path(void **state, const char *name);
-/* Write (replace) FOLDER/name; the gzip form has the same contents compressed. Return its path. */
+/* The folders in which FOLDER/name lies. */
+void test_make_folders(void **state, const char *name);
+/* Write (replace) FOLDER/name, whose folders are made; the gzip form has the same contents compressed. Return its
+ * path. */
 const char *test_write(void **state, const char *name, const void *data, size_t size_bytes);
 const char *test_write_text(void **state, const char *name, const char *text);
 const char *test_write_gzip(void **state, const char *name, const void *data, size_t size_bytes);

@@ -7,20 +7,11 @@
 #include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include <jpeglib.h>
 
-static void make_folders(void **state, const char *name) {
-    char part[256];
-    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
-        snprintf(part, sizeof part, "%.*s", (int)(slash - name), name);
-        mkdir(test_path(state, part), 0777);
-    }
-}
-
 const char *write_png(void **state, const char *name, int height, int width, int channels, const uint8_t *pixels) {
-    make_folders(state, name);
+    test_make_folders(state, name);
     const char *path = test_path(state, name);
     png_image image = {.version = PNG_IMAGE_VERSION,
                        .width = (png_uint_32)width,
@@ -31,7 +22,7 @@ const char *write_png(void **state, const char *name, int height, int width, int
 }
 
 const char *write_jpeg(void **state, const char *name, int height, int width, const uint8_t *pixels) {
-    make_folders(state, name);
+    test_make_folders(state, name);
     const char *path = test_path(state, name);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);

@@ -29,7 +29,8 @@ typedef enum tcc_split { TCC_SPLIT_TRAIN, TCC_SPLIT_VALIDATION, TCC_SPLIT_COUNT 
 
 /* Whether the first line of a CSV file names the columns. */
 typedef enum tcc_csv_header {
-    TCC_CSV_HEADER_AUTO, /* it does if a cell in it, other than the label, is not a number */
+    TCC_CSV_HEADER_AUTO, /* csv: it does if a cell in it, other than the label, is not a number; text_classes: if a
+                            column was given by its name, or no other line has its label */
     TCC_CSV_HEADER_YES,
     TCC_CSV_HEADER_NO,
 } tcc_csv_header;
@@ -47,21 +48,30 @@ typedef enum tcc_csv_header {
  *             with PNG and JPEG files
  *   "segmentation"  a folder with folders images (PNG,   f32 [B,3,H,W] normalized   i32 [B,H,W] class, -100 where
  *             JPEG) and labels (PNG, a class a pixel)                               none counts
+ *   "text_classes"  a folder of folders, one for each    i32 [B,T] word pieces, -1  i32 [B] class
+ *             class, with text files; or a file of rows  where a text has ended
+ *             with a text and a label
  *
- * Files of kinds text, idx, cifar and csv may be gzipped; those of idx and cifar with or without ".gz" in the name. */
+ * Files of kinds text, idx, cifar, csv and text_classes may be gzipped; those of idx and cifar with or without ".gz" in
+ * the name. Rows of text_classes are comma-separated as in csv; or, in a file that is named .tsv, tab-separated, with
+ * \t, \n, \r and \\ for what a cell cannot hold, and no quotes. A folder named unsup, of texts without a class, is left
+ * out. Texts are tokenized when the data set is opened, and stay in memory. */
 typedef struct tcc_data_options {
     size_t size;      /* sizeof(tcc_data_options) */
     const char *kind; /* see above */
     const char *path;
-    const char *val_path; /* text, tokens, csv: a file of its own for validation; idx, cifar: a folder with the test
-                             files; images, segmentation: a folder like that of `path`; then val_split must be 0 */
+    const char
+        *val_path; /* text, tokens, csv, text_classes: a file of its own for validation; idx, cifar: a folder with
+                             the test files; images, segmentation, text_classes: a folder like that of `path`; then
+                             val_split must be 0 */
     /* The share of the data to hold out for validation, below 1: of text and tokens the end, of the others rows drawn
      * once, always the same. 0: 0.1, but for idx and cifar their test files instead. Negative: no validation. */
     double val_split;
 
-    int64_t context;    /* text, tokens: T, the length of a window; required */
-    bool bytes;         /* text: tokens are bytes rather than code points; the file need not be UTF-8 */
-    int token_bytes;    /* tokens: 2 (default) or 4 */
+    int64_t context; /* text, tokens: T, the length of a window; text_classes: T, the most tokens of a text, with [CLS]
+                           in front and [SEP] behind, what is longer is cut; required */
+    bool bytes;      /* text: tokens are bytes rather than code points; the file need not be UTF-8 */
+    int token_bytes; /* tokens: 2 (default) or 4 */
     int64_t vocab_size; /* tokens: every token is below it; default: found by reading the whole file */
 
     int classes;            /* idx, segmentation: labels are below it; default: 10; found by reading all labels */
@@ -72,9 +82,12 @@ typedef struct tcc_data_options {
                                and half are mirrored. images, segmentation: of training images the window of H x W
                                pixels lies anywhere, and half are mirrored */
 
+    /* csv, and files of text_classes. */
     tcc_csv_header csv_header;
-    char csv_separator;    /* default ',' */
-    const char *csv_label; /* the label's column: its name, or its number from 0; default: the last */
+    char csv_separator;    /* default: ',', but a tab for text_classes in a file named .tsv */
+    const char *csv_label; /* the label's column: its name, or its number from 0; default: the last; of text_classes the
+                              first */
+    const char *csv_text;  /* text_classes: the text's column, likewise; default: the last */
     bool csv_regression;   /* the label is a number to predict, not a class */
 
     /* images, segmentation: H and W; default: those of the first image. Images are scaled to just cover them, those of
@@ -85,6 +98,9 @@ typedef struct tcc_data_options {
     double jitter[3]; /* by how much of itself brightness, contrast and saturation change in training, at most */
     bool has_ignored_label;
     int ignored_label; /* segmentation: pixels of this label do not count; default: 255 */
+
+    const char *tokenizer; /* text_classes: "wordpiece", which is the default */
+    const char *vocab;     /* text_classes: its vocab.txt, which has [CLS] and [SEP]; required */
 } tcc_data_options;
 
 typedef struct tcc_dataset tcc_dataset;
@@ -109,6 +125,7 @@ typedef struct tcc_dataset_info {
     tcc_array x, y;                   /* one sample: name, type and shape without B; no data */
     int n_channels;                   /* images of any kind: channels of mean and std, as used; else 0 */
     double mean[3], std[3];
+    int64_t vocab_size; /* text_classes: tokens are below it; else 0 */
 } tcc_dataset_info;
 TCC_API void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out);
 
@@ -116,8 +133,9 @@ TCC_API void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out
  * folder's name, or the number of an idx class. *length is in bytes; a character may be NUL, so it is needed. NULL for
  * kinds tokens and segmentation, and for ids out of range. The text lives as long as the data set. */
 TCC_API const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *length);
-/* The tokens of a text, for kind text: writes at most `capacity` of them, and the number of all to *count. Errors:
- * TCC_EINVAL, which names the character that the vocabulary lacks and its position. */
+/* The tokens of a text, for kinds text and text_classes, cut as its samples are: writes at most `capacity` of them, and
+ * the number of all to *count. One thread at a time. Errors: TCC_EINVAL, which names the character that the vocabulary
+ * lacks and its position. */
 TCC_API tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, const char *text, size_t length,
                                       int32_t *tokens, int64_t capacity, int64_t *count);
 

@@ -16,7 +16,10 @@ const char *tcc_tokenizer_kinds(void) { return "characters, bytes, gpt2, wordpie
 
 tcc_status tcc_tokenizer_open(tcc_context *cx, const tcc_tokenizer_options *options, tcc_tokenizer **out) {
     tcc_diag_begin(&cx->diag);
-    tcc_diag *d = &cx->diag;
+    return tcc__tokenizer_open(&cx->diag, options, out);
+}
+
+tcc_status tcc__tokenizer_open(tcc_diag *d, const tcc_tokenizer_options *options, tcc_tokenizer **out) {
     *out = NULL;
     if (options->size != sizeof *options)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_tokenizer_options.size is %zu, should be %zu", options->size,

@@ -51,6 +51,8 @@ struct tcc_tokenizer {
 extern const tcc__tokenizer_kind tcc__characters_tokenizer, tcc__bytes_tokenizer, tcc__gpt2_tokenizer,
     tcc__wordpiece_tokenizer;
 
+/* tcc_tokenizer_open without a context. */
+tcc_status tcc__tokenizer_open(tcc_diag *d, const tcc_tokenizer_options *options, tcc_tokenizer **out);
 /* Check a text and append its tokens. */
 tcc_status tcc__tokenizer_encode(tcc_diag *d, tcc_tokenizer *t, const tcc__passage *from, tcc__ids *out);
 /* `cut` of kinds whose tokens do not depend on what lies behind a space, unless that is a space too. */
