@@ -24,6 +24,11 @@ static void tell_missing_batches(const run *s) {
                BATCHES - missing, BATCHES);
 }
 
+static char separator_of(const recipe *r) {
+    const char *text = r->data.separator;
+    return !strcmp(text, "auto") ? 0 : !strcmp(text, "\\t") ? '\t' : text[0];
+}
+
 tcc_status run_open_data(run *s) {
     const recipe *r = s->recipe;
     tcc_data_options o = {.size = sizeof o,
@@ -37,11 +42,14 @@ tcc_status run_open_data(run *s) {
                           .bytes = r->data.bytes,
                           .augment = r->data.augment,
                           .csv_label = r->data.label,
+                          .csv_text = r->data.text,
+                          .tokenizer = r->data.tokenizer,
+                          .vocab = r->data.vocab_file,
                           .csv_regression = r->data.regression,
                           .token_bytes = (int)r->data.token_bytes,
                           .vocab_size = r->data.vocab_size,
                           .classes = (int)r->data.classes,
-                          .csv_separator = !strcmp(r->data.separator, "\\t") ? '\t' : r->data.separator[0]};
+                          .csv_separator = separator_of(r)};
     o.n_channels = r->data.mean.count;
     for (int i = 0; i < r->data.mean.count; i++) {
         o.mean[i] = r->data.mean.v[i];

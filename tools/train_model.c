@@ -22,6 +22,16 @@ static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
                                           .dropout = r->model.dropout,
                                           .bias = r->model.bias,
                                           .gelu_tanh = !strcmp(r->model.gelu, "tanh")});
+    if (!strcmp(name, "distilbert"))
+        return tcc_distilbert(t, x,
+                              &(tcc_distilbert_options){.layers = r->model.layers,
+                                                        .heads = r->model.heads,
+                                                        .width = r->model.width,
+                                                        .context = r->model.context,
+                                                        .vocab = s->info.vocab_size,
+                                                        .classes = outputs,
+                                                        .dropout = r->model.dropout,
+                                                        .gelu_tanh = !strcmp(r->model.gelu, "tanh")});
     if (!strcmp(name, "cnn"))
         return tcc_cnn(
             t, x,

@@ -32,7 +32,7 @@ typedef struct key {
 
 static const key keys[] = {
     {"init_from", STRING, AT(init_from), NULL, NULL, 0, 0},
-    {"model.name", CHOICE, AT(model.name), NULL, "gpt|mlp|cnn|resnet18|resnet34|resnet50", 0, 0},
+    {"model.name", CHOICE, AT(model.name), NULL, "gpt|mlp|cnn|resnet18|resnet34|resnet50|distilbert", 0, 0},
     {"model.layers", INTEGER, AT(model.layers), "4", NULL, 1, 1000},
     {"model.heads", INTEGER, AT(model.heads), "4", NULL, 1, 1000},
     {"model.width", INTEGER, AT(model.width), "128", NULL, 1, 1 << 20},
@@ -42,7 +42,7 @@ static const key keys[] = {
     {"model.gelu", CHOICE, AT(model.gelu), "erf", "erf|tanh", 0, 0},
     {"model.hidden", WHOLES, AT(model.hidden), "[128, 128]", NULL, 1, 1 << 20},
     {"model.cifar_stem", FLAG, AT(model.cifar_stem), "true", NULL, 0, 0},
-    {"data.kind", CHOICE, AT(data.kind), NULL, "text|tokens|idx|cifar|csv|images", 0, 0},
+    {"data.kind", CHOICE, AT(data.kind), NULL, "text|tokens|idx|cifar|csv|images|text_classes", 0, 0},
     {"data.path", STRING, AT(data.path), NULL, NULL, 0, 0},
     {"data.val_path", STRING, AT(data.val_path), NULL, NULL, 0, 0},
     {"data.val_split", NUMBER, AT(data.val_split), "auto", "auto", 0, 0.9},
@@ -53,9 +53,12 @@ static const key keys[] = {
     {"data.augment", FLAG, AT(data.augment), "false", NULL, 0, 0},
     {"data.bytes", FLAG, AT(data.bytes), "false", NULL, 0, 0},
     {"data.label", STRING, AT(data.label), NULL, NULL, 0, 0},
+    {"data.text", STRING, AT(data.text), NULL, NULL, 0, 0},
     {"data.header", CHOICE, AT(data.header), "auto", "auto|yes|no", 0, 0},
-    {"data.separator", CHOICE, AT(data.separator), ",", ",|;|:|\\t| ", 0, 0},
+    {"data.separator", CHOICE, AT(data.separator), "auto", "auto|,|;|:|\\t| ", 0, 0},
     {"data.regression", FLAG, AT(data.regression), "false", NULL, 0, 0},
+    {"data.tokenizer", CHOICE, AT(data.tokenizer), "wordpiece", "wordpiece", 0, 0},
+    {"data.vocab_file", STRING, AT(data.vocab_file), NULL, NULL, 0, 0},
     {"data.token_bytes", INTEGER, AT(data.token_bytes), "2", NULL, 2, 4},
     {"data.vocab_size", INTEGER, AT(data.vocab_size), "0", NULL, 0, 1 << 30},
     {"data.classes", INTEGER, AT(data.classes), "10", NULL, 2, 1 << 20},
@@ -486,7 +489,14 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");
     if (language != !strcmp(r->model.name, "gpt"))
         return fail(error, at, "model.name %s cannot be trained on data.kind %s", r->model.name, r->data.kind);
-    if (!strcmp(r->model.name, "gpt") && r->model.width % r->model.heads)
+    bool classified = !strcmp(r->data.kind, "text_classes");
+    if (classified != !strcmp(r->model.name, "distilbert"))
+        return fail(error, at, "model.name %s cannot be trained on data.kind %s", r->model.name, r->data.kind);
+    if (classified && !r->data.vocab_file)
+        return fail(error, at,
+                    "data.vocab_file is missing; give the tokenizer's vocab.txt, in the recipe or on the command "
+                    "line, KEY=VALUE");
+    if ((language || classified) && r->model.width % r->model.heads)
         return fail(error, at, "model.width %lld is not a multiple of model.heads %lld", (long long)r->model.width,
                     (long long)r->model.heads);
     if (!r->training.max_steps == !r->training.max_epochs)

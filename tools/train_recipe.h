@@ -30,7 +30,7 @@ typedef struct recipe {
         recipe_list hidden;
     } model;
     struct {
-        char *kind, *path, *val_path, *label, *header, *separator, *pin_memory;
+        char *kind, *path, *val_path, *label, *text, *header, *separator, *pin_memory, *tokenizer, *vocab_file;
         int64_t batch_size /* 0: to be chosen */, num_workers, token_bytes, vocab_size, classes;
         double val_split;
         bool drop_last, shuffle, augment, bytes, regression;

@@ -19,6 +19,17 @@ typedef struct tcc_gpt_options {
 /* tokens i32 [B, T] -> logits [B, T, vocab]; T <= context. */
 TCC_API tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *options);
 
+/* DistilBERT (Sanh et al. 2019; the names of Hugging Face's code): post-norm encoder, learned positions, and a
+ * classifier on the state of the first token. */
+typedef struct tcc_distilbert_options {
+    int64_t layers, heads, width, context, vocab, classes;
+    double dropout; /* of embeddings, attention probabilities, feed-forward branches and the classifier's input */
+    bool gelu_tanh; /* DistilBERT: false */
+} tcc_distilbert_options;
+/* tokens i32 [B, T], below 0 where there is none, behind the end of a text -> logits [B, classes]; T <= context. What
+ * is no token is seen by none, so a text's logits do not depend on T. */
+TCC_API tcc_tensor tcc_distilbert(tcc_trace *t, tcc_tensor tokens, const tcc_distilbert_options *options);
+
 /* Linear layers "fc1", "fc2", ... with ReLU between; x [B, features] -> [B, outputs]. */
 typedef struct tcc_mlp_options {
     int n_hidden;
