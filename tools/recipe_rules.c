@@ -35,6 +35,8 @@ static const struct rule {
     {"data.text", "data.kind", "text_classes"},
     {"data.tokenizer", "data.kind", "text_classes"},
     {"data.vocab_file", "data.kind", "text_classes"},
+    {"data.padding", "data.kind", "text_classes"},
+    {"data.padding_lengths", "data.padding", "dynamic|uniform"},
     {"data.header", "data.kind", "csv|text_classes"},
     {"data.separator", "data.kind", "csv|text_classes"},
     {"data.regression", "data.kind", "csv"},

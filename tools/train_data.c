@@ -2,6 +2,7 @@
  * The data of a training run. */
 #include "train_run.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,12 @@ static void tell_missing_batches(const run *s) {
 static char separator_of(const recipe *r) {
     const char *text = r->data.separator;
     return !strcmp(text, "auto") ? 0 : !strcmp(text, "\\t") ? '\t' : text[0];
+}
+
+static tcc_padding padding_of(const recipe *r) {
+    return !strcmp(r->data.padding, "dynamic")   ? TCC_PADDING_DYNAMIC
+           : !strcmp(r->data.padding, "uniform") ? TCC_PADDING_UNIFORM
+                                                 : TCC_PADDING_FIXED;
 }
 
 tcc_status run_open_data(run *s) {
@@ -76,15 +83,32 @@ tcc_status run_open_data(run *s) {
                                 .num_workers = (int)r->data.num_workers,
                                 .shuffle = r->data.shuffle,
                                 .last_batch = r->data.drop_last ? TCC_LAST_DROP : TCC_LAST_KEEP,
-                                .seed = (uint64_t)r->training.seed};
+                                .seed = (uint64_t)r->training.seed,
+                                .padding = padding_of(r),
+                                .lengths = (int)r->data.padding_lengths};
     status = tcc_loader_create(s->cx, s->data, &train, &s->loader);
     if (status != TCC_OK || !s->info.samples[TCC_SPLIT_VALIDATION]) return status;
     tcc_loader_options validation = {.size = sizeof validation,
                                      .split = TCC_SPLIT_VALIDATION,
                                      .batch_size = r->data.batch_size,
                                      .num_workers = (int)r->data.num_workers,
-                                     .last_batch = TCC_LAST_KEEP};
+                                     .last_batch = TCC_LAST_KEEP,
+                                     .padding = padding_of(r),
+                                     .lengths = (int)r->data.padding_lengths};
     return tcc_loader_create(s->cx, s->data, &validation, &s->val_loader);
+}
+
+void run_print_padding(const run *s) {
+    tcc_padding_info p;
+    tcc_array shape[2];
+    if (!tcc_loader_padding(s->loader, &p)) return;
+    printf("padding: %.1f%% of an epoch's tokens in rows of %" PRId64, 100 * (1 - (double)p.tokens / (double)p.fixed),
+           s->info.x.dims[0]);
+    if (strcmp(s->recipe->data.padding, "fixed"))
+        printf(", %.1f%% in rows of", 100 * (1 - (double)p.tokens / (double)p.padded));
+    for (int i = 0, n = 0; strcmp(s->recipe->data.padding, "fixed") && tcc_loader_shape(s->loader, i, shape); i++)
+        if (shape[0].dims[0] == recipe_step_samples(s->recipe)) printf("%s %" PRId64, n++ ? "," : "", shape[0].dims[1]);
+    putchar('\n');
 }
 
 tcc_status run_check_prompt(run *s) {

@@ -84,36 +84,32 @@ tcc_status run_first_batch(run *s, const tcc_batch **batch) {
     return status == TCC_OK ? tcc_loader_next(s->loader, batch) : status;
 }
 
-/* Compiles for batches like this one, but of `samples` samples. */
-static tcc_status compile_for(run *s, bool train, const tcc_batch *like, int64_t samples) {
-    tcc_array *arrays = malloc(sizeof *arrays * (size_t)like->n_arrays);
-    if (!arrays) return TCC_ENOMEM;
-    for (int i = 0; i < like->n_arrays; i++) {
-        arrays[i] = like->arrays[i];
-        arrays[i].dims[0] = arrays[i].dims[0] / like->count * samples;
-    }
-    tcc_status status = tcc_model_compile(s->model, train, arrays, like->n_arrays);
-    free(arrays);
+/* Compiles for batches of this shape; `like` has data, which is not looked at. */
+static tcc_status compile_shape(run *s, bool train, tcc_array shape[2], const tcc_batch *like) {
+    for (int i = 0; i < 2; i++) shape[i].data = like->arrays[i].data;
+    return tcc_model_compile(s->model, train, shape, 2);
+}
+
+/* Every program that the run will need, so that none is compiled on the way: of each shape of batches, for training and
+ * for validation. That of a whole batch of training, of the longest rows, comes last, which reports are about. */
+static tcc_status compile_all(run *s, const tcc_batch *like) {
+    const recipe *r = s->recipe;
+    const int64_t whole = s->info.samples[TCC_SPLIT_VALIDATION] / r->data.batch_size;
+    const bool left_out = r->training.eval_batches && r->training.eval_batches <= whole;
+    tcc_status status = TCC_OK;
+    tcc_array shape[2];
+    for (int i = 0; status == TCC_OK && s->val_loader && tcc_loader_shape(s->val_loader, i, shape); i++)
+        if (!left_out || shape[0].dims[0] == r->data.batch_size) status = compile_shape(s, false, shape, like);
+    for (int i = 0; status == TCC_OK && tcc_loader_shape(s->loader, i, shape); i++)
+        status = compile_shape(s, true, shape, like);
     return status;
 }
 
-/* Every program that the run will need, so that none is compiled on the way: of a whole batch and of what is left over
- * at the end of an epoch, for training and for validation. That of a whole batch of training comes last, which reports
- * are about. */
-static tcc_status compile_all(run *s, const tcc_batch *like) {
-    const recipe *r = s->recipe;
-    tcc_status status = TCC_OK;
-    for (int split = s->val_loader ? TCC_SPLIT_VALIDATION : TCC_SPLIT_TRAIN;
-         split >= TCC_SPLIT_TRAIN && status == TCC_OK; split--) {
-        bool train = split == TCC_SPLIT_TRAIN;
-        int64_t batch = train ? recipe_step_samples(r) : r->data.batch_size, whole = s->info.samples[split] / batch,
-                left = s->info.samples[split] % batch;
-        bool has_left = left &&
-                        (train ? !r->data.drop_last : !r->training.eval_batches || r->training.eval_batches > whole);
-        if (has_left) status = compile_for(s, train, like, left);
-        if (whole && status == TCC_OK) status = compile_for(s, train, like, batch);
-    }
-    return status;
+/* The largest of them, to be looked at. */
+static tcc_status compile_largest(run *s, const tcc_batch *like) {
+    tcc_array shape[2], next[2];
+    for (int i = 0; tcc_loader_shape(s->loader, i, next); i++) memcpy(shape, next, sizeof shape);
+    return compile_shape(s, true, shape, like);
 }
 
 /* What sampling runs, for a plan: else it is compiled when it is first needed. */
@@ -250,7 +246,7 @@ tcc_status run_create_model(run *s) {
     const bool only_look = (o->emit || o->dry_run) && !o->save_plan;
     if (status == TCC_OK && o->save_plan) status = compile_sample(s);
     if (status == TCC_OK && !only_look) status = compile_all(s, batch);
-    if (status == TCC_OK && only_look) status = tcc_model_compile(s->model, true, batch->arrays, batch->n_arrays);
+    if (status == TCC_OK && only_look) status = compile_largest(s, batch);
     if (status == TCC_OK && o->save_plan) status = save_plan(s);
     return status == TCC_OK ? rewind_loader(s) : status;
 }

@@ -59,6 +59,8 @@ static const key keys[] = {
     {"data.regression", FLAG, AT(data.regression), "false", NULL, 0, 0},
     {"data.tokenizer", CHOICE, AT(data.tokenizer), "wordpiece", "wordpiece", 0, 0},
     {"data.vocab_file", STRING, AT(data.vocab_file), NULL, NULL, 0, 0},
+    {"data.padding", CHOICE, AT(data.padding), "fixed", "fixed|dynamic|uniform", 0, 0},
+    {"data.padding_lengths", INTEGER, AT(data.padding_lengths), "6", NULL, 1, 32},
     {"data.token_bytes", INTEGER, AT(data.token_bytes), "2", NULL, 2, 4},
     {"data.vocab_size", INTEGER, AT(data.vocab_size), "0", NULL, 0, 1 << 30},
     {"data.classes", INTEGER, AT(data.classes), "10", NULL, 2, 1 << 20},

@@ -44,6 +44,7 @@ static int print_compiled(run *s) {
     }
     printf("%s on %s: %" PRId64 " parameters, %" PRId64 " training samples, %" PRId64 " steps\n", s->recipe->model.name,
            s->recipe->data.path, parameters, s->info.samples[TCC_SPLIT_TRAIN], s->total_steps);
+    run_print_padding(s);
     printf("compiled in %.2f s: %d steps of %d kernels, %.1f MFLOP a step, peak memory %.1f MiB\n",
            info.compile_seconds, info.steps, info.kernels, info.flop * 1e-6, (double)info.peak_bytes / (1 << 20));
     if (info.cache_trouble) printf("no cache: %s\n", info.cache_trouble);

@@ -48,6 +48,8 @@ typedef struct run {
 
 /* train_data.c. Opens the data set and its loaders. */
 tcc_status run_open_data(run *s);
+/* How much of a batch is padding, where texts have lengths. */
+void run_print_padding(const run *s);
 /* A prompt that the vocabulary cannot spell is refused before the training, not after it. */
 tcc_status run_check_prompt(run *s);
 

@@ -23,6 +23,7 @@ typedef struct tcc__sample {
     int64_t epoch;
     uint64_t seed;
     bool shuffle;
+    int64_t length; /* of x as it is wanted; 0: as in info */
 } tcc__sample;
 
 typedef struct tcc__reader {
@@ -34,6 +35,8 @@ typedef struct tcc__reader {
     /* Write one sample to x and y. Called from several threads at once. */
     tcc_status (*read)(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y);
     void (*close)(tcc_dataset *data);
+    /* How much of the first dim of a sample's x is no padding; `number` as in tcc__sample. NULL: all of it. */
+    int64_t (*length)(const tcc_dataset *data, tcc_split split, int64_t number);
     /* What id stands for; NULL: nothing. */
     const char *(*label)(const tcc_dataset *data, int64_t id, size_t *length);
     /* As tcc_dataset_encode; NULL: the kind has no text. */

@@ -14,7 +14,8 @@ typedef enum tcc__purpose {
     TCC__DRAW_WINDOW,
     TCC__DRAW_AUGMENT,
     TCC__DRAW_HOLD_OUT,
-    TCC__DRAW_COLOUR
+    TCC__DRAW_COLOUR,
+    TCC__DRAW_BATCHES
 } tcc__purpose;
 
 typedef struct tcc__draw {

@@ -8,7 +8,7 @@
 #include "ir/support/alloc.h"
 #include "ir/support/clock.h"
 #include "runtime/data/data.h"
-#include "runtime/data/draw.h"
+#include "runtime/data/order.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +18,8 @@ enum { ALIGNMENT = 64 };
 
 typedef struct slot {
     tcc_batch batch;
-    int64_t number; /* the batch in it, once ready; -1: none */
+    int64_t number;    /* the batch in it, once ready; -1: none */
+    tcc__drawn *space; /* to draw its samples in */
     tcc_status status;
     tcc_diag diag;
 } slot;
@@ -26,9 +27,8 @@ typedef struct slot {
 struct tcc_loader {
     tcc_context *cx;
     const tcc_dataset *data;
-    tcc_loader_options how;
-    int64_t samples, batches; /* an epoch's */
-    int64_t x_bytes, y_bytes; /* a sample's */
+    tcc__order order;
+    int64_t x_bytes, y_bytes; /* a sample's, at most */
 
     slot *slots;
     int n_slots;
@@ -51,38 +51,33 @@ static int64_t array_bytes(const tcc_array *a) {
     return bytes;
 }
 
-/* How many samples batch `index` of an epoch has of its own. */
-static int64_t own_samples(const tcc_loader *l, int64_t index) {
-    int64_t left = l->samples - index * l->how.batch_size;
-    return left < l->how.batch_size ? left : l->how.batch_size;
-}
-
-static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc_batch *batch) {
-    int64_t epoch = number / l->batches, index = number % l->batches, size = l->how.batch_size;
-    int64_t count = own_samples(l, index), rows = l->how.last_batch == TCC_LAST_KEEP ? count : size;
+static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc__drawn *space, tcc_batch *batch) {
+    const tcc_loader_options *how = &l->order.how;
+    int64_t epoch = number / l->order.batches, index = number % l->order.batches, size = how->batch_size, length;
+    int64_t count = tcc__order_count(&l->order, index), rows = how->last_batch == TCC_LAST_KEEP ? count : size;
+    const tcc__drawn *drawn = tcc__order_batch(&l->order, number, space, &length);
     batch->count = count;
     batch->epoch = epoch;
     batch->index = index;
-    batch->ends_epoch = index == l->batches - 1;
+    batch->ends_epoch = index == l->order.batches - 1;
     for (int i = 0; i < batch->n_arrays; i++) batch->arrays[i].dims[0] = rows;
+    if (length) batch->arrays[0].dims[1] = length;
     char *x = batch->arrays[0].data, *y = batch->arrays[1].data;
-    bool permuted = l->how.shuffle && !l->data->reader->windows;
-    tcc__permutation order = tcc__permutation_of(l->samples, l->how.seed, TCC__DRAW_ORDER, epoch);
+    const int64_t x_bytes = length ? l->x_bytes / l->data->info.x.dims[0] * length : l->x_bytes;
     for (int64_t i = 0; i < count; i++) {
-        int64_t position = index * size + i;
-        int64_t number_in_split = permuted ? tcc__permute(&order, position) : position;
         tcc__sample sample = {
-            .split = l->how.split,
-            .number = tcc__source_of(l->data, l->how.split, number_in_split),
-            .position = position,
+            .split = how->split,
+            .number = drawn[i].number,
+            .position = index * size + i,
             .epoch = epoch,
-            .seed = l->how.seed,
-            .shuffle = l->how.shuffle,
+            .seed = how->seed,
+            .shuffle = how->shuffle,
+            .length = length,
         };
-        TCC_TRY(l->data->reader->read(d, l->data, &sample, x + i * l->x_bytes, y + i * l->y_bytes));
+        TCC_TRY(l->data->reader->read(d, l->data, &sample, x + i * x_bytes, y + i * l->y_bytes));
     }
     for (int64_t i = count; i < rows; i++) {
-        memcpy(x + i * l->x_bytes, x + i % count * l->x_bytes, (size_t)l->x_bytes);
+        memcpy(x + i * x_bytes, x + i % count * x_bytes, (size_t)x_bytes);
         memcpy(y + i * l->y_bytes, y + i % count * l->y_bytes, (size_t)l->y_bytes);
     }
     return TCC_OK;
@@ -90,7 +85,7 @@ static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc_bat
 
 static void fill_slot(const tcc_loader *l, slot *s, int64_t number) {
     tcc_diag_clear(&s->diag);
-    s->status = fill(&s->diag, l, number, &s->batch);
+    s->status = fill(&s->diag, l, number, s->space, &s->batch);
 }
 
 /* ---- workers ---- */
@@ -120,21 +115,21 @@ static void *work(void *argument) {
 
 /* Signals are the program's business: its own threads get them. */
 static tcc_status start_workers(tcc_diag *d, tcc_loader *l) {
-    if (!l->how.num_workers) return TCC_OK;
-    l->threads = tcc__calloc((size_t)l->how.num_workers, sizeof *l->threads);
+    if (!l->order.how.num_workers) return TCC_OK;
+    l->threads = tcc__calloc((size_t)l->order.how.num_workers, sizeof *l->threads);
     if (!l->threads) return tcc_enomem(d);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
-    while (l->n_threads < l->how.num_workers && !error) {
+    while (l->n_threads < l->order.how.num_workers && !error) {
         error = pthread_create(&l->threads[l->n_threads], NULL, work, l);
         if (!error) l->n_threads++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
         return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "cannot start worker %d of %d: %s", l->n_threads + 1,
-                         l->how.num_workers, tcc__errno(error).text);
+                         l->order.how.num_workers, tcc__errno(error).text);
     return TCC_OK;
 }
 
@@ -152,6 +147,11 @@ static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_
         o->prefetch < 0 || o->prefetch > 65536)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "batch_size is %lld, num_workers %d, prefetch %d",
                          (long long)o->batch_size, o->num_workers, o->prefetch);
+    if ((unsigned)o->padding > TCC_PADDING_UNIFORM || o->lengths < 0 || o->lengths > TCC__LENGTHS_MAX)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "padding is %d and lengths %d", (int)o->padding, o->lengths);
+    if (o->padding != TCC_PADDING_FIXED && !data->reader->length)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "samples of kind %s are all of one length: there is no padding",
+                         data->info.kind);
     int64_t samples = data->info.samples[o->split];
     if (!samples) return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the data has no %s part", part[o->split]);
     if (samples < o->batch_size && o->last_batch == TCC_LAST_DROP)
@@ -161,21 +161,23 @@ static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_
 }
 
 static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
-    int ahead = l->how.prefetch ? l->how.prefetch : 2 * l->how.num_workers;
-    l->n_slots = l->how.num_workers ? ahead + 1 : 1; /* one is the consumer's */
+    int ahead = l->order.how.prefetch ? l->order.how.prefetch : 2 * l->order.how.num_workers;
+    l->n_slots = l->order.how.num_workers ? ahead + 1 : 1; /* one is the consumer's */
     l->slots = tcc__calloc((size_t)l->n_slots, sizeof *l->slots);
-    if (!l->slots || l->x_bytes > INT64_MAX / l->how.batch_size) return tcc_enomem(d);
+    if (!l->slots || l->x_bytes > INT64_MAX / l->order.how.batch_size) return tcc_enomem(d);
     const tcc_array *samples[2] = {&l->data->info.x, &l->data->info.y};
     for (int i = 0; i < l->n_slots; i++) {
         slot *s = &l->slots[i];
         s->number = -1;
         s->batch.n_arrays = 2;
+        s->space = tcc__malloc((size_t)tcc__order_space(&l->order) * sizeof *s->space);
+        if (!s->space) return tcc_enomem(d);
         for (int j = 0; j < 2; j++) {
             tcc_array *a = &s->batch.arrays[j];
             *a = *samples[j];
             a->rank++;
             memmove(a->dims + 1, samples[j]->dims, sizeof a->dims - sizeof a->dims[0]);
-            a->dims[0] = l->how.batch_size;
+            a->dims[0] = l->order.how.batch_size;
             a->data = tcc__aligned(ALIGNMENT, (size_t)array_bytes(a));
             if (!a->data) return tcc_enomem(d);
         }
@@ -193,16 +195,14 @@ tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data, const tcc
     if (!l) return tcc_enomem(d);
     l->cx = cx;
     l->data = data;
-    l->how = *options;
-    l->samples = data->info.samples[options->split];
-    l->batches = l->samples / options->batch_size +
-                 (options->last_batch != TCC_LAST_DROP && l->samples % options->batch_size);
+    l->order.how = *options;
     l->x_bytes = array_bytes(&data->info.x);
     l->y_bytes = array_bytes(&data->info.y);
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->slot_ready, NULL);
     pthread_cond_init(&l->slot_free, NULL);
-    tcc_status status = make_slots(d, l);
+    tcc_status status = tcc__order_init(d, data, options, &l->order);
+    if (status == TCC_OK) status = make_slots(d, l);
     if (status == TCC_OK) status = start_workers(d, l);
     if (status == TCC_OK) *out = l;
     else tcc_loader_destroy(l);
@@ -221,6 +221,7 @@ void tcc_loader_destroy(tcc_loader *l) {
     pthread_mutex_destroy(&l->mutex);
     for (int i = 0; i < l->n_slots && l->slots; i++) {
         for (int j = 0; j < 2; j++) tcc__free(l->slots[i].batch.arrays[j].data);
+        tcc__free(l->slots[i].space);
         tcc_diag_clear(&l->slots[i].diag);
     }
     tcc__free(l->slots);
@@ -270,27 +271,51 @@ tcc_status tcc_loader_next(tcc_loader *l, const tcc_batch **out) {
     return s->status == TCC_OK ? TCC_OK : report(l, s);
 }
 
-int64_t tcc_loader_batches(const tcc_loader *l) { return l->batches; }
+int64_t tcc_loader_batches(const tcc_loader *l) { return l->order.batches; }
+
+bool tcc_loader_shape(const tcc_loader *l, int index, tcc_array shape[2]) {
+    const tcc__order *o = &l->order;
+    const int n = o->n_lengths ? o->n_lengths : 1;
+    for (int i = 0; i < 2 * n; i++) {
+        const bool whole = i >= n;
+        if (!(whole ? o->whole[i - n] : o->left[i]) || index--) continue;
+        for (int j = 0; j < 2; j++) {
+            shape[j] = l->slots[0].batch.arrays[j];
+            shape[j].data = NULL;
+            shape[j].dims[0] = whole ? o->how.batch_size : o->samples % o->how.batch_size;
+        }
+        if (o->n_lengths) shape[0].dims[1] = o->lengths[i % n];
+        return true;
+    }
+    return false;
+}
+
+bool tcc_loader_padding(const tcc_loader *l, tcc_padding_info *out) {
+    *out = l->order.padding;
+    return l->order.n_lengths > 0;
+}
+
 double tcc_loader_waited(const tcc_loader *l) { return l->waited; }
 
 tcc_loader_state tcc_loader_get_state(const tcc_loader *l) {
-    return (tcc_loader_state){l->how.seed, l->next_give / l->batches,
-                              l->next_give % l->batches}; /* written by this thread alone */
+    return (tcc_loader_state){l->order.how.seed, l->next_give / l->order.batches,
+                              l->next_give % l->order.batches}; /* written by this thread alone */
 }
 
 tcc_status tcc_loader_set_state(tcc_loader *l, tcc_loader_state state) {
     tcc_diag_begin(&l->cx->diag);
-    if (state.epoch < 0 || state.index < 0 || state.index >= l->batches || state.epoch > INT64_MAX / 2 / l->batches)
+    if (state.epoch < 0 || state.index < 0 || state.index >= l->order.batches ||
+        state.epoch > INT64_MAX / 2 / l->order.batches)
         return tcc_error(&l->cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "there is no batch %lld in epoch %lld; an epoch has %lld", (long long)state.index,
-                         (long long)state.epoch, (long long)l->batches);
+                         (long long)state.epoch, (long long)l->order.batches);
     pthread_mutex_lock(&l->mutex);
     l->paused = true;
     while (l->n_filling) pthread_cond_wait(&l->slot_ready, &l->mutex);
     l->paused = false;
     for (int i = 0; i < l->n_slots; i++) l->slots[i].number = -1;
-    l->how.seed = state.seed;
-    l->next_claim = l->next_give = state.epoch * l->batches + state.index;
+    l->order.how.seed = state.seed;
+    l->next_claim = l->next_give = state.epoch * l->order.batches + state.index;
     pthread_cond_broadcast(&l->slot_free);
     pthread_mutex_unlock(&l->mutex);
     return TCC_OK;

@@ -293,14 +293,20 @@ static int64_t text_of(const tcc_dataset *data, tcc_split split, int64_t number)
     return data->held_out_of || split == TCC_SPLIT_TRAIN ? number : t->count[0] + number;
 }
 
+static int64_t length_text_classes(const tcc_dataset *data, tcc_split split, int64_t number) {
+    const text_classes *t = data->own;
+    const int64_t text = text_of(data, split, number);
+    return t->ends.data[text] - (text ? t->ends.data[text - 1] : 0);
+}
+
 static tcc_status read_text_classes(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
     (void)d;
     const text_classes *t = data->own;
-    const int64_t text = text_of(data, sample->split, sample->number), start = text ? t->ends.data[text - 1] : 0,
-                  length = t->ends.data[text] - start;
+    const int64_t text = text_of(data, sample->split, sample->number), end = t->ends.data[text],
+                  length = length_text_classes(data, sample->split, sample->number);
     int32_t *tokens = x;
-    memcpy(tokens, t->tokens.data + start, (size_t)length * sizeof *tokens);
-    for (int64_t i = length; i < t->limit; i++) tokens[i] = NO_TOKEN;
+    memcpy(tokens, t->tokens.data + end - length, (size_t)length * sizeof *tokens);
+    for (int64_t i = length; i < sample->length; i++) tokens[i] = NO_TOKEN;
     *(int32_t *)y = t->labels.data[text];
     return TCC_OK;
 }
@@ -342,6 +348,7 @@ const tcc__reader tcc__text_classes_reader = {
     .open = open_text_classes,
     .read = read_text_classes,
     .close = close_text_classes,
+    .length = length_text_classes,
     .label = label_text_classes,
     .encode = encode_text_classes,
 };

@@ -82,7 +82,8 @@ static const char *write_texts(void **state) {
                     "[PAD]\n[UNK]\n[CLS]\n[SEP]\ngood\nfine\ngreat\nbad\ndull\npoor\na\nfilm\nthe\nwas\n.\n");
     for (int i = 0; i < 240; i++) {
         length += (size_t)sprintf(text + length, "%d\tthe film was %s", i % 2, words[i % 2][i / 2 % 3]);
-        for (int j = 0; j < i * 7 % 40; j++) length += (size_t)sprintf(text + length, " %s", j % 3 ? "the film" : ".");
+        for (int j = 0; j < i / 2 * 7 % 40; j++)
+            length += (size_t)sprintf(text + length, " %s", j % 3 ? "the film" : ".");
         text[length++] = '\n';
     }
     return test_write(state, "texts.tsv", text, length);
@@ -117,16 +118,44 @@ static void expect_equal_files(void **state, const char *a, const char *b) {
 }
 
 static void learns_and_goes_on(void **state) {
-    const char *recipe = write_recipe_of(state, "num_workers: 2");
-    program_result whole = train(state, recipe, "whole", "training.max_steps=40", NULL);
-    if (!strstr(whole.out, "step 40  val_loss") || !strstr(whole.out, "val_accuracy 1.0000"))
-        fail_msg("it has not learned to tell good from bad:\n%s", whole.out);
-    program_free(&whole);
-    program_result first = train(state, recipe, "parts", "training.max_steps=18", "data.num_workers=0");
-    program_free(&first); /* 13 batches an epoch: in the middle of the second */
-    program_result rest = train(state, recipe, "parts", "training.max_steps=40", "--resume");
-    program_free(&rest);
-    expect_equal_files(state, "whole/checkpoints/step-000040.safetensors", "parts/checkpoints/step-000040.safetensors");
+    static const char *const paddings[] = {"padding: fixed", "padding: dynamic", "padding: uniform"};
+    for (int i = 0; i < 3; i++) {
+        char whole_name[16], parts_name[16], a[96], b[96];
+        snprintf(whole_name, sizeof whole_name, "whole%d", i);
+        snprintf(parts_name, sizeof parts_name, "parts%d", i);
+        const char *recipe = write_recipe_of(state, paddings[i]);
+        program_result whole = train(state, recipe, whole_name, "training.max_steps=40", "data.num_workers=2");
+        if (!strstr(whole.out, "step 40  val_loss") || !strstr(whole.out, "val_accuracy 1.0000"))
+            fail_msg("it has not learned to tell good from bad:\n%s", whole.out);
+        if (!strstr(whole.out, "padding: ") || !strstr(whole.out, "% of an epoch's tokens in rows of 64"))
+            fail_msg("it does not say how much is padding:\n%s", whole.out);
+        program_free(&whole);
+        program_result first = train(state, recipe, parts_name, "training.max_steps=18", "data.num_workers=0");
+        program_free(&first); /* 13 batches an epoch: in the middle of the second */
+        program_result rest = train(state, recipe, parts_name, "training.max_steps=40", "--resume");
+        program_free(&rest);
+        snprintf(a, sizeof a, "%s/checkpoints/step-000040.safetensors", whole_name);
+        snprintf(b, sizeof b, "%s/checkpoints/step-000040.safetensors", parts_name);
+        expect_equal_files(state, a, b);
+    }
+}
+
+static int count_programs(void **state, const char *recipe, const char *steps) {
+    const char *const arguments[] = {"--device", "cpu", "--run-dir", test_path(state, "run"), recipe, steps, NULL};
+    program_result r = program_run(&(program_options){.environment = "TCC_LOG=compile"}, "tcc-train", arguments);
+    int programs = 0;
+    if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
+    for (const char *at = r.err; (at = strstr(at, "initial values")); at++) programs++;
+    program_free(&r);
+    return programs;
+}
+
+/* A run of four epochs compiles what one of a single step does: all shapes were ready before. */
+static void compiles_nothing_on_the_way(void **state) {
+    const char *recipe = write_recipe_of(state, "padding: uniform, padding_lengths: 3, drop_last: false");
+    const int programs = count_programs(state, recipe, "training.max_steps=1");
+    assert_true(programs >= 6); /* training alone has three lengths, with batches of 16 and of 8 */
+    assert_int_equal(count_programs(state, recipe, "training.max_steps=56"), programs);
 }
 
 static void expect_refused(void **state, const char *assignment, int status, const char *message) {
@@ -147,11 +176,15 @@ static void refuses(void **state) {
     expect_refused(state, "data.vocab_file=nowhere.txt", 1, "nowhere.txt: error: cannot open the file");
     expect_refused(state, "data.tokenizer=bpe", 2, "data.tokenizer: \"bpe\" is none of wordpiece");
     expect_refused(state, "data.separator=;", 1, "is the separator right?");
+    expect_refused(state, "data.padding=none", 2, "data.padding: \"none\" is none of fixed|dynamic|uniform");
+    expect_refused(state, "data.padding_lengths=4", 2,
+                   "data.padding_lengths does not apply to data.padding fixed; it goes with dynamic|uniform");
+    expect_refused(state, "data.padding_lengths=33", 2, "data.padding_lengths: must be from 1 to 32, not 33");
     expect_refused(state, "model.context=2", 1, "a context of at least 3 tokens, not 2");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(padding_changes_nothing), FOLDER_TEST(learns_and_goes_on),
-                                       FOLDER_TEST(refuses)};
+                                       FOLDER_TEST(compiles_nothing_on_the_way), FOLDER_TEST(refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,6 +153,15 @@ typedef enum tcc_last_batch {
     TCC_LAST_KEEP, /* the batch is smaller: another input signature */
 } tcc_last_batch;
 
+/* How long the rows of x are, where samples have lengths of their own (text_classes). */
+typedef enum tcc_padding {
+    TCC_PADDING_FIXED,   /* as long as the data set says */
+    TCC_PADDING_DYNAMIC, /* as the batch's longest sample, rounded up to one of a few lengths, with which the first
+                            epoch has the least padding; each is another input signature */
+    TCC_PADDING_UNIFORM, /* the same, and samples of like lengths come together: those of 50 batches are sorted by
+                            length, and the batches that this gives come in random order */
+} tcc_padding;
+
 typedef struct tcc_loader_options {
     size_t size; /* sizeof(tcc_loader_options) */
     tcc_split split;
@@ -164,6 +173,8 @@ typedef struct tcc_loader_options {
     bool shuffle;
     tcc_last_batch last_batch;
     uint64_t seed;
+    tcc_padding padding;
+    int lengths; /* the most lengths that rows may have, at most 32; default: 6 */
 } tcc_loader_options;
 
 typedef struct tcc_loader tcc_loader;
@@ -195,6 +206,17 @@ TCC_API void tcc_loader_destroy(tcc_loader *loader);
  * call returns it too. One thread at a time. */
 TCC_API tcc_status tcc_loader_next(tcc_loader *loader, const tcc_batch **out);
 TCC_API int64_t tcc_loader_batches(const tcc_loader *loader); /* in an epoch */
+/* Shape `index`, from 0, of the arrays "x" and "y" of batches, without data, so that programs for all can be compiled
+ * ahead; false past the last. Smaller batches come first, and whole ones of the longest rows last. */
+TCC_API bool tcc_loader_shape(const tcc_loader *loader, int index, tcc_array shape[2]);
+/* Of the first epoch's batches; later ones differ little. */
+typedef struct tcc_padding_info {
+    int64_t tokens; /* elements of x that are no padding */
+    int64_t padded; /* all elements of x */
+    int64_t fixed;  /* all elements of x with TCC_PADDING_FIXED */
+} tcc_padding_info;
+/* False where samples have no lengths of their own. */
+TCC_API bool tcc_loader_padding(const tcc_loader *loader, tcc_padding_info *out);
 /* Seconds that tcc_loader_next has waited for batches so far, or, without workers, has made them. */
 TCC_API double tcc_loader_waited(const tcc_loader *loader);
 
