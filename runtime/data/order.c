@@ -9,8 +9,8 @@
 
 enum { WINDOW = 50, DEFAULT_LENGTHS = 6 };
 
-/* Rows have lengths of whole vectors, and there are so many candidates at most. */
-enum { LENGTH_UNIT = 16, CANDIDATES = 64 };
+/* Lengths of rows are multiples of a unit, which is larger where there would be more candidates than this. */
+enum { LENGTH_UNIT = 8, CANDIDATES = 64 };
 
 int64_t tcc__order_count(const tcc__order *o, int64_t index) {
     int64_t left = o->samples - index * o->how.batch_size;

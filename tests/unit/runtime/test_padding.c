@@ -170,7 +170,7 @@ static void lengths_are_the_best(void **state) {
         epoch e;
         take_epoch(l, &e);
         int64_t least = INT64_MAX;
-        for (int64_t shorter = 16; shorter <= CONTEXT; shorter += 16) {
+        for (int64_t shorter = 8; shorter <= CONTEXT; shorter += 8) {
             int64_t cost = 0;
             for (int64_t i = 0; i < e.batches; i++)
                 cost += e.rows_of[i] * (e.longest_of[i] <= shorter ? shorter : CONTEXT);
