@@ -197,7 +197,7 @@ def main():
     rng = random.Random(a.seed)
     tokenizer = Tokenizer(a.library, a.vocab_file)
     train, labels = read(a.train, a.header, tokenizer, a.context)
-    val, val_labels = read(a.val, a.header, tokenizer, a.context)
+    val, val_labels = ([], []) if a.steps else read(a.val, a.header, tokenizer, a.context)
     net = Classifier(tokenizer.size, a.context, a.dropout)
     if a.init:
         load(net, a.init)
