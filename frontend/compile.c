@@ -15,6 +15,30 @@
 
 /* -- From function to program -- */
 
+/* Each group has a parameter, and something is left to train. */
+static tcc_status check_groups(tcc_model *m, const tcc_graph *g) {
+    const tcc_optimizer_options *o = &m->optimizer;
+    int members[TCC_MOST_GROUPS] = {0}, parameters = 0, frozen = 0;
+    for (int i = 0; i < g->inputs.count && o->n_groups; i++) {
+        if (g->inputs.data[i]->attrs->input.role != TCC_ROLE_PARAM) continue;
+        const tcc_param_group *group = tcc__group_find(m, g->inputs.data[i]->attrs->input.name);
+        if (group) members[group - o->groups]++;
+        parameters++;
+        frozen += group && group->frozen;
+    }
+    for (int i = 0; i < o->n_groups; i++)
+        if (!members[i])
+            return tcc_error(
+                &m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                "optimizer: no parameter is left for the group \"%s\": none matches, or all that do belong "
+                "to groups before it",
+                o->groups[i].match);
+    if (parameters && frozen == parameters)
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "optimizer: every parameter is frozen: there is nothing to train");
+    return TCC_OK;
+}
+
 tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out) {
     tcc_trace trace;
     TCC_TRY(tcc_trace_begin(&trace, train ? "train" : "evaluate", &m->store, train, batch, count, &m->cx->diag));
@@ -26,7 +50,12 @@ tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, in
                   "the model names no loss (tcc_loss): there is nothing to train");
     if (!trace.graph->outputs.count)
         tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the model names no output (tcc_output)");
-    return tcc_trace_end(&trace, out);
+    TCC_TRY(tcc_trace_end(&trace, out));
+    const tcc_status status = train ? check_groups(m, *out) : TCC_OK;
+    if (status == TCC_OK) return TCC_OK;
+    tcc_graph_destroy(*out);
+    *out = NULL;
+    return status;
 }
 
 static bool takes_call(void *user, const char *name, int64_t *params) {
@@ -56,14 +85,30 @@ tcc_status tcc__model_selector(tcc_model *m) {
     return TCC_OK;
 }
 
-tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_graph *g, int *groups) {
+tcc_status tcc__model_group(tcc_model *m, const tcc_graph *g, tcc_arena *memory, tcc_grouping *out) {
     const tcc_optimizer_options *o = &m->optimizer;
     int parameter = 0;
+    *out = (tcc_grouping){.group_of = TCC_ARENA_ARRAY(memory, int, g->inputs.count + 1),
+                          .frozen = TCC_ARENA_ARRAY(memory, bool, g->inputs.count + 1)};
+    if (!out->group_of || !out->frozen) return tcc_enomem(&m->cx->diag);
     for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *n = g->inputs.data[i];
         if (n->attrs->input.role != TCC_ROLE_PARAM) continue;
-        groups[parameter++] = o->decay_all || n->type.rank >= 2 ? TCC_DECAYED : TCC_NOT_DECAYED;
+        const tcc_param_group *group = tcc__group_find(m, n->attrs->input.name);
+        out->group_of[parameter] = tcc__group_in_step(m, group, n->type.rank);
+        out->frozen[parameter++] = group && group->frozen;
     }
+    for (int i = 0; i <= o->n_groups; i++) {
+        const tcc_param_group *group = i < o->n_groups ? &o->groups[i] : NULL;
+        const int set = tcc__group_rates(m, group);
+        for (int rank = 1; rank <= 2; rank++) out->rates_of[tcc__group_in_step(m, group, rank)] = set;
+        if (set >= out->n_rates) out->n_rates = set + 1;
+    }
+    return TCC_OK;
+}
+
+tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_grouping *grouping) {
+    const tcc_optimizer_options *o = &m->optimizer;
     static const tcc_optimizer kinds[] = {[TCC_SGD] = TCC_OPTIMIZER_SGD,
                                           [TCC_ADAM] = TCC_OPTIMIZER_ADAM,
                                           [TCC_ADAMW] = TCC_OPTIMIZER_ADAMW,
@@ -81,8 +126,11 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
                  .loss_scale = m->options.loss_scale,
                  .clip_norm = o->clip_grad_norm > 0,
                  .ema = o->ema_decay > 0,
-                 .n_groups = TCC_DECAY_GROUPS,
-                 .group_of = groups,
+                 .n_groups = TCC_STEP_GROUPS(o->n_groups),
+                 .n_rates = grouping->n_rates,
+                 .rates_of = grouping->rates_of,
+                 .group_of = grouping->group_of,
+                 .frozen = grouping->frozen,
                  .keep_gradients = m->options.keep_gradients,
                  .loss_is_sum = m->options.loss_is_sum},
     };
@@ -104,9 +152,9 @@ static tcc_status dump_folder(tcc_model *m, tcc_compiled *c, const char **out) {
 
 static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir) {
     tcc_made *made = c->made;
-    int *groups = TCC_ARENA_ARRAY(&c->arena, int, made->graph->inputs.count + 1);
-    if (!groups) return tcc_enomem(&m->cx->diag);
-    tcc_pass_options options = tcc__model_pass_options(m, c->train, made->graph, groups);
+    tcc_grouping grouping;
+    TCC_TRY(tcc__model_group(m, made->graph, &c->arena, &grouping));
+    tcc_pass_options options = tcc__model_pass_options(m, c->train, &grouping);
     const tcc_codegen_options codegen = codegen_options(m);
     tcc_remat_spec remat;
     options.spec.part = c->part;

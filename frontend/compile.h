@@ -59,8 +59,15 @@ tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, in
 /* In compile_micro.c. What updates the parameters by the sums that a micro-batch's program writes: a graph for the
  * passes from train-step on. */
 tcc_status tcc__update_graph(tcc_model *m, const tcc_compiled *micro, tcc_graph **out);
-/* Pass options for this model, for a whole step; `groups` is room for one entry a parameter of the graph. */
-tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_graph *g, int *groups);
+/* How the parameters of a graph are updated. */
+typedef struct tcc_grouping {
+    int *group_of; /* by parameter, as in tcc_train_spec */
+    bool *frozen;
+    int rates_of[TCC_STEP_GROUPS(TCC_MOST_GROUPS)], n_rates; /* by group */
+} tcc_grouping;
+tcc_status tcc__model_group(tcc_model *m, const tcc_graph *g, tcc_arena *memory, tcc_grouping *out);
+/* Pass options for this model, for a whole step, which point into `grouping`. */
+tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_grouping *grouping);
 /* In compile_budget.c. Reads options.checkpointing and memory_budget. */
 tcc_status tcc__model_read_budget(tcc_model *m);
 /* What the passes are to compute again in a program; NULL: nothing. */

@@ -125,7 +125,8 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     if (verify && !strcmp(verify, "1")) m->options.verify_passes = true;
     tcc__model_begin_rates(m);
     m->store.seed = options.seed;
-    tcc_status status = read_precision(m);
+    tcc_status status = tcc__groups_keep(m);
+    if (status == TCC_OK) status = read_precision(m);
     if (status == TCC_OK) status = tcc__model_read_budget(m);
     if (status == TCC_OK && options.dump_dir && !(m->making->dump_dir = tcc__strdup(options.dump_dir)))
         status = tcc_enomem(&cx->diag);

@@ -25,9 +25,9 @@ static tcc_status plan(tcc_model *m, tcc_compiled *c, const tcc_array *batch, tc
     TCC_TRY(tcc__model_selector(m));
     TCC_TRY(tcc__made_graph(m, c, &g));
     if (c->part == TCC_STEP_MICRO) {
-        int *groups = TCC_ARENA_ARRAY(&c->arena, int, g->inputs.count + 1);
-        if (!groups) return tcc_enomem(&m->cx->diag);
-        const tcc_pass_options options = tcc__model_pass_options(m, true, g, groups);
+        tcc_grouping grouping;
+        TCC_TRY(tcc__model_group(m, g, &c->arena, &grouping));
+        const tcc_pass_options options = tcc__model_pass_options(m, true, &grouping);
         beside = tcc_train_state_bytes(&options.spec, g);
     }
     count_bytes(g, beside, out);

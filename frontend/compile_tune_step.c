@@ -57,7 +57,7 @@ static double value_of(const tcc_step_trial *t, const tcc_binding *b, int bindin
 static tcc_status fill(tcc_step_trial *t, const tcc_binding *b, int binding, void *memory) {
     const tcc_device_ops *ops = t->m->device->ops;
     const int64_t n = tcc_type_numel(&b->type), bytes = tcc_type_bytes(&b->type);
-    float hyper[TCC_HYPER_SIZE(TCC_DECAY_GROUPS)];
+    float hyper[TCC_HYPER_MOST];
     if (b->role == TCC_ROLE_HYPER) {
         tcc__model_hyper(t->m, hyper);
         return ops->upload(t->m->device, &t->m->cx->diag, memory, hyper, bytes);

@@ -239,7 +239,7 @@ static tcc_status given_values(const tcc_verification *v, const tcc_graph *g, co
 }
 
 tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out) {
-    float hyper[TCC_HYPER_SIZE(TCC_DECAY_GROUPS)];
+    float hyper[TCC_HYPER_MOST];
     const int64_t rng[2] = {(int64_t)v->m->options.seed, v->m->step};
     tcc__model_hyper(v->m, hyper);
     tcc_graph *g = NULL;

@@ -251,15 +251,17 @@ tcc_status tcc__verify_passes(tcc_verification *v, tcc_blame *out, bool *found) 
     pass_walk walk = {.v = v, .out = out};
     TCC_TRY(interpret_types(v));
     TCC_TRY(tcc__model_trace(v->m, true, v->batch, v->count, &g));
-    int *groups = tcc__calloc((size_t)g->inputs.count + 1, sizeof *groups);
-    tcc_status status = groups ? tcc__model_selector(v->m) : tcc_enomem(&v->m->cx->diag);
+    tcc_arena memory = {0};
+    tcc_grouping grouping;
+    tcc_status status = tcc__model_group(v->m, g, &memory, &grouping);
+    if (status == TCC_OK) status = tcc__model_selector(v->m);
     if (status == TCC_OK) {
-        tcc_pass_options options = tcc__model_pass_options(v->m, true, g, groups);
+        tcc_pass_options options = tcc__model_pass_options(v->m, true, &grouping);
         options.spec.keep_gradients = true;
         tcc_pass_cx cx = {.cx = v->m->cx, .diag = &v->m->cx->diag, .options = &options};
         status = tcc_pipeline_run(&cx, &(tcc_manager_options){.after = check_pass, .after_user = &walk}, &g, NULL);
     }
-    tcc__free(groups);
+    tcc_arena_free(&memory);
     tcc_graph_destroy(g);
     *found = walk.found;
     return status;

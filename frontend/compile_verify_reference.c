@@ -74,8 +74,15 @@ tcc_status tcc__verify_reference(tcc_verification *v) {
     TCC_TRY(tcc__model_trace(v->m, true, v->batch, v->count, &v->reference));
     TCC_TRY(tcc_store_fill(&v->m->store, &v->m->cx->diag));
     tcc_pass_options options = {.train = true, .amp = v->m->options.mixed_precision ? &v->m->making->amp : NULL};
+    tcc_arena memory = {0};
+    tcc_grouping grouping;
+    tcc_status status = tcc__model_group(v->m, v->reference, &memory, &grouping);
     options.spec.loss_scale = v->m->options.loss_scale;
+    options.spec.frozen = grouping.frozen;
     tcc_pass_cx cx = {.cx = v->m->cx, .diag = &v->m->cx->diag, .options = &options};
-    return tcc_pipeline_run_named(&cx, &(tcc_manager_options){0}, options.amp ? "amp,autodiff" : "autodiff",
-                                  &v->reference, NULL);
+    if (status == TCC_OK)
+        status = tcc_pipeline_run_named(&cx, &(tcc_manager_options){0}, options.amp ? "amp,autodiff" : "autodiff",
+                                        &v->reference, NULL);
+    tcc_arena_free(&memory);
+    return status;
 }

@@ -64,7 +64,7 @@ const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, cons
 
 tcc_status tcc__verify_inputs(const tcc_verification *v, const tcc_graph *g, tcc_value **out) {
     tcc_diag *diag = &v->m->cx->diag;
-    float hyper[TCC_HYPER_SIZE(TCC_DECAY_GROUPS)];
+    float hyper[TCC_HYPER_MOST];
     const int64_t rng[2] = {(int64_t)v->m->options.seed, v->m->step};
     tcc__model_hyper(v->m, hyper);
     tcc_value *values = tcc__calloc((size_t)g->inputs.count + 1, sizeof *values);

@@ -27,6 +27,8 @@ typedef struct tcc_train_spec {
     bool clip_norm;          /* scale gradients to a global L2 norm of at most hyper[CLIP_NORM] */
     bool ema;                /* average the parameters: state "NAME.ema" */
     int n_groups;            /* parameter groups, each with its own lr and weight decay; at least 1 */
+    int n_rates;             /* sets of betas and momentum; 0: as 1 */
+    const int *rates_of;     /* by group: its set; NULL: all have set 0 */
     const int *group_of;     /* by parameter, in the order of PARAM inputs; NULL: all in group 0 */
     const bool *frozen;      /* by parameter: no gradient, no update; NULL: none */
     bool keep_gradients;     /* outputs "grad.NAME" stay outputs of the step */

@@ -34,7 +34,7 @@ enum { MOST_STATES = 2 };
 /* One trained parameter on its way through the pass. */
 typedef struct trained {
     int input; /* of the parameter, in graph->inputs */
-    int group;
+    int group, rates;
     tcc_node *p, *g; /* value and gradient, in the type of the arithmetic */
     state states[MOST_STATES];
     state ema;
@@ -78,6 +78,11 @@ static tcc_node *hyper(builder *b, int index, const tcc_node *x) {
     return x ? tcc_ir_cast(b->g, one, x->type.dtype) : NULL;
 }
 
+/* Element `index` of the rates of parameter t. */
+static tcc_node *rate(builder *b, const trained *t, int index) {
+    return hyper(b, TCC_HYPER_RATE(b->spec->n_groups, t->rates, index), t->p);
+}
+
 /* -- State -- */
 
 static tcc_dtype arithmetic(tcc_dtype dtype) { return dtype == TCC_F64 ? TCC_F64 : TCC_F32; }
@@ -113,9 +118,10 @@ static int count_states(const tcc_train_spec *spec) {
 
 int64_t tcc_train_state_bytes(const tcc_train_spec *spec, const tcc_graph *g) {
     int64_t bytes = 0;
-    for (int i = 0; i < g->inputs.count; i++) {
+    for (int i = 0, parameter = 0; i < g->inputs.count; i++) {
         tcc_type type = g->inputs.data[i]->type;
         if (g->inputs.data[i]->attrs->input.role != TCC_ROLE_PARAM) continue;
+        if (spec->frozen && spec->frozen[parameter++]) continue;
         type.dtype = arithmetic(type.dtype);
         bytes += (count_states(spec) + spec->ema) * tcc_type_bytes(&type);
     }
@@ -177,8 +183,8 @@ static tcc_status update_sgd(builder *b, trained *t) {
     tcc_node *d = add(b, t->g, mul(b, spread(b, decay, t->p), t->p)), *v = NULL;
     const state buffer = t->states[0];
     if (b->spec->momentum) {
-        tcc_node *momentum = spread(b, hyper(b, TCC_HYPER_MOMENTUM, t->p), t->p);
-        tcc_node *weight = spread(b, hyper(b, TCC_HYPER_DAMPENING_SCALE, t->p), t->p);
+        tcc_node *momentum = spread(b, rate(b, t, TCC_HYPER_MOMENTUM), t->p);
+        tcc_node *weight = spread(b, rate(b, t, TCC_HYPER_DAMPENING_SCALE), t->p);
         tcc_node *fresh = mul(b, d, weight);
         v = add(b, mul(b, buffer.value, momentum), fresh);
         d = b->spec->nesterov ? add(b, d, mul(b, v, momentum)) : v;
@@ -187,12 +193,13 @@ static tcc_status update_sgd(builder *b, trained *t) {
     return b->spec->momentum ? add_update(b, buffer.input, v) : TCC_OK;
 }
 
-/* 1 / (1 - beta^t), t the count of updates, as a scalar of x's type; hyper-parameter `complement` is 1 - beta. In f64,
- * where it is exact to f32's last place for every t; as -1 / expm1(t log1p(-(1 - beta))), since 1 - beta^t loses what
- * 1 - beta has kept. */
-static tcc_node *bias(builder *b, int complement, const tcc_node *x) {
-    tcc_node *rate = tcc_ir_cast(b->g, hyper(b, complement, x), TCC_F64);
-    tcc_node *log_beta = tcc_ir_unary(b->g, TCC_OP_LOG1P, tcc_ir_unary(b->g, TCC_OP_NEG, rate));
+/* 1 / (1 - beta^n), n the count of updates, as a scalar of the type of t's arithmetic; rate `complement` is 1 - beta.
+ * In f64, where it is exact to f32's last place for every n; as -1 / expm1(n log1p(-(1 - beta))), since 1 - beta^n
+ * loses what 1 - beta has kept. */
+static tcc_node *bias(builder *b, const trained *t, int complement) {
+    tcc_node *x = t->p;
+    tcc_node *wide = tcc_ir_cast(b->g, rate(b, t, complement), TCC_F64);
+    tcc_node *log_beta = tcc_ir_unary(b->g, TCC_OP_LOG1P, tcc_ir_unary(b->g, TCC_OP_NEG, wide));
     tcc_node *power = mul(b, tcc_ir_cast(b->g, b->count, TCC_F64), log_beta);
     tcc_node *rest = tcc_ir_unary(b->g, TCC_OP_NEG, tcc_ir_unary(b->g, TCC_OP_EXPM1, power));
     return x ? tcc_ir_cast(b->g, divide(b, tcc_ir_splat_like(b->g, rest, 1), rest), x->type.dtype) : NULL;
@@ -206,16 +213,16 @@ static tcc_status update_adam(builder *b, trained *t) {
     if (b->spec->optimizer == TCC_OPTIMIZER_ADAMW) p = mul(b, p, spread(b, one_minus(b, mul(b, lr, decay)), p));
     else g = add(b, g, mul(b, spread(b, decay, p), p));
     const state old_m = t->states[0], old_v = t->states[1];
-    tcc_node *rate1 = hyper(b, TCC_HYPER_BETA1_COMPLEMENT, t->p), *rate2 = hyper(b, TCC_HYPER_BETA2_COMPLEMENT, t->p);
+    tcc_node *rate1 = rate(b, t, TCC_HYPER_BETA1_COMPLEMENT), *rate2 = rate(b, t, TCC_HYPER_BETA2_COMPLEMENT);
     tcc_node *change = sub(b, g, old_m.value);
     tcc_node *m = add(b, old_m.value, mul(b, spread(b, rate1, p), change));
     tcc_node *rate2_at_p = spread(b, rate2, p);
     tcc_node *fresh = mul(b, mul(b, g, g), rate2_at_p);
     tcc_node *v = add(b, mul(b, old_v.value, spread(b, one_minus(b, rate2), p)), fresh);
-    tcc_node *correction = spread(b, square_root(b, bias(b, TCC_HYPER_BETA2_COMPLEMENT, t->p)), p);
+    tcc_node *correction = spread(b, square_root(b, bias(b, t, TCC_HYPER_BETA2_COMPLEMENT)), p);
     tcc_node *root = mul(b, square_root(b, v), correction);
     tcc_node *denominator = add(b, root, spread(b, hyper(b, TCC_HYPER_EPS, t->p), p));
-    tcc_node *step = mul(b, lr, bias(b, TCC_HYPER_BETA1_COMPLEMENT, t->p));
+    tcc_node *step = mul(b, lr, bias(b, t, TCC_HYPER_BETA1_COMPLEMENT));
     tcc_node *direction = divide(b, m, denominator);
     TCC_TRY(add_next(b, t, sub(b, p, mul(b, spread(b, step, p), direction))));
     TCC_TRY(add_update(b, old_m.input, m));
@@ -227,8 +234,8 @@ static tcc_status update_lion(builder *b, trained *t) {
     tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), t->p), *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
     tcc_node *p = mul(b, t->p, spread(b, one_minus(b, mul(b, lr, decay)), t->p));
     const state old = t->states[0];
-    tcc_node *rate1 = spread(b, hyper(b, TCC_HYPER_BETA1_COMPLEMENT, p), p);
-    tcc_node *rate2 = spread(b, hyper(b, TCC_HYPER_BETA2_COMPLEMENT, p), p);
+    tcc_node *rate1 = spread(b, rate(b, t, TCC_HYPER_BETA1_COMPLEMENT), p);
+    tcc_node *rate2 = spread(b, rate(b, t, TCC_HYPER_BETA2_COMPLEMENT), p);
     tcc_node *change = sub(b, t->g, old.value);
     tcc_node *direction = tcc_ir_unary(b->g, TCC_OP_SIGN, add(b, old.value, mul(b, rate1, change)));
     TCC_TRY(add_next(b, t, sub(b, p, mul(b, spread(b, lr, p), direction))));
@@ -358,6 +365,7 @@ static tcc_status sort_outputs(builder *b) {
             if (t.group < 0 || t.group >= spec->n_groups)
                 return tcc_error(b->cx->diag, TCC_EINVAL, p->loc, "parameter '%s' is in group %d of %d",
                                  p->attrs->input.name, t.group, spec->n_groups);
+            if (spec->rates_of) t.rates = spec->rates_of[t.group];
             if (!tcc_vec_push(&b->trained, t)) return tcc_enomem(b->cx->diag);
         }
     }
@@ -454,6 +462,7 @@ static tcc_status add_step(builder *b) {
         b->scale = find_scale(b->g);
         tcc_type type = {TCC_F32, 1, {TCC_HYPER_SCALE(spec->n_groups, b->scale ? TCC_SCALE_COUNT : 0)}};
         if (spec->ema) type.dims[0] = TCC_HYPER_SIZE(spec->n_groups);
+        if (spec->n_rates > 1) type.dims[0] = TCC_HYPER_LENGTH(spec->n_groups, spec->n_rates);
         b->hyper = tcc_ir_input(b->g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
         if (b->scale) {
             b->good = all_finite(b);

@@ -7,6 +7,8 @@
 #include "ir/support/train_step.h"
 #include "runtime/program.h"
 
+#include <math.h>
+
 /* The states that passes added: optimizer moments and the like, shared by all programs of the model. */
 static tcc_status add_moments(tcc_model *m, const tcc_program *p) {
     for (int i = 0; i < p->n_bindings; i++) {
@@ -40,7 +42,7 @@ static bool is_fitting(tcc_model *m, const tcc_compiled *c, const tcc_binding *b
         if (stored >= 0) return tcc_type_equal(&m->store.entries.data[stored].type, &b->type);
         stored = tcc_store_find(&m->moments, b->name);
         return stored >= 0 && tcc_type_equal(&m->moments.entries.data[stored].type, &b->type);
-    case TCC_ROLE_HYPER: return tcc_type_equal(&b->type, &hyper) && b->type.dims[0] <= TCC_HYPER_SIZE(TCC_DECAY_GROUPS);
+    case TCC_ROLE_HYPER: return tcc_type_equal(&b->type, &hyper) && b->type.dims[0] <= TCC_HYPER_MOST;
     case TCC_ROLE_RNG: return tcc_type_equal(&b->type, &rng);
     case TCC_ROLE_OUTPUT: return strcmp(b->name, "loss") || tcc_type_equal(&b->type, &loss);
     case TCC_ROLE_BATCH:
@@ -162,23 +164,39 @@ void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c) {
 
 /* -- From run to run -- */
 
+static double given(double value, double otherwise) { return isnan(value) ? otherwise : value; }
+
+static void fill_rates(float *out, double momentum, double beta1, double beta2) {
+    out[TCC_HYPER_MOMENTUM] = (float)momentum;
+    out[TCC_HYPER_DAMPENING_SCALE] = 1; /* no dampening */
+    out[TCC_HYPER_BETA1_COMPLEMENT] = (float)(1 - beta1);
+    out[TCC_HYPER_BETA2_COMPLEMENT] = (float)(1 - beta2);
+}
+
 void tcc__model_hyper(const tcc_model *m, float *out) {
     const tcc_optimizer_options *o = &m->optimizer;
-    out[TCC_HYPER_MOMENTUM] = (float)m->momentum;
-    out[TCC_HYPER_DAMPENING_SCALE] = 1; /* no dampening */
-    out[TCC_HYPER_BETA1_COMPLEMENT] = (float)(1 - m->momentum);
-    out[TCC_HYPER_BETA2_COMPLEMENT] = (float)(1 - o->beta2);
+    const int groups = TCC_STEP_GROUPS(o->n_groups);
+    fill_rates(out, m->momentum, m->momentum, o->beta2);
     out[TCC_HYPER_EPS] = (float)o->eps;
     out[TCC_HYPER_CLIP_NORM] = (float)o->clip_grad_norm;
-    for (int group = 0; group < TCC_DECAY_GROUPS; group++) {
-        out[TCC_HYPER_LR(group)] = (float)m->lr;
-        out[TCC_HYPER_WEIGHT_DECAY(group)] = group == TCC_DECAYED ? (float)o->weight_decay : 0;
+    for (int i = 0; i <= o->n_groups; i++) {
+        const tcc_param_group *g = i < o->n_groups ? &o->groups[i] : NULL;
+        const int set = tcc__group_rates(m, g);
+        for (int part = 0; part < TCC_DECAY_GROUPS; part++) {
+            const int group = tcc__group_in_step(m, g, 2) + part;
+            const double usual = part == TCC_DECAYED ? o->weight_decay : 0;
+            out[TCC_HYPER_LR(group)] = (float)(g ? g->lr_scale * m->lr : m->lr);
+            out[TCC_HYPER_WEIGHT_DECAY(group)] = (float)(g ? given(g->weight_decay, usual) : usual);
+        }
+        if (set)
+            fill_rates(out + TCC_HYPER_RATE(groups, set, 0), given(g->momentum, m->momentum),
+                       given(g->beta1, m->momentum), given(g->beta2, o->beta2));
     }
-    out[TCC_HYPER_EMA(TCC_DECAY_GROUPS, TCC_EMA_COMPLEMENT)] = (float)(1 - o->ema_decay);
-    out[TCC_HYPER_EMA(TCC_DECAY_GROUPS, TCC_EMA_WARMUP)] = o->ema_warmup ? 9 : 0;
-    out[TCC_HYPER_SCALE(TCC_DECAY_GROUPS, TCC_SCALE_GROWTH)] = (float)m->options.loss_scale_growth;
-    out[TCC_HYPER_SCALE(TCC_DECAY_GROUPS, TCC_SCALE_INTERVAL)] = (float)m->options.loss_scale_interval;
-    out[TCC_HYPER_SCALE(TCC_DECAY_GROUPS, TCC_SCALE_BACKOFF)] = (float)m->options.loss_scale_backoff;
+    out[TCC_HYPER_EMA(groups, TCC_EMA_COMPLEMENT)] = (float)(1 - o->ema_decay);
+    out[TCC_HYPER_EMA(groups, TCC_EMA_WARMUP)] = o->ema_warmup ? 9 : 0;
+    out[TCC_HYPER_SCALE(groups, TCC_SCALE_GROWTH)] = (float)m->options.loss_scale_growth;
+    out[TCC_HYPER_SCALE(groups, TCC_SCALE_INTERVAL)] = (float)m->options.loss_scale_interval;
+    out[TCC_HYPER_SCALE(groups, TCC_SCALE_BACKOFF)] = (float)m->options.loss_scale_backoff;
 }
 
 tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {

@@ -48,6 +48,27 @@ static void io_checked_type(tcc_stream *s, tcc_type *t) {
         if (t->dims[d] < 1 || __builtin_mul_overflow(bytes, t->dims[d], &bytes)) tcc_stream_fail(s, TCC_EFORMAT);
 }
 
+static void io_group(tcc_stream *s, tcc_param_group *g) {
+    tcc_io_text(s, &g->match);
+    tcc_io_double(s, &g->lr_scale);
+    tcc_io_double(s, &g->weight_decay);
+    tcc_io_double(s, &g->beta1);
+    tcc_io_double(s, &g->beta2);
+    tcc_io_double(s, &g->momentum);
+    tcc_io_bool(s, &g->frozen);
+    g->size = sizeof *g;
+    if (!g->match) tcc_stream_fail(s, TCC_EFORMAT);
+}
+
+static void io_groups(tcc_stream *s, tcc_model *m) {
+    tcc_optimizer_options *p = &m->optimizer;
+    tcc_param_group *groups = (tcc_param_group *)p->groups; /* the model's own */
+    TCC_IO_ARRAY(s, groups, p->n_groups, 49, io_group);
+    p->groups = groups;
+    if (p->n_groups > TCC_MOST_GROUPS) tcc_stream_fail(s, TCC_EFORMAT);
+    if (!s->writing && s->status == TCC_OK) tcc_stream_fail(s, tcc__groups_keep(m));
+}
+
 static void io_options(tcc_stream *s, tcc_model_options *o, tcc_optimizer_options *p) {
     int64_t seed = (int64_t)o->seed;
     tcc_io_i64(s, &seed);
@@ -147,6 +168,7 @@ static void io_plan(tcc_stream *s, tcc_model *m, const char **about) {
     if (!arch || strlen(arch) >= sizeof m->arch) tcc_stream_fail(s, TCC_EFORMAT);
     else if (!s->writing) snprintf(m->arch, sizeof m->arch, "%s", arch);
     io_options(s, &m->options, &m->optimizer);
+    io_groups(s, m);
     io_store(s, &m->store, &m->cx->diag);
     io_programs(s, m);
 }

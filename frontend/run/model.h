@@ -18,7 +18,13 @@ enum { TCC_MOST_MICRO_BATCHES = 1 << 20 }; /* of a step */
 
 #define TCC_LARGEST_LR 1e30 /* it is a float32 on the device */
 
-enum { TCC_DECAYED, TCC_NOT_DECAYED, TCC_DECAY_GROUPS }; /* parameter groups of the optimizer */
+/* The optimizer's groups of parameters: the caller's, in their order, then the rest. Each is two of the training
+ * step's, of what weight decay is for and of the norms and biases that it spares by default; the rest comes first
+ * there. */
+enum { TCC_DECAYED, TCC_NOT_DECAYED, TCC_DECAY_GROUPS, TCC_MOST_GROUPS = 16 };
+#define TCC_STEP_GROUPS(n_groups) (TCC_DECAY_GROUPS * ((n_groups) + 1))
+/* Elements of the hyper-parameter vector at most. */
+#define TCC_HYPER_MOST TCC_HYPER_LENGTH(TCC_STEP_GROUPS(TCC_MOST_GROUPS), TCC_MOST_GROUPS + 1)
 
 /* Memory of a binding that is the program's own: outputs, hyper-parameters, the random key, and the batch where it is
  * copied. */
@@ -55,7 +61,7 @@ typedef struct tcc_compiled {
     bool counted; /* in the model's kept_bytes */
     bool ran;
     tcc_replay_stage replay_stage; /* that was logged */
-    float hyper_values[TCC_HYPER_SIZE(TCC_DECAY_GROUPS)];
+    float hyper_values[TCC_HYPER_MOST];
     int64_t rng_values[2];
     tcc_vec(int) outdates; /* derived states, in the model's moments, whose source it writes and that it does not */
     int outdates_of;       /* how many states there were when these were looked for */
@@ -147,6 +153,21 @@ void tcc__micro_feed(const tcc_model *m, tcc_compiled *c);
 /* The options that a caller gave, or NULL, in whole. Errors: TCC_EINVAL for what is out of its range. */
 tcc_status tcc__optimizer_read(tcc_diag *diag, const tcc_optimizer_options *given, tcc_optimizer_options *out);
 
+/* -- In groups.c -- */
+
+/* What is out of range in the caller's groups is TCC_EINVAL. */
+tcc_status tcc__groups_check(tcc_diag *diag, const tcc_optimizer_options *o);
+/* Copies m->optimizer's groups into memory of the model. */
+tcc_status tcc__groups_keep(tcc_model *m);
+/* The group of parameter `name`; NULL: the rest. */
+const tcc_param_group *tcc__group_find(const tcc_model *m, const char *name);
+/* In the training step: the number of a group's part for a parameter of this rank; NULL is the rest. And the number of
+ * its set of rates. */
+int tcc__group_in_step(const tcc_model *m, const tcc_param_group *group, int rank);
+int tcc__group_rates(const tcc_model *m, const tcc_param_group *group);
+/* A line for each group: how many parameters it has, and how they are updated. */
+void tcc__groups_print(const tcc_model *m, tcc_strbuf *b);
+
 /* -- In model.c -- */
 
 /* The rates of the next step are those of the options. */
@@ -170,7 +191,7 @@ tcc_status tcc__model_fit(tcc_model *m, const tcc_program *p);
 
 tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c);
 void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c);
-/* The hyper-parameter vector for the next training step, TCC_HYPER_SIZE(TCC_DECAY_GROUPS) floats. */
+/* The hyper-parameter vector for the next training step, TCC_HYPER_MOST floats at most. */
 void tcc__model_hyper(const tcc_model *m, float *out);
 /* Hands over what changes from run to run. On the CPU a batch is used where it lies. */
 tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch);

@@ -46,7 +46,7 @@ static tcc_status check(tcc_diag *diag, const tcc_optimizer_options *o) {
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: ema_warmup needs an ema_decay above 0");
     if (o->nesterov && o->momentum == 0)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: nesterov needs a momentum above 0");
-    return TCC_OK;
+    return tcc__groups_check(diag, o);
 }
 
 tcc_status tcc__optimizer_read(tcc_diag *diag, const tcc_optimizer_options *given, tcc_optimizer_options *out) {

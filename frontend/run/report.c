@@ -105,13 +105,17 @@ static tcc_status report(tcc_model *m, const char *what, tcc_strbuf *b) {
     if (ptx) return report_ptx(m, c, b);
     if (!strcmp(what, "kernels")) return report_kernels(m, c, b);
     if (!strcmp(what, "graphs")) return tcc__report_replay(m, c, b);
+    if (!strcmp(what, "groups")) {
+        tcc__groups_print(m, b);
+        return TCC_OK;
+    }
     for (int i = 0; i < TCC_TEXTS; i++)
         if (!strcmp(texts[i], what)) return report_text(m, c, (tcc_text)i, b);
     const tcc_status status = m->maker ? m->maker->report(m, c, what, b) : TCC_ENOTFOUND;
     if (status != TCC_ENOTFOUND) return status;
     return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "no report \"%s\"; there are %s", what,
-                     m->maker ? "tir, passes, memory, remat, kernels, llvm, asm, ptx, verify, graphs, tune"
-                              : "passes, memory, remat, kernels, ptx, graphs of a plan's program");
+                     m->maker ? "tir, passes, memory, remat, kernels, llvm, asm, ptx, verify, graphs, groups, tune"
+                              : "passes, memory, remat, kernels, ptx, graphs, groups of a plan's program");
 }
 
 tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {

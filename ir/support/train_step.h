@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The hyper-parameter vector of a training step: input "hyper", f32[TCC_HYPER_COUNT + 2 * n_groups], role HYPER. The
- * host writes it before a step, so no schedule recompiles anything. */
+ * The hyper-parameter vector of a training step: input "hyper", f32[TCC_HYPER_COUNT + 2 * n_groups] and what follows
+ * below, role HYPER. The host writes it before a step, so no schedule recompiles anything. */
 #ifndef TCC_SUPPORT_TRAIN_STEP_H
 #define TCC_SUPPORT_TRAIN_STEP_H
 
@@ -9,9 +9,10 @@ enum {
     TCC_HYPER_DAMPENING_SCALE,  /* SGD: weight of the new gradient in the momentum buffer, 1 at the first step */
     TCC_HYPER_BETA1_COMPLEMENT, /* Adam: 1 - beta1. Not beta1, since in float32 1 - 0.999 has lost half of its digits */
     TCC_HYPER_BETA2_COMPLEMENT, /* Adam: 1 - beta2 */
-    TCC_HYPER_EPS,              /* Adam */
-    TCC_HYPER_CLIP_NORM,        /* largest global L2 norm of the gradients */
-    TCC_HYPER_COUNT             /* then, for each group: lr, weight decay */
+    TCC_HYPER_RATES,            /* so many are of each set of rates */
+    TCC_HYPER_EPS = TCC_HYPER_RATES, /* Adam */
+    TCC_HYPER_CLIP_NORM,             /* largest global L2 norm of the gradients */
+    TCC_HYPER_COUNT                  /* then, for each group: lr, weight decay */
 };
 /* After the groups, where the loss is scaled; PyTorch's names (torch.amp.GradScaler). */
 enum {
@@ -28,8 +29,13 @@ enum {
     TCC_EMA_COUNT
 };
 #define TCC_HYPER_EMA(groups, index) TCC_HYPER_SCALE(groups, TCC_SCALE_COUNT + (index))
-/* Elements of the vector at most. */
+/* Its elements, where there is one set of rates. */
 #define TCC_HYPER_SIZE(groups) TCC_HYPER_EMA(groups, TCC_EMA_COUNT)
+/* Groups with betas or a momentum of their own have a set of rates: the first TCC_HYPER_RATES elements once more, at
+ * the end for each set but 0. */
+#define TCC_HYPER_RATE(groups, set, index) \
+    ((set) ? TCC_HYPER_SIZE(groups) + TCC_HYPER_RATES * ((set) - 1) + (index) : (index))
+#define TCC_HYPER_LENGTH(groups, sets) TCC_HYPER_RATE(groups, sets, 0)
 #define TCC_HYPER_LR(group) (TCC_HYPER_COUNT + 2 * (group))
 #define TCC_HYPER_WEIGHT_DECAY(group) (TCC_HYPER_COUNT + 2 * (group) + 1)
 

@@ -24,15 +24,17 @@ static tcc_graph *make_graph(tcc_model *m, const user_program *p, bool train) {
     tcc_status status = tcc__model_trace(m, train, batch, p->n_inputs, &g);
     user_batch_free(p, batch);
     if (status != TCC_OK) return NULL;
-    int *groups = calloc((size_t)g->inputs.count + 1, sizeof *groups);
-    tcc_pass_options options = tcc__model_pass_options(m, train, g, groups);
+    tcc_arena memory = {0};
+    tcc_grouping grouping;
+    if (tcc__model_group(m, g, &memory, &grouping) != TCC_OK) abort();
+    tcc_pass_options options = tcc__model_pass_options(m, train, &grouping);
     options.spec.keep_gradients = true;
     tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};
     const char *passes = !options.amp ? train ? "autodiff,train-step,decompose" : "decompose"
                          : train      ? "amp,autodiff,train-step,low-copies,decompose"
                                       : "amp,low-copies,decompose";
     status = tcc_pipeline_run_named(&cx, &(tcc_manager_options){0}, passes, &g, NULL);
-    free(groups);
+    tcc_arena_free(&memory);
     if (status == TCC_OK) return g;
     tcc_graph_destroy(g);
     return NULL;
@@ -92,7 +94,7 @@ static void derive(const tcc_node *n, const tcc_drawn *of, tcc_drawn *out) {
 static tcc_drawn *make_inputs(const user_reference *r, const tcc_graph *g, const tcc_drawn *state, int step) {
     tcc_drawn *values = calloc((size_t)g->inputs.count + 1, sizeof *values);
     tcc_array batch[USER_INPUTS];
-    float hyper[TCC_HYPER_SIZE(TCC_DECAY_GROUPS)];
+    float hyper[TCC_HYPER_MOST];
     int64_t rng[2] = {(int64_t)r->model->options.seed, step};
     tcc__model_hyper(r->model, hyper);
     user_batch_make(r->p, step, batch);

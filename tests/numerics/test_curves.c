@@ -105,6 +105,31 @@ static void build(tcc_trace *t, void *user) {
     tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y")));
 }
 
+static double number_or(const cJSON *object, const char *key, double otherwise) {
+    return cJSON_GetObjectItemCaseSensitive(object, key) ? number(object, key) : otherwise;
+}
+
+enum { MOST_GROUPS = 4 };
+
+static int read_groups(const cJSON *o, tcc_param_group groups[MOST_GROUPS]) {
+    const cJSON *item;
+    int count = 0;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(o, "groups")) {
+        assert_true(count < MOST_GROUPS);
+        tcc_param_group *g = &groups[count++];
+        tcc_param_group_init(g, text(item, "match"));
+        g->lr_scale = number_or(item, "lr_scale", g->lr_scale);
+        g->weight_decay = number_or(item, "weight_decay", g->weight_decay);
+        g->momentum = number_or(item, "momentum", g->momentum);
+        g->frozen = truth(item, "frozen");
+        const cJSON *betas = cJSON_GetObjectItemCaseSensitive(item, "betas");
+        if (!betas) continue;
+        g->beta1 = cJSON_GetArrayItem(betas, 0)->valuedouble;
+        g->beta2 = cJSON_GetArrayItem(betas, 1)->valuedouble;
+    }
+    return count;
+}
+
 static tcc_optimizer_options optimizer_of(const cJSON *o) {
     const bool sgd = !strcmp(text(o, "name"), "sgd");
     tcc_optimizer_options options;
@@ -121,6 +146,10 @@ static tcc_optimizer_options optimizer_of(const cJSON *o) {
     const cJSON *betas = cJSON_GetObjectItemCaseSensitive(o, "betas");
     options.beta1 = cJSON_GetArrayItem(betas, 0)->valuedouble;
     options.beta2 = cJSON_GetArrayItem(betas, 1)->valuedouble;
+    if (!strcmp(text(o, "name"), "lion")) {
+        options.kind = TCC_LION;
+        return options;
+    }
     options.eps = number(o, "eps");
     return options;
 }
@@ -176,7 +205,10 @@ static void run_case(const cJSON *item, tcc_mode mode) {
     tcc_context *cx;
     tcc_model *m;
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
-    const tcc_optimizer_options optimizer = optimizer_of(s.optimizer);
+    tcc_param_group groups[MOST_GROUPS];
+    tcc_optimizer_options optimizer = optimizer_of(s.optimizer);
+    optimizer.n_groups = read_groups(s.optimizer, groups);
+    optimizer.groups = groups;
     tcc_model_options options = {.size = sizeof options, .mode = mode, .optimizer = &optimizer};
     if (tcc_model_create(cx, build, &s, &options, &m) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
     make_batch(&s, 0, batch);

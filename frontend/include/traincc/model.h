@@ -56,6 +56,23 @@ typedef enum tcc_checkpointing {
 
 typedef enum tcc_optimizer_kind { TCC_SGD, TCC_ADAM, TCC_ADAMW, TCC_LION } tcc_optimizer_kind;
 
+/* Parameters that are updated otherwise than the rest; PyTorch's param_groups. A parameter belongs to the first group
+ * whose pattern its name matches. */
+typedef struct tcc_param_group {
+    size_t size; /* the same in all groups of an array */
+    const char
+        *match;      /* a shell's pattern: "*.bias", "blocks.[0-3].*". It is an error if no parameter is left for it */
+    double lr_scale; /* factor of the learning rate, from step to step; 1 */
+    double weight_decay; /* of all in the group, norms and biases too; NaN: as of the rest */
+    double beta1, beta2; /* NaN: as of the rest; tcc_model_set_momentum does not change a group's own beta1 */
+    double momentum;     /* SGD: the same; above 0 only where the optimizer's is */
+    bool frozen;         /* not trained: no gradient is computed, no state is kept */
+} tcc_param_group;
+
+/* As the rest. */
+#define tcc_param_group_init(g, match) tcc_param_group_init_sized((g), sizeof *(g), (match))
+TCC_API void tcc_param_group_init_sized(tcc_param_group *g, size_t size, const char *match);
+
 /* How parameters are updated; PyTorch's definitions, and Lion as in Chen et al. 2023. Every number means itself, 0 too:
  * tcc_optimizer_init sets them as said here, and the caller changes what is to differ. */
 typedef struct tcc_optimizer_options {
@@ -73,7 +90,9 @@ typedef struct tcc_optimizer_options {
      * parameter after the first update, then decay average + (1 - decay) parameter. Buffers have none: evaluation has
      * the running statistics of the model as it is. */
     double ema_decay;
-    bool ema_warmup; /* the decay is at most (1 + n) / (10 + n) after n updates */
+    bool ema_warmup;               /* the decay is at most (1 + n) / (10 + n) after n updates */
+    const tcc_param_group *groups; /* copied with their patterns */
+    int n_groups;                  /* at most 16 */
 } tcc_optimizer_options;
 
 /* The defaults of this kind:
@@ -272,7 +291,8 @@ TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
  * LLVM IR, as assembly, and as PTX where they are for a GPU; "verify": what the last verification has compared;
  * "graphs": with TCC_MODE_REDUCE_OVERHEAD on a GPU, after the second run, a line on what was captured, why the rest was
  * not, and the measured times; else empty; "tune": with TCC_MODE_MAX_AUTOTUNE the candidates of each kind of group,
- * their times and the winner, and the times of the whole step as by default and as tuned; else empty. */
+ * their times and the winner, and the times of the whole step as by default and as tuned; else empty; "groups": a line
+ * for each group of parameters: how many it has, and how they are updated. */
 TCC_API tcc_status tcc_model_report(tcc_model *m, const char *what, char **out);
 /* Time every step of later runs (costs a little). */
 TCC_API void tcc_model_profile(tcc_model *m, bool on);

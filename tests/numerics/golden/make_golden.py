@@ -25,12 +25,14 @@ Step s (from 0) uses batch b = s mod the model's `batches` of:
             inputs are t < context, targets the tokens one further on
     images  pixel: uniform("images", ((b * batch + row) * channels + c) * height * width + y * width + x);
             label: (noise("labels", b * batch + row) >> 33) mod 10
-The loss of a step is that before its update: mean cross-entropy over positions or rows. AdamW decays tensors of rank 2
-and up; SGD decays all and adds the decay to the gradient; `clip` is the largest global L2 norm of the gradient (0:
-none). `losses` are PyTorch's in float32, `losses_f64` the same in float64. The gradient of ReLU jumps, so a rounding
+The loss of a step is that before its update: mean cross-entropy over positions or rows. AdamW and Lion decay
+tensors of rank 2 and up; SGD decays all and adds the decay to the gradient; `clip` is the largest global L2 norm of the
+gradient (0: none). `groups` are of parameters that are updated otherwise: each belongs to the first whose `match` fits
+its name. `losses` are PyTorch's in float32, `losses_f64` the same in float64. The gradient of ReLU jumps, so a rounding
 error can grow without bound over the steps; the script therefore also runs from weights shaken by a few parts in 10^7
 and refuses a curve that any float32 run leaves by more than 4e-5 relative, because it would say more about rounding
 than about the program. """
+import fnmatch
 import json
 import os
 import sys
@@ -45,8 +47,19 @@ import models_torch  # noqa: E402
 
 STEPS, BATCHES, SHAKES, LIMIT = 20, 4, 10, 4e-5
 ADAMW = dict(name="adamw", lr=1e-3, betas=[0.9, 0.99], eps=1e-8, weight_decay=0.1, clip=1.0)
+LION = dict(name="lion", lr=1e-4, betas=[0.9, 0.99], weight_decay=0.1, clip=1.0)
 SGD = dict(name="sgd", lr=0.05, momentum=0.9, nesterov=False, weight_decay=5e-4, clip=0.0)
 NESTEROV = {**SGD, "nesterov": True, "clip": 1.0}
+GROUPS = [
+    dict(match="transformer.wpe.*", frozen=True),
+    dict(match="*.bias", lr_scale=2.0, weight_decay=0.2, betas=[0.8, 0.95]),
+    dict(match="transformer.h.0.*", lr_scale=0.25),
+]
+SGD_GROUPS = [
+    dict(match="*.bias", momentum=0.5, weight_decay=0.01),
+    dict(match="transformer.h.[1-9].ln_?.*", frozen=True),
+    dict(match="*.ln_*", lr_scale=0.5, weight_decay=0.0),
+]
 
 
 def gpt(layers, heads, width, context, batch, bias=False, gelu="none"):
@@ -71,8 +84,11 @@ def resnet(width, batch):
 CNN = dict(kind="cnn", batch=16, input=[1, 28, 28], batches=1)  # one batch: noise is learned by heart only
 CASES = {
     "char_gpt_small.adamw": (gpt(2, 2, 32, 16, 4), ADAMW),
+    "char_gpt_small.lion": (gpt(2, 2, 32, 16, 4), LION),
     "char_gpt_small.sgd": (gpt(2, 2, 32, 16, 4), NESTEROV),
     "gpt2_small.adamw": (gpt(2, 2, 32, 16, 4, bias=True, gelu="tanh"), ADAMW),
+    "gpt2_small.adamw_groups": (gpt(2, 2, 32, 16, 4, bias=True, gelu="tanh"), {**ADAMW, "groups": GROUPS}),
+    "gpt2_small.sgd_groups": (gpt(2, 2, 32, 16, 4, bias=True, gelu="tanh"), {**NESTEROV, "groups": SGD_GROUPS}),
     "char_gpt.adamw": (gpt(4, 4, 128, 64, 12), ADAMW),
     "cnn.adamw": (CNN, {**ADAMW, "lr": 2e-4, "clip": 0.0}),
     "cnn.sgd": (CNN, {**NESTEROV, "lr": 0.01}),
@@ -132,6 +148,50 @@ def build(m):
     return models_torch.CNN() if m["kind"] == "cnn" else models_torch.ResNet18(m["width"])
 
 
+class Lion:
+    """Chen et al. 2023, program 2; PyTorch has none. Tensors of rank 2 and up are decayed."""
+
+    def __init__(self, parameters, o):
+        self.parameters, self.o = list(parameters), o
+        self.m = [torch.zeros_like(p) for p in self.parameters]
+
+    def zero_grad(self):
+        for p in self.parameters:
+            p.grad = None
+
+    @torch.no_grad()
+    def step(self):
+        (beta1, beta2), lr = self.o["betas"], self.o["lr"]
+        for p, m in zip(self.parameters, self.m):
+            update = torch.sign(beta1 * m + (1 - beta1) * p.grad)
+            m.copy_(beta2 * m + (1 - beta2) * p.grad)
+            p.sub_(lr * (update + (self.o["weight_decay"] if p.dim() >= 2 else 0.0) * p))
+
+
+def param_groups(model, o):
+    """PyTorch's groups for o["groups"]; frozen parameters are in none."""
+    members = {}
+    for name, p in model.named_parameters():
+        own = next((g for g in o["groups"] if fnmatch.fnmatchcase(name, g["match"])), {})
+        p.requires_grad_(not own.get("frozen"))
+        decay = o["weight_decay"] if o["name"] == "sgd" or p.dim() >= 2 else 0.0
+        values = dict(lr=o["lr"] * own.get("lr_scale", 1), weight_decay=own.get("weight_decay", decay))
+        values.update({k: own[k] for k in ("betas", "momentum") if k in own})
+        if p.requires_grad:
+            members.setdefault(str(values), (values, []))[1].append(p)
+    return [dict(params=list(p), **values) for values, p in members.values()]
+
+
+def make_optimizer(model, o):
+    if o["name"] == "lion":
+        return Lion(model.parameters(), o)
+    if "groups" not in o:
+        return models_torch.optimizer(model.parameters(), o)
+    if o["name"] == "sgd":
+        return torch.optim.SGD(param_groups(model, o), momentum=o["momentum"], nesterov=o["nesterov"])
+    return torch.optim.AdamW(param_groups(model, o), betas=o["betas"], eps=o["eps"])
+
+
 def curve(m, o, dtype, shake=0):
     model = build(m).to(dtype)
     fill(model)
@@ -140,7 +200,7 @@ def curve(m, o, dtype, shake=0):
         with torch.no_grad():
             for p in model.parameters():
                 p.mul_(1 + 5e-7 * torch.randn(p.shape, dtype=torch.float64))
-    optimizer = models_torch.optimizer(model.parameters(), o)
+    optimizer = make_optimizer(model, o)
     losses = []
     for step in range(STEPS):
         inputs, targets = batch(m, step % m["batches"], dtype)

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Groups of parameters that are updated otherwise than the rest. */
+#include "frontend/run/model.h"
+
+#include <fnmatch.h>
+#include <math.h>
+
+void tcc_param_group_init_sized(tcc_param_group *g, size_t size, const char *match) {
+    const tcc_param_group as_the_rest = {
+        .size = size, .match = match, .lr_scale = 1, .weight_decay = NAN, .beta1 = NAN, .beta2 = NAN, .momentum = NAN};
+    memcpy(g, &as_the_rest, size < sizeof as_the_rest ? size : sizeof as_the_rest);
+}
+
+/* What a caller's struct has at least: that of the first version. */
+enum { LEAST_SIZE = offsetof(tcc_param_group, frozen) + sizeof(bool) };
+
+/* Group i of the caller's, whole. */
+static tcc_param_group read_group(const tcc_optimizer_options *o, int i) {
+    const size_t stride = o->groups->size;
+    tcc_param_group g;
+    tcc_param_group_init(&g, NULL);
+    memcpy(&g, (const char *)o->groups + (size_t)i * stride, stride < sizeof g ? stride : sizeof g);
+    g.size = sizeof g;
+    return g;
+}
+
+static tcc_status check_group(tcc_diag *diag, const tcc_optimizer_options *o, const tcc_param_group *g) {
+    const bool sgd = o->kind == TCC_SGD;
+    const struct {
+        const char *name;
+        double value, most;
+        bool below, applies;
+    } numbers[] = {{"lr_scale", g->lr_scale, 1e30, false, true},
+                   {"weight_decay", g->weight_decay, 1e30, false, true},
+                   {"beta1", g->beta1, 1, true, !sgd},
+                   {"beta2", g->beta2, 1, true, !sgd},
+                   {"momentum", g->momentum, 1e30, false, sgd && o->momentum > 0}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        const double value = numbers[i].value, most = numbers[i].most;
+        if (isnan(value) && i) continue;
+        if (!numbers[i].applies)
+            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: group \"%s\": %s %g goes with %s", g->match,
+                             numbers[i].name, value, sgd ? "another kind, or a momentum of the optimizer" : "TCC_SGD");
+        if (!(value >= 0 && (numbers[i].below ? value < most : value <= most)))
+            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                             "optimizer: group \"%s\": %s %g must be at least 0 and %s %g", g->match, numbers[i].name,
+                             value, numbers[i].below ? "less than" : "at most", most);
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc__groups_check(tcc_diag *diag, const tcc_optimizer_options *o) {
+    if (o->n_groups < 0 || o->n_groups > TCC_MOST_GROUPS || (o->n_groups && !o->groups))
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: n_groups %d must be from 0 to %d, with groups",
+                         o->n_groups, TCC_MOST_GROUPS);
+    if (o->n_groups && o->groups->size < LEAST_SIZE)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                         "optimizer: the size %zu of a group must be at least %d: tcc_param_group_init",
+                         o->groups->size, (int)LEAST_SIZE);
+    for (int i = 0; i < o->n_groups; i++) {
+        const tcc_param_group g = read_group(o, i);
+        if (!g.match || !*g.match)
+            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: group %d has no pattern", i);
+        TCC_TRY(check_group(diag, o, &g));
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc__groups_keep(tcc_model *m) {
+    tcc_optimizer_options *o = &m->optimizer;
+    if (!o->n_groups) {
+        o->groups = NULL;
+        return TCC_OK;
+    }
+    tcc_param_group *groups = TCC_ARENA_ARRAY(&m->store.arena, tcc_param_group, o->n_groups);
+    for (int i = 0; i < o->n_groups && groups; i++) {
+        groups[i] = read_group(o, i);
+        if (!(groups[i].match = tcc_arena_strdup(&m->store.arena, groups[i].match))) groups = NULL;
+    }
+    o->groups = groups;
+    if (groups) return TCC_OK;
+    o->n_groups = 0;
+    return tcc_enomem(&m->cx->diag);
+}
+
+const tcc_param_group *tcc__group_find(const tcc_model *m, const char *name) {
+    for (int i = 0; i < m->optimizer.n_groups; i++)
+        if (!fnmatch(m->optimizer.groups[i].match, name, 0)) return &m->optimizer.groups[i];
+    return NULL;
+}
+
+int tcc__group_in_step(const tcc_model *m, const tcc_param_group *group, int rank) {
+    const int number = group ? 1 + (int)(group - m->optimizer.groups) : 0;
+    return TCC_DECAY_GROUPS * number + (m->optimizer.decay_all || rank >= 2 ? TCC_DECAYED : TCC_NOT_DECAYED);
+}
+
+static bool has_rates(const tcc_param_group *g) {
+    return !g->frozen && !(isnan(g->beta1) && isnan(g->beta2) && isnan(g->momentum));
+}
+
+int tcc__group_rates(const tcc_model *m, const tcc_param_group *group) {
+    int set = 1;
+    if (!group || !has_rates(group)) return 0;
+    for (const tcc_param_group *g = m->optimizer.groups; g < group; g++) set += has_rates(g);
+    return set;
+}
+
+/* -- Report -- */
+
+static void print_number(tcc_strbuf *b, const char *name, double value) {
+    if (!isnan(value)) tcc_strbuf_printf(b, ", %s %g", name, value);
+}
+
+static void print_group(const tcc_model *m, const tcc_param_group *group, tcc_strbuf *b) {
+    int64_t tensors = 0, numel = 0;
+    for (int i = 0; i < m->store.entries.count; i++) {
+        const tcc_stored *p = &m->store.entries.data[i];
+        if (p->role != TCC_ROLE_PARAM || tcc__group_find(m, p->name) != group) continue;
+        tensors++;
+        numel += tcc_type_numel(&p->type);
+    }
+    tcc_strbuf_printf(b, "group %s: %lld parameters in %lld tensors", group ? group->match : "of the rest",
+                      (long long)numel, (long long)tensors);
+    if (group && group->frozen) tcc_strbuf_add(b, ", frozen");
+    else if (group) {
+        if (group->lr_scale != 1) tcc_strbuf_printf(b, ", lr x %g", group->lr_scale);
+        print_number(b, "weight decay", group->weight_decay);
+        print_number(b, "beta1", group->beta1);
+        print_number(b, "beta2", group->beta2);
+        print_number(b, "momentum", group->momentum);
+    }
+    tcc_strbuf_add(b, "\n");
+}
+
+void tcc__groups_print(const tcc_model *m, tcc_strbuf *b) {
+    for (int i = 0; i < m->optimizer.n_groups; i++) print_group(m, &m->optimizer.groups[i], b);
+    print_group(m, NULL, b);
+}
