@@ -7,9 +7,9 @@ are padded, and accuracy.
         [--steps 50] [--epochs 3] [--context 512] [--header] [--init step-000000.safetensors]
 
 Both files have the label in the first column and the text in the last. Texts are tokenized by our library, so tokens
-are the same. --init begins with the weights of a run of tcc-train. With --steps only so many steps are made, and an epoch's
-time is scaled from them. PyTorch pads each batch to its longest text, without buckets: it runs op by op, and no shape
-costs it a compilation.
+are the same. --init begins with the weights of a run of tcc-train. With --steps only so many steps are made, and an
+epoch's time is scaled from them. PyTorch pads each batch to its longest text, without buckets: it runs op by op, and
+no shape costs it a compilation.
 """
 import argparse
 import ctypes
