@@ -159,15 +159,27 @@ static tcc_mode mode_of(const recipe *r) {
     return recipe_replays(r) ? TCC_MODE_REDUCE_OVERHEAD : TCC_MODE_DEFAULT;
 }
 
+static int groups_of(const recipe *r, tcc_param_group groups[RECIPE_GROUPS_MAX]) {
+    for (int i = 0; i < r->optimizer.groups.count; i++) {
+        const recipe_group *from = &r->optimizer.groups.v[i];
+        tcc_param_group *to = &groups[i];
+        tcc_param_group_init(to, from->match);
+        if (!isnan(from->lr)) to->lr_scale = from->lr / r->optimizer.lr;
+        if (!isnan(from->lr_scale)) to->lr_scale = from->lr_scale;
+        to->weight_decay = from->weight_decay;
+        to->momentum = from->momentum;
+        to->beta1 = from->betas[0];
+        to->beta2 = from->betas[1];
+        to->frozen = from->frozen;
+    }
+    return r->optimizer.groups.count;
+}
+
 static tcc_optimizer_options optimizer_of(const run *s) {
     const recipe *r = s->recipe;
-    const char *name = r->optimizer.name;
     const double cycled = tcc_schedule_momentum(&s->schedule, 0); /* it needs the state of a momentum */
     tcc_optimizer_options o;
-    tcc_optimizer_init(&o, !strcmp(name, "sgd")    ? TCC_SGD
-                           : !strcmp(name, "adam") ? TCC_ADAM
-                           : !strcmp(name, "lion") ? TCC_LION
-                                                   : TCC_ADAMW);
+    tcc_optimizer_init(&o, recipe_optimizer(r));
     o.lr = r->optimizer.lr;
     o.weight_decay = r->optimizer.weight_decay;
     o.decay_all = r->optimizer.decay_all;
@@ -217,7 +229,10 @@ static tcc_status create(run *s, bool plans) {
         o.loss_scale_backoff = r->training.loss_scale_backoff;
         o.loss_scale_interval = r->training.loss_scale_interval;
     }
+    tcc_param_group groups[RECIPE_GROUPS_MAX];
     tcc_optimizer_options optimizer = optimizer_of(s);
+    optimizer.groups = groups;
+    optimizer.n_groups = groups_of(r, groups);
     o.optimizer = &optimizer;
     if (plans) {
         o.compile_only = true;

@@ -14,7 +14,7 @@
 #include <yaml.h>
 
 /* Those whose value is a text come first. */
-typedef enum key_kind { STRING, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, LATER } key_kind;
+typedef enum key_kind { STRING, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, GROUPS, LATER } key_kind;
 
 /* A key: where its value goes, its default, and what it may be. A LATER key exists in the design but not yet in this
  * version: only its default is accepted. */
@@ -71,13 +71,14 @@ static const key keys[] = {
     {"data.jitter", LIST, AT(data.jitter), "[]", NULL, 0, 1},
     {"data.pin_memory", CHOICE, AT(data.pin_memory), "true", "true", 0, 0}, /* batches reach a GPU in no other way */
     {"optimizer.name", CHOICE, AT(optimizer.name), "adamw", "sgd|adam|adamw|lion", 0, 0},
-    {"optimizer.lr", NUMBER, AT(optimizer.lr), "0.001", NULL, 0, 1e6},
-    {"optimizer.betas", LIST, AT(optimizer.betas), "[0.9, 0.999]", NULL, 0, 0.9999999},
+    {"optimizer.lr", NUMBER, AT(optimizer.lr), "auto", "auto", 0, 1e6},
+    {"optimizer.betas", LIST, AT(optimizer.betas), "[]", NULL, 0, 0.9999999},
     {"optimizer.eps", NUMBER, AT(optimizer.eps), "1e-8", NULL, 0, 1},
     {"optimizer.weight_decay", NUMBER, AT(optimizer.weight_decay), "0", NULL, 0, 1e6},
     {"optimizer.decay_all", FLAG, AT(optimizer.decay_all), "false", NULL, 0, 0},
     {"optimizer.momentum", NUMBER, AT(optimizer.momentum), "0", NULL, 0, 1},
     {"optimizer.nesterov", FLAG, AT(optimizer.nesterov), "false", NULL, 0, 0},
+    {"optimizer.groups", GROUPS, AT(optimizer.groups), "[]", NULL, 0, 0},
     {"schedule.name", CHOICE, AT(schedule.name), "constant",
      "constant|step|multi_step|linear|cosine|polynomial|cyclic|one_cycle", 0, 0},
     {"schedule.warmup_steps", INTEGER, AT(schedule.warmup_steps), "0", NULL, 0, UNBOUNDED},
@@ -228,6 +229,11 @@ static bool set_list(const key *k, recipe_list *list, const char *text, place at
     return true;
 }
 
+static bool set_groups(const key *k, recipe_groups *to, const char *text, place at, char *error) {
+    char problem[RECIPE_PROBLEM_MAX] = "";
+    return recipe_groups_parse(to, text, problem) || fail(error, at, "%s: %s", k->path, problem);
+}
+
 static bool set_value(recipe *r, const key *k, const char *text, place at, char *error) {
     void *to = (char *)r + k->offset;
     double x;
@@ -254,6 +260,7 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
     case FLAG: return set_flag(k, to, text, at, error);
     case LIST:
     case WHOLES: return set_list(k, to, text, at, error);
+    case GROUPS: return set_groups(k, to, text, at, error);
     case LATER:
         if (!strcmp(text, k->initial)) return true;
         return fail(error, at, "%s: only \"%s\" for now; %s comes in a later version", k->path, k->initial, k->choices);
@@ -366,6 +373,13 @@ static bool read_list(reader *in, recipe *r, const key *k) {
     }
 }
 
+static bool read_groups(reader *in, recipe *r, const key *k) {
+    char problem[RECIPE_PROBLEM_MAX];
+    size_t line;
+    if (recipe_groups_read((recipe_groups *)((char *)r + k->offset), &in->parser, &line, problem)) return true;
+    return fail(in->error, (place){in->file, line}, "%s: %s", k->path, problem);
+}
+
 /* YAML's null: nothing, null, Null, NULL or ~ without quotes. */
 static bool is_null(const reader *in) {
     return in->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
@@ -374,7 +388,8 @@ static bool is_null(const reader *in) {
 
 /* The value of a key that stands alone (not a section). */
 static bool read_value(reader *in, recipe *r, const key *k) {
-    if (in->event.type == YAML_SEQUENCE_START_EVENT) return read_list(in, r, k);
+    if (in->event.type == YAML_SEQUENCE_START_EVENT)
+        return k->kind == GROUPS ? read_groups(in, r, k) : read_list(in, r, k);
     if (in->event.type != YAML_SCALAR_EVENT) return fail(in->error, here(in), "%s: a value is expected", k->path);
     if (is_null(in))
         return fail(in->error, here(in), "%s: null is no value; leave the key out for its default", k->path);
@@ -476,7 +491,40 @@ int64_t recipe_step_samples(const recipe *r) { return r->data.batch_size * r->tr
 
 bool recipe_replays(const recipe *r) { return r->training.compile && strcmp(r->training.compile_mode, "default") != 0; }
 
-bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
+tcc_optimizer_kind recipe_optimizer(const recipe *r) {
+    static const char *const names[] = {
+        [TCC_SGD] = "sgd", [TCC_ADAM] = "adam", [TCC_ADAMW] = "adamw", [TCC_LION] = "lion"};
+    int kind = 0;
+    while (strcmp(names[kind], r->optimizer.name) != 0) kind++;
+    return (tcc_optimizer_kind)kind;
+}
+
+/* Defaults that depend on the optimizer. */
+static void settle(recipe *r) {
+    tcc_optimizer_options o;
+    tcc_optimizer_init(&o, recipe_optimizer(r));
+    if (isnan(r->optimizer.lr)) r->optimizer.lr = o.lr;
+    if (!r->optimizer.betas.count && !r->given[key_index("optimizer.betas")])
+        r->optimizer.betas = (recipe_list){2, {o.beta1, o.beta2}};
+}
+
+static bool check_groups(const recipe *r, place at, char *error) {
+    const bool sgd = recipe_optimizer(r) == TCC_SGD;
+    for (int i = 0; i < r->optimizer.groups.count; i++) {
+        const recipe_group *g = &r->optimizer.groups.v[i];
+        if (!isnan(sgd ? g->betas[0] : g->momentum))
+            return fail(error, at, "optimizer.groups: %s: %s does not apply to optimizer.name %s", g->match,
+                        sgd ? "betas" : "momentum", r->optimizer.name);
+        if (!isnan(g->lr) && r->optimizer.lr == 0)
+            return fail(error, at,
+                        "optimizer.groups: %s: lr is what it has where the schedule gives optimizer.lr, which "
+                        "is 0",
+                        g->match);
+    }
+    return true;
+}
+
+bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
     const place at = {r->file, 0};
     for (int i = 0; i < KEY_COUNT; i++) {
         const char *const *value = (const char *const *)((const char *)r + keys[i].offset);
@@ -488,6 +536,8 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
                         keys[i].choices ? keys[i].choices : "");
     }
     if (!recipe_check_applies(r, error)) return false;
+    settle(r);
+    if (!check_groups(r, at, error)) return false;
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");
     if (language != !strcmp(r->model.name, "gpt"))
         return fail(error, at, "model.name %s cannot be trained on data.kind %s", r->model.name, r->data.kind);
@@ -532,7 +582,7 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
 
 /* -- Printing -- */
 
-static void print_quoted(const char *s, FILE *out) {
+void recipe_print_quoted(const char *s, FILE *out) {
     fputc('"', out);
     for (; *s; s++) {
         if (*s == '"' || *s == '\\') fprintf(out, "\\%c", *s);
@@ -545,11 +595,10 @@ static void print_quoted(const char *s, FILE *out) {
 /* Plain where YAML reads it back as a text. */
 static void print_choice(const char *s, FILE *out) {
     if (strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(s)) fputs(s, out);
-    else print_quoted(s, out);
+    else recipe_print_quoted(s, out);
 }
 
-/* The shortest text that reads back as the same number: 0.1, not 0.10000000000000001. */
-static void print_number(double v, FILE *out) {
+void recipe_print_number(double v, FILE *out) {
     char text[40];
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, v);
@@ -562,7 +611,7 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
     const void *from = (const char *)r + k->offset;
     switch (k->kind) {
     case STRING:
-    case BUDGET: print_quoted(*(const char *const *)from, out); break;
+    case BUDGET: recipe_print_quoted(*(const char *const *)from, out); break;
     case CHOICE: print_choice(*(const char *const *)from, out); break;
     case INTEGER:
         if (k->choices && !*(const int64_t *)from) fputs(k->choices, out);
@@ -570,7 +619,7 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
         break;
     case NUMBER:
         if (isnan(*(const double *)from)) fputs(k->choices, out);
-        else print_number(*(const double *)from, out);
+        else recipe_print_number(*(const double *)from, out);
         break;
     case FLAG: fputs(*(const bool *)from ? "true" : "false", out); break;
     case LIST:
@@ -579,11 +628,12 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
         fputc('[', out);
         for (int i = 0; i < list->count; i++) {
             if (i) fputs(", ", out);
-            print_number(list->v[i], out);
+            recipe_print_number(list->v[i], out);
         }
         fputc(']', out);
         break;
     }
+    case GROUPS: recipe_groups_print(from, out); break;
     case LATER: fputs(k->initial, out); break;
     }
 }

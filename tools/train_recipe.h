@@ -3,6 +3,10 @@
 #ifndef TCC_TOOLS_TRAIN_RECIPE_H
 #define TCC_TOOLS_TRAIN_RECIPE_H
 
+#include "recipe_groups.h"
+
+#include <traincc/model.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +46,7 @@ typedef struct recipe {
         double lr, eps, weight_decay, momentum;
         bool nesterov, decay_all;
         recipe_list betas;
+        recipe_groups groups;
     } optimizer;
     struct {
         char *name, *cycle_mode, *anneal;
@@ -72,8 +77,9 @@ void recipe_free(recipe *r);
 bool recipe_parse(recipe *r, const char *text, size_t length, const char *file, char error[RECIPE_ERROR_MAX]);
 /* Applies "training.max_steps=100". */
 bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_MAX]);
-/* Checks that go across keys: something is asked for twice, is missing, or does not apply to what was chosen. */
-bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]);
+/* Fills in the defaults that depend on other keys. Checks that go across keys: something is asked for twice, is
+ * missing, or does not apply to what was chosen. */
+bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]);
 /* The keys in order, from 0; NULL past the end. */
 const char *recipe_key(int index);
 /* What a CHOICE key was set to; NULL for one that has no value. */
@@ -85,6 +91,11 @@ bool recipe_print_value(const recipe *r, int index, FILE *out);
 void recipe_print_key(const recipe *r, int index, char section[64], FILE *out);
 /* Samples of a training step: a batch for each micro-batch. */
 int64_t recipe_step_samples(const recipe *r);
+tcc_optimizer_kind recipe_optimizer(const recipe *r);
+/* The shortest text that reads back as the same number: 0.1, not 0.10000000000000001. */
+void recipe_print_number(double v, FILE *out);
+/* A text in quotes, as YAML reads it. */
+void recipe_print_quoted(const char *s, FILE *out);
 /* Whether a GPU is to replay steps as CUDA graphs. */
 bool recipe_replays(const recipe *r);
 /* The resolved recipe as YAML, every key with its value. False when writing failed. */

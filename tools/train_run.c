@@ -52,6 +52,8 @@ static int print_compiled(run *s) {
         printf("%d of %d programs came from the cache: %.2f s saved\n", info.cached_programs, info.programs,
                info.saved_seconds);
     int status = s->options->dry_run || s->options->explain ? print_report(s, "remat", stdout) : EXIT_DONE;
+    if (status == EXIT_DONE && (s->options->dry_run || s->options->explain) && s->recipe->optimizer.groups.count)
+        status = print_report(s, "groups", stdout);
     if (status == EXIT_DONE && s->options->explain) status = print_report(s, "tune", stdout);
     fflush(stdout);
     return status;

@@ -87,6 +87,24 @@ static void gpt(void **state) { check_model(state, "gpt"); }
 static void cnn(void **state) { check_model(state, "cnn"); }
 static void mlp(void **state) { check_model(state, "mlp"); }
 
+/* With groups of parameters; its first steps are skipped: the scale of the loss is too high for f16. */
+static void lion(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *whole = test_path(state, "first"),
+               *resumed = test_path(state, "resumed");
+#define LION                                                                                                       \
+    "optimizer.name=lion", "training.mixed_precision=fp16", "training.loss_scale=16777216",                        \
+        "optimizer.groups=[{match: \"*.bias\", lr_scale: 0.5, betas: [0.5, 0.9]}, {match: \"*1.weight\", frozen: " \
+        "true}]"
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", whole, LION));
+    char *metrics = test_read(test_path(state, "first/metrics.jsonl"), NULL);
+    assert_non_null(strstr(metrics, "\"skipped_steps\":1"));
+    free(metrics);
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", resumed, LION, "training.max_steps=10"));
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", resumed, LION, "--resume"));
+    same_run(state, "first", "resumed");
+#undef LION
+}
+
 /* In the middle of a cycle, of the rate and of the momentum, which begins at 0 otherwise; with averages of the
  * parameters, which a run is evaluated with on the way. */
 static void one_cycle(void **state) {
@@ -312,6 +330,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {FOLDER_TEST(gpt),
                                        FOLDER_TEST(cnn),
                                        FOLDER_TEST(mlp),
+                                       FOLDER_TEST(lion),
                                        FOLDER_TEST(one_cycle),
                                        FOLDER_TEST(interrupted),
                                        FOLDER_TEST(interrupted_while_compiling),

@@ -40,6 +40,93 @@ static void reads_values_and_defaults(void **state) {
     recipe_free(&r);
 }
 
+static void defaults_of_the_optimizer(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        double lr, beta2;
+    } cases[] = {{"sgd", 0.1, 0.999}, {"adam", 1e-3, 0.999}, {"adamw", 1e-3, 0.999}, {"lion", 1e-4, 0.99}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        recipe r;
+        char text[512], error[RECIPE_ERROR_MAX];
+        snprintf(text, sizeof text, "%soptimizer:\n  name: %s\n", good, cases[i].name);
+        assert_true(recipe_init(&r) && parse(&r, text, error) && recipe_check(&r, error));
+        assert_true(r.optimizer.lr == cases[i].lr && r.optimizer.betas.v[1] == cases[i].beta2);
+        recipe_free(&r);
+    }
+    check_refused(
+        "optimizer:\n  betas: []\nmodel:\n  name: mlp\ndata:\n  kind: csv\n  path: a\ntraining:\n  max_steps: 1\n",
+        "optimizer.betas must have 2 values, not 0");
+}
+
+/* What is printed reads back as the same, from a file and from the command line. */
+static void reads_groups(void **state) {
+    (void)state;
+    recipe r;
+    char text[1024], error[RECIPE_ERROR_MAX], *printed = NULL, assignment[1100];
+    size_t length;
+    snprintf(text, sizeof text,
+             "%soptimizer:\n  groups:\n    - {match: \"*.bias\", weight_decay: 0, lr_scale: 0.5}\n"
+             "    - match: fc1.*\n      frozen: true\n    - {match: \"a\\\"b\", lr: 0.01, betas: [0.5, 0.75]}\n",
+             good);
+    assert_true(recipe_init(&r));
+    if (!parse(&r, text, error) || !recipe_check(&r, error)) fail_msg("%s", error);
+    assert_int_equal(r.optimizer.groups.count, 3);
+    assert_true(r.optimizer.groups.v[0].lr_scale == 0.5 && r.optimizer.groups.v[1].frozen);
+    int key = 0;
+    while (strcmp(recipe_key(key), "optimizer.groups") != 0) key++;
+    FILE *out = open_memstream(&printed, &length);
+    recipe_print_value(&r, key, out);
+    fclose(out);
+    assert_string_equal(printed,
+                        "[{match: \"*.bias\", lr_scale: 0.5, weight_decay: 0}, {match: \"fc1.*\", frozen: true}, "
+                        "{match: \"a\\\"b\", lr: 0.01, betas: [0.5, 0.75]}]");
+    snprintf(assignment, sizeof assignment, "optimizer.groups=%s", printed);
+    recipe_free(&r);
+    assert_true(recipe_init(&r) && parse(&r, good, error));
+    if (!recipe_override(&r, assignment, error)) fail_msg("%s", error);
+    assert_true(r.optimizer.groups.count == 3 && r.optimizer.groups.v[2].betas[1] == 0.75);
+    recipe_free(&r);
+    free(printed);
+}
+
+static void refuses_groups(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"[{weight_decay: 0}]", "r.yaml:2: optimizer.groups: a group needs match"},
+        {"[{match: a, lr: 1, lr_scale: 2}]", "a: give one of lr and lr_scale"},
+        {"[{match: a, decay: 1}]", "unknown key \"decay\"; a group has match, frozen"},
+        {"[{match: a, match: b}]", "match is given twice"},
+        {"[{match: a, lr: x}]", "lr: \"x\" is not a number"},
+        {"[{match: a, lr: -1}]", "lr: must be from 0 to 1000000, not -1"},
+        {"[{match: a, betas: 1}]", "betas: a list of two numbers is expected"},
+        {"[{match: a, betas: [0.5]}]", "a number is expected"},
+        {"[{match: a, betas: [0, 0, 0]}]", "betas: a list of two numbers is expected"},
+        {"[{match: a, frozen: 1}]", "frozen: must be true or false, not \"1\""},
+        {"[{match: \"\"}]", "match: a pattern of 1 to 127 bytes is expected"},
+        {"[1]", "a list of groups is expected"},
+        {"x", "a list of groups is expected"},
+        {"[{match: a}", "malformed YAML"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        recipe r;
+        char text[512], error[RECIPE_ERROR_MAX] = "";
+        snprintf(text, sizeof text, "optimizer:\n  groups: %s\n", cases[i][0]);
+        check_refused(text, cases[i][1]);
+        snprintf(text, sizeof text, "optimizer.groups=%s", cases[i][0]);
+        assert_true(recipe_init(&r));
+        if (recipe_override(&r, text, error)) fail_msg("accepted: %s", text);
+        recipe_free(&r);
+    }
+    char text[512];
+    snprintf(text, sizeof text, "%soptimizer:\n  groups: [{match: a, momentum: 0.5}]\n", good);
+    check_refused(text, "optimizer.groups: a: momentum does not apply to optimizer.name adamw");
+    snprintf(text, sizeof text, "%soptimizer:\n  name: sgd\n  groups: [{match: a, betas: [0, 0]}]\n", good);
+    check_refused(text, "optimizer.groups: a: betas does not apply to optimizer.name sgd");
+    snprintf(text, sizeof text, "%soptimizer:\n  lr: 0\n  groups: [{match: a, lr: 1}]\n", good);
+    check_refused(text, "optimizer.groups: a: lr is what it has where the schedule gives optimizer.lr, which is 0");
+}
+
 static void reads_modes(void **state) {
     (void)state;
     recipe r;
@@ -273,6 +360,9 @@ int main(void) {
         cmocka_unit_test(checks_schedules),
         cmocka_unit_test(names_line_and_nearest_key),
         cmocka_unit_test(refuses_wrong_values),
+        cmocka_unit_test(defaults_of_the_optimizer),
+        cmocka_unit_test(reads_groups),
+        cmocka_unit_test(refuses_groups),
         cmocka_unit_test(reads_modes),
         cmocka_unit_test(says_what_comes_later),
         cmocka_unit_test(refuses_malformed_yaml),
