@@ -22,9 +22,10 @@ typedef struct tcc_roofline {
 } tcc_roofline;
 
 enum {
-    TCC_FETCH_BYTES = 64,    /* of one result at most */
-    TCC_FETCHES = 64,        /* results that are kept */
-    TCC_FEED_ALIGNMENT = 256 /* bytes; of each part of a feed */
+    TCC_FETCH_BYTES = 64,     /* of one result at most */
+    TCC_FETCHES = 64,         /* results that are kept */
+    TCC_FEED_ALIGNMENT = 256, /* bytes; of each part of a feed */
+    TCC_FEEDS = 4             /* that may be on their way at once */
 };
 
 /* Part of what a run is fed with, in host memory. */
@@ -88,8 +89,12 @@ typedef struct tcc_device_ops {
      * the runs that follow, not to those before: part after part from `to` on, each in its tcc_feed_room. `fetch`
      * copies what the earlier runs leave, TCC_FETCH_BYTES at most, to memory of the device's own; `collect` waits for
      * that copy and hands it out, as often as asked, until TCC_FETCHES later ones have been made. Errors of runs before
-     * may come out here. */
+     * may come out here. What lies in pinned memory a feed need not copy first: then it stays as it is until TCC_FEEDS
+     * more have been made, or the device was synchronized. */
     tcc_status (*feed)(tcc_device *device, tcc_diag *d, void *to, const tcc_feed *parts, int n_parts);
+    /* Pin memory of the host's, which stays there until the device is destroyed; NULL: feeds take no copy in any case.
+     */
+    tcc_status (*pin)(tcc_device *device, tcc_diag *d, void *memory, int64_t size_bytes);
     tcc_status (*fetch)(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket);
     tcc_status (*collect)(tcc_device *device, tcc_diag *d, int64_t ticket, void *to_host, int64_t size_bytes);
     /* Load a checked program's code and resolve its steps. `program` must outlive the commands. `store` is for a driver

@@ -77,6 +77,7 @@ tcc_status run_open_data(run *s) {
 
     if (!r->data.batch_size && (status = run_choose_batch(s)) != TCC_OK) return status;
 
+    const int held = run_pins(s) ? TCC_PINNED_RUNS : 0;
     tcc_loader_options train = {.size = sizeof train,
                                 .split = TCC_SPLIT_TRAIN,
                                 .batch_size = recipe_step_samples(r),
@@ -85,7 +86,8 @@ tcc_status run_open_data(run *s) {
                                 .last_batch = r->data.drop_last ? TCC_LAST_DROP : TCC_LAST_KEEP,
                                 .seed = (uint64_t)r->training.seed,
                                 .padding = padding_of(r),
-                                .lengths = (int)r->data.padding_lengths};
+                                .lengths = (int)r->data.padding_lengths,
+                                .held = held};
     status = tcc_loader_create(s->cx, s->data, &train, &s->loader);
     if (status != TCC_OK || !s->info.samples[TCC_SPLIT_VALIDATION]) return status;
     tcc_loader_options validation = {.size = sizeof validation,
@@ -94,7 +96,8 @@ tcc_status run_open_data(run *s) {
                                      .num_workers = (int)r->data.num_workers,
                                      .last_batch = TCC_LAST_KEEP,
                                      .padding = padding_of(r),
-                                     .lengths = (int)r->data.padding_lengths};
+                                     .lengths = (int)r->data.padding_lengths,
+                                     .held = held};
     return tcc_loader_create(s->cx, s->data, &validation, &s->val_loader);
 }
 
@@ -109,6 +112,10 @@ void run_print_padding(const run *s) {
     for (int i = 0, n = 0; strcmp(s->recipe->data.padding, "fixed") && tcc_loader_shape(s->loader, i, shape); i++)
         if (shape[0].dims[0] == recipe_step_samples(s->recipe)) printf("%s %" PRId64, n++ ? "," : "", shape[0].dims[1]);
     putchar('\n');
+}
+
+bool run_pins(const run *s) {
+    return s->recipe->data.pin_memory && s->options->device && !strncmp(s->options->device, "cuda", 4);
 }
 
 tcc_status run_check_prompt(run *s) {

@@ -244,6 +244,20 @@ static tcc_status create(run *s, bool plans) {
     return tcc_model_create(s->cx, build, s, &o, &s->model);
 }
 
+/* What cannot be pinned is copied first. */
+static void pin_batches(run *s) {
+    tcc_loader *const loaders[] = {s->loader, s->val_loader};
+    void *memory;
+    size_t bytes;
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; loaders[i] && tcc_loader_memory(loaders[i], k, &memory, &bytes); k++) {
+            if (tcc_model_pin(s->model, memory, bytes) == TCC_OK) continue;
+            if (!s->options->quiet) fprintf(stderr, "data.pin_memory: %s\n", tcc_context_error(s->cx));
+            tcc_context_clear_error(s->cx);
+            return;
+        }
+}
+
 tcc_status run_create_planner(run *s) {
     s->schedule = train_schedule(s->recipe, 1, s->milestones); /* for the optimizer's states: not yet how long it is */
     return create(s, true);
@@ -259,6 +273,7 @@ tcc_status run_create_model(run *s) {
     status = run_first_batch(s, &batch);
     if (status == TCC_OK && o->verify) status = verify(s, batch);
     const bool only_look = (o->emit || o->dry_run) && !o->save_plan;
+    if (status == TCC_OK && !only_look && run_pins(s)) pin_batches(s);
     if (status == TCC_OK && o->save_plan) status = compile_sample(s);
     if (status == TCC_OK && !only_look) status = compile_all(s, batch);
     if (status == TCC_OK && only_look) status = compile_largest(s, batch);

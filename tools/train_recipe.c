@@ -69,7 +69,7 @@ static const key keys[] = {
     {"data.size", LIST, AT(data.image_size), "[]", NULL, 1, 32768},
     {"data.scale", LIST, AT(data.scale), "[]", NULL, 0.01, 100},
     {"data.jitter", LIST, AT(data.jitter), "[]", NULL, 0, 1},
-    {"data.pin_memory", CHOICE, AT(data.pin_memory), "true", "true", 0, 0}, /* batches reach a GPU in no other way */
+    {"data.pin_memory", FLAG, AT(data.pin_memory), "true", NULL, 0, 0},
     {"optimizer.name", CHOICE, AT(optimizer.name), "adamw", "sgd|adam|adamw|lion", 0, 0},
     {"optimizer.lr", NUMBER, AT(optimizer.lr), "auto", "auto", 0, 1e6},
     {"optimizer.betas", LIST, AT(optimizer.betas), "[]", NULL, 0, 0.9999999},

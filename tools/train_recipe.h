@@ -34,11 +34,10 @@ typedef struct recipe {
         recipe_list hidden;
     } model;
     struct {
-        char *kind, *path, *val_path, *label, *text, *header, *separator, *pin_memory, *tokenizer, *vocab_file,
-            *padding;
+        char *kind, *path, *val_path, *label, *text, *header, *separator, *tokenizer, *vocab_file, *padding;
         int64_t batch_size /* 0: to be chosen */, num_workers, token_bytes, vocab_size, classes, padding_lengths;
         double val_split;
-        bool drop_last, shuffle, augment, bytes, regression;
+        bool drop_last, shuffle, augment, bytes, regression, pin_memory;
         recipe_list mean, std, image_size, scale, jitter;
     } data;
     struct {

@@ -53,6 +53,9 @@ void run_print_padding(const run *s);
 /* A prompt that the vocabulary cannot spell is refused before the training, not after it. */
 tcc_status run_check_prompt(run *s);
 
+/* Whether batches are made in memory that a GPU fetches them from. */
+bool run_pins(const run *s);
+
 /* train_batch.c. Chooses recipe->data.batch_size by the memory that there is. */
 tcc_status run_choose_batch(run *s);
 

@@ -79,6 +79,14 @@ static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int coun
 tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count) { return run(m, true, batch, count); }
 tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count) { return run(m, false, batch, count); }
 
+_Static_assert((int)TCC_PINNED_RUNS == (int)TCC_FEEDS, "each run feeds the device once at least");
+
+tcc_status tcc_model_pin(tcc_model *m, void *memory, size_t size_bytes) {
+    tcc_diag_begin(&m->cx->diag);
+    if (!m->device || !m->device->ops->pin || !size_bytes) return TCC_OK;
+    return m->device->ops->pin(m->device, &m->cx->diag, memory, (int64_t)size_bytes);
+}
+
 /* -- Results -- */
 
 /* The binding of output `name`, or -1; the names of a program's outputs are added to `known`. */

@@ -88,18 +88,28 @@ tcc_status tcc__cuda_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_byte
                                        : tcc__cuda_failed(cuda, d, r, tcc__cuda_symbol_alloc);
 }
 
-tcc_status tcc__cuda_host_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, void **out) {
-    enum { PORTABLE = 1 }; /* pinned for every context */
-    tcc_cuda_result r = cuda->cu.host_alloc(out, (size_t)size_bytes, PORTABLE);
-    if (!r) return TCC_OK;
-    *out = NULL;
-    if (r != TCC_CUDA_OUT_OF_MEMORY) return tcc__cuda_failed(cuda, d, r, tcc__cuda_symbol_host_alloc);
+enum { PORTABLE = 1 }; /* pinned for every context */
+
+static tcc_status not_pinned(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, tcc_cuda_result r,
+                             const char *call) {
+    if (r != TCC_CUDA_OUT_OF_MEMORY) return tcc__cuda_failed(cuda, d, r, call);
     tcc_strbuf size = {0};
     tcc_strbuf_bytes(&size, (double)size_bytes);
     tcc_error(d, TCC_ENOMEM, TCC_NOWHERE,
               "no pinned memory for cuda:%d (%s): the driver could not lock %s of this machine's memory (%s: %s)",
-              cuda->ordinal, cuda->name, size.text ? size.text : "some", tcc__cuda_symbol_host_alloc,
-              tcc_cuda_error_name(&cuda->cu, r));
+              cuda->ordinal, cuda->name, size.text ? size.text : "some", call, tcc_cuda_error_name(&cuda->cu, r));
     tcc_strbuf_free(&size);
     return TCC_ENOMEM;
+}
+
+tcc_status tcc__cuda_host_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, void **out) {
+    tcc_cuda_result r = cuda->cu.host_alloc(out, (size_t)size_bytes, PORTABLE);
+    if (!r) return TCC_OK;
+    *out = NULL;
+    return not_pinned(cuda, d, size_bytes, r, tcc__cuda_symbol_host_alloc);
+}
+
+tcc_status tcc__cuda_host_register(tcc_device_cuda *cuda, tcc_diag *d, void *memory, int64_t size_bytes) {
+    tcc_cuda_result r = cuda->cu.host_register(memory, (size_t)size_bytes, PORTABLE);
+    return r ? not_pinned(cuda, d, size_bytes, r, tcc__cuda_symbol_host_register) : TCC_OK;
 }

@@ -4,11 +4,12 @@
 #define TCC_RUNTIME_CUDA_CONTEXT_H
 
 #include "runtime/cuda/driver.h"
+#include "ir/support/vec.h"
 #include "runtime/device.h"
 
 #include <pthread.h>
 
-enum { TCC_CUDA_STAGING_SLOTS = 4 };
+enum { TCC_CUDA_STAGING_SLOTS = TCC_FEEDS };
 
 /* Pinned memory for one feed, and as much on the device, where a large one is copied to while earlier runs go on. From
  * there it is copied to its place between two runs; then the slot is free again. */
@@ -19,6 +20,12 @@ typedef struct tcc_cuda_staging {
     tcc_cuda_event copied, done;
     bool pending; /* `done` was recorded and not yet waited for */
 } tcc_cuda_staging;
+
+/* Memory of the host's that was pinned for feeds. */
+typedef struct tcc_cuda_pin {
+    void *memory;
+    int64_t size_bytes;
+} tcc_cuda_pin;
 
 struct tcc_cublaslt;  /* cublaslt.c */
 struct tcc_cudnn;     /* cudnn.h */
@@ -39,6 +46,7 @@ typedef struct tcc_device_cuda {
     tcc_cuda_event order; /* of what `to_host` waits for */
     tcc_cuda_staging staging[TCC_CUDA_STAGING_SLOTS];
     int slot;
+    tcc_vec(tcc_cuda_pin) pins;
     unsigned char *fetched; /* pinned, TCC_FETCHES results */
     tcc_cuda_event fetch_done[TCC_FETCHES];
     int64_t n_fetched;
@@ -72,5 +80,7 @@ TCC_CUDA_GRAPH_CALLS(X)
 tcc_status tcc__cuda_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, const char *purpose,
                            tcc_cuda_address *out);
 tcc_status tcc__cuda_host_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, void **out);
+/* Pins memory that is there. */
+tcc_status tcc__cuda_host_register(tcc_device_cuda *cuda, tcc_diag *d, void *memory, int64_t size_bytes);
 
 #endif

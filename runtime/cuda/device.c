@@ -108,6 +108,7 @@ static const tcc_device_ops cuda_ops = {
     .upload = tcc__cuda_upload,
     .download = tcc__cuda_download,
     .feed = tcc__cuda_feed,
+    .pin = tcc__cuda_pin,
     .fetch = tcc__cuda_fetch,
     .collect = tcc__cuda_collect,
     .prepare = tcc__commands_cuda_prepare,

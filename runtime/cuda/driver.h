@@ -96,6 +96,8 @@ enum { TCC_CUDA_CAPTURE_ACTIVE = 1 }; /* of cuStreamIsCapturing */
     X(free, "cuMemFree_v2", (tcc_cuda_address address))                                                               \
     X(host_alloc, "cuMemHostAlloc", (void **host, size_t bytes, unsigned flags))                                      \
     X(host_free, "cuMemFreeHost", (void *host))                                                                       \
+    X(host_register, "cuMemHostRegister_v2", (void *host, size_t bytes, unsigned flags))                              \
+    X(host_unregister, "cuMemHostUnregister", (void *host))                                                           \
     X(copy_to_device, "cuMemcpyHtoDAsync_v2",                                                                         \
       (tcc_cuda_address to, const void *from, size_t bytes, tcc_cuda_stream stream))                                  \
     X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *to, tcc_cuda_address from, size_t bytes, tcc_cuda_stream stream))  \

@@ -53,6 +53,8 @@ void tcc__cuda_staging_destroy(tcc_device_cuda *cuda) {
     for (int i = 0; i < TCC_FETCHES; i++)
         if (cuda->fetch_done[i]) cuda->cu.event_destroy(cuda->fetch_done[i]);
     if (cuda->fetched) cuda->cu.host_free(cuda->fetched);
+    for (int i = 0; i < cuda->pins.count; i++) cuda->cu.host_unregister(cuda->pins.data[i].memory);
+    tcc_vec_free(&cuda->pins);
 }
 
 /* The slot's memory is in nobody's use when this is called. */
@@ -83,13 +85,52 @@ static tcc_status take_slot(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_byt
     return size_bytes <= s->capacity ? TCC_OK : enlarge(cuda, d, s, size_bytes);
 }
 
-/* From the slot on: a small feed right to its place, a large one beside the steps that run now. */
-static tcc_status send(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_staging *s, void *to, int64_t size_bytes) {
+static bool is_pinned(const tcc_device_cuda *cuda, const tcc_feed *part) {
+    for (int i = 0; i < cuda->pins.count; i++) {
+        const unsigned char *begin = cuda->pins.data[i].memory, *from = part->from;
+        if (from >= begin && from + part->size_bytes <= begin + cuda->pins.data[i].size_bytes) return true;
+    }
+    return false;
+}
+
+/* Whether a part is copied to the device from where it lies. A small feed is one copy, through the slot. */
+static bool is_direct(const tcc_device_cuda *cuda, const tcc_feed *part, int64_t all_bytes) {
+    return all_bytes > SMALL && part->size_bytes > SMALL && is_pinned(cuda, part);
+}
+
+/* Bytes [begin, end) of the slot, to the same place on the device. */
+static tcc_status send_slot(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cuda_staging *s, int64_t begin, int64_t end) {
+    if (end > begin)
+        TCC_CUDA_TRY(cuda, d, copy_to_device, s->device + (tcc_cuda_address)begin, s->host + begin,
+                     (size_t)(end - begin), cuda->to_device);
+    return TCC_OK;
+}
+
+/* All parts to the slot's memory on the device: what lies in the slot in as few copies as there can be. */
+static tcc_status send_parts(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cuda_staging *s, const tcc_feed *parts,
+                             int n_parts, int64_t size_bytes) {
+    int64_t begin = 0, at = 0; /* of what is in the slot and not yet sent */
+    for (int i = 0; i < n_parts; i++) {
+        const int64_t next = at + tcc_feed_room(parts[i].size_bytes);
+        if (is_direct(cuda, &parts[i], size_bytes)) {
+            TCC_TRY(send_slot(cuda, d, s, begin, at));
+            TCC_CUDA_TRY(cuda, d, copy_to_device, s->device + (tcc_cuda_address)at, parts[i].from,
+                         (size_t)parts[i].size_bytes, cuda->to_device);
+            begin = next;
+        }
+        at = next;
+    }
+    return send_slot(cuda, d, s, begin, size_bytes);
+}
+
+/* A small feed goes right to its place, a large one beside the steps that run now. */
+static tcc_status send(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_staging *s, void *to, const tcc_feed *parts,
+                       int n_parts, int64_t size_bytes) {
     const size_t size = (size_t)size_bytes;
     if (size_bytes <= SMALL) {
         TCC_CUDA_TRY(cuda, d, copy_to_device, address_of(to), s->host, size, cuda->compute);
     } else {
-        TCC_CUDA_TRY(cuda, d, copy_to_device, s->device, s->host, size, cuda->to_device);
+        TCC_TRY(send_parts(cuda, d, s, parts, n_parts, size_bytes));
         TCC_CUDA_TRY(cuda, d, event_record, s->copied, cuda->to_device);
         TCC_CUDA_TRY(cuda, d, stream_wait, cuda->compute, s->copied, 0);
         TCC_CUDA_TRY(cuda, d, copy, address_of(to), s->device, size, cuda->compute);
@@ -102,22 +143,40 @@ static tcc_status send(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_staging *s, 
 
 static tcc_status feed(tcc_device_cuda *cuda, tcc_diag *d, void *to, const tcc_feed *parts, int n_parts) {
     tcc_cuda_staging *s;
-    int64_t size_bytes = 0, at = 0;
-    for (int i = 0; i < n_parts; i++) size_bytes += tcc_feed_room(parts[i].size_bytes);
-    if (!size_bytes) return TCC_OK;
-    TCC_TRY(take_slot(cuda, d, size_bytes, &s));
+    int64_t room = 0, size_bytes = 0, at = 0;
     for (int i = 0; i < n_parts; i++) {
-        memcpy(s->host + at, parts[i].from, (size_t)parts[i].size_bytes);
-        size_bytes = at + parts[i].size_bytes; /* without the room behind the last, which may not be there */
+        size_bytes = room + parts[i].size_bytes; /* without the room behind the last, which may not be there */
+        room += tcc_feed_room(parts[i].size_bytes);
+    }
+    if (!room) return TCC_OK;
+    TCC_TRY(take_slot(cuda, d, room, &s));
+    for (int i = 0; i < n_parts; i++) {
+        if (!is_direct(cuda, &parts[i], size_bytes)) memcpy(s->host + at, parts[i].from, (size_t)parts[i].size_bytes);
         at += tcc_feed_room(parts[i].size_bytes);
     }
-    return send(cuda, d, s, to, size_bytes);
+    return send(cuda, d, s, to, parts, n_parts, size_bytes);
 }
 
 tcc_status tcc__cuda_feed(tcc_device *device, tcc_diag *d, void *to, const tcc_feed *parts, int n_parts) {
     tcc_device_cuda *cuda = (tcc_device_cuda *)device;
     TCC_TRY(tcc__cuda_enter(cuda, d));
     tcc_status s = feed(cuda, d, to, parts, n_parts);
+    tcc__cuda_leave(cuda);
+    return s;
+}
+
+static tcc_status pin(tcc_device_cuda *cuda, tcc_diag *d, void *memory, int64_t size_bytes) {
+    const tcc_cuda_pin entry = {memory, size_bytes};
+    TCC_TRY(tcc__cuda_host_register(cuda, d, memory, size_bytes));
+    if (tcc_vec_push(&cuda->pins, entry)) return TCC_OK;
+    cuda->cu.host_unregister(memory);
+    return tcc_enomem(d);
+}
+
+tcc_status tcc__cuda_pin(tcc_device *device, tcc_diag *d, void *memory, int64_t size_bytes) {
+    tcc_device_cuda *cuda = (tcc_device_cuda *)device;
+    TCC_TRY(tcc__cuda_enter(cuda, d));
+    const tcc_status s = pin(cuda, d, memory, size_bytes);
     tcc__cuda_leave(cuda);
     return s;
 }

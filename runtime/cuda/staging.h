@@ -5,8 +5,9 @@
 
 #include "runtime/cuda/context.h"
 
-/* device_ops.feed, fetch, collect, upload and download. */
+/* device_ops.feed, pin, fetch, collect, upload and download. */
 tcc_status tcc__cuda_feed(tcc_device *device, tcc_diag *d, void *to, const tcc_feed *parts, int n_parts);
+tcc_status tcc__cuda_pin(tcc_device *device, tcc_diag *d, void *memory, int64_t size_bytes);
 tcc_status tcc__cuda_fetch(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket);
 tcc_status tcc__cuda_collect(tcc_device *device, tcc_diag *d, int64_t ticket, void *to_host, int64_t size_bytes);
 tcc_status tcc__cuda_upload(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);

@@ -14,10 +14,12 @@
 #include <signal.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, PAGE = 4096 };
 
 typedef struct slot {
     tcc_batch batch;
+    void *memory; /* of its arrays: whole pages, which may be pinned */
+    size_t bytes;
     int64_t number;    /* the batch in it, once ready; -1: none */
     tcc__drawn *space; /* to draw its samples in */
     tcc_status status;
@@ -90,8 +92,10 @@ static void fill_slot(const tcc_loader *l, slot *s, int64_t number) {
 
 /* ---- workers ---- */
 
-/* The consumer holds batch next_give - 1, so the slots of the batches from there on are taken. */
-static bool may_claim(const tcc_loader *l) { return !l->paused && l->next_claim - (l->next_give - 1) < l->n_slots; }
+/* The consumer holds batch next_give - 1 and those before it, so the slots of the batches from there on are taken. */
+static bool may_claim(const tcc_loader *l) {
+    return !l->paused && l->next_claim - (l->next_give - 1 - l->order.how.held) < l->n_slots;
+}
 
 static void *work(void *argument) {
     tcc_loader *l = argument;
@@ -144,9 +148,9 @@ static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "split is %d and last_batch is %d", (int)o->split,
                          (int)o->last_batch);
     if (o->batch_size < 1 || o->batch_size > INT32_MAX || o->num_workers < 0 || o->num_workers > 1024 ||
-        o->prefetch < 0 || o->prefetch > 65536)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "batch_size is %lld, num_workers %d, prefetch %d",
-                         (long long)o->batch_size, o->num_workers, o->prefetch);
+        o->prefetch < 0 || o->prefetch > 65536 || o->held < 0 || o->held > 1024)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "batch_size is %lld, num_workers %d, prefetch %d, held %d",
+                         (long long)o->batch_size, o->num_workers, o->prefetch, o->held);
     if ((unsigned)o->padding > TCC_PADDING_UNIFORM || o->lengths < 0 || o->lengths > TCC__LENGTHS_MAX)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "padding is %d and lengths %d", (int)o->padding, o->lengths);
     if (o->padding != TCC_PADDING_FIXED && !data->reader->length)
@@ -162,7 +166,7 @@ static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_
 
 static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
     int ahead = l->order.how.prefetch ? l->order.how.prefetch : 2 * l->order.how.num_workers;
-    l->n_slots = l->order.how.num_workers ? ahead + 1 : 1; /* one is the consumer's */
+    l->n_slots = (l->order.how.num_workers ? ahead : 0) + 1 + l->order.how.held; /* the consumer's */
     l->slots = tcc__calloc((size_t)l->n_slots, sizeof *l->slots);
     if (!l->slots || l->x_bytes > INT64_MAX / l->order.how.batch_size) return tcc_enomem(d);
     const tcc_array *samples[2] = {&l->data->info.x, &l->data->info.y};
@@ -172,15 +176,19 @@ static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
         s->batch.n_arrays = 2;
         s->space = tcc__malloc((size_t)tcc__order_space(&l->order) * sizeof *s->space);
         if (!s->space) return tcc_enomem(d);
+        size_t at[2];
         for (int j = 0; j < 2; j++) {
             tcc_array *a = &s->batch.arrays[j];
             *a = *samples[j];
             a->rank++;
             memmove(a->dims + 1, samples[j]->dims, sizeof a->dims - sizeof a->dims[0]);
             a->dims[0] = l->order.how.batch_size;
-            a->data = tcc__aligned(ALIGNMENT, (size_t)array_bytes(a));
-            if (!a->data) return tcc_enomem(d);
+            at[j] = s->bytes;
+            s->bytes += ((size_t)array_bytes(a) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
+        s->bytes = (s->bytes + PAGE - 1) / PAGE * PAGE;
+        if (!(s->memory = tcc__aligned(PAGE, s->bytes))) return tcc_enomem(d);
+        for (int j = 0; j < 2; j++) s->batch.arrays[j].data = (char *)s->memory + at[j];
     }
     return TCC_OK;
 }
@@ -220,7 +228,7 @@ void tcc_loader_destroy(tcc_loader *l) {
     pthread_cond_destroy(&l->slot_ready);
     pthread_mutex_destroy(&l->mutex);
     for (int i = 0; i < l->n_slots && l->slots; i++) {
-        for (int j = 0; j < 2; j++) tcc__free(l->slots[i].batch.arrays[j].data);
+        tcc__free(l->slots[i].memory);
         tcc__free(l->slots[i].space);
         tcc_diag_clear(&l->slots[i].diag);
     }
@@ -269,6 +277,13 @@ tcc_status tcc_loader_next(tcc_loader *l, const tcc_batch **out) {
     }
     pthread_mutex_unlock(&l->mutex);
     return s->status == TCC_OK ? TCC_OK : report(l, s);
+}
+
+bool tcc_loader_memory(const tcc_loader *l, int index, void **memory, size_t *size_bytes) {
+    if (index < 0 || index >= l->n_slots) return false;
+    *memory = l->slots[index].memory;
+    *size_bytes = l->slots[index].bytes;
+    return true;
 }
 
 int64_t tcc_loader_batches(const tcc_loader *l) { return l->order.batches; }

@@ -175,11 +175,12 @@ typedef struct tcc_loader_options {
     uint64_t seed;
     tcc_padding padding;
     int lengths; /* the most lengths that rows may have, at most 32; default: 6 */
+    int held;    /* batches before the last one given that stay as they are, too: TCC_PINNED_RUNS for pinned memory */
 } tcc_loader_options;
 
 typedef struct tcc_loader tcc_loader;
 
-/* A batch. All of it is borrowed until the next call with the loader. */
+/* A batch. All of it is borrowed until the next call with the loader, or, with options.held, so many later. */
 typedef struct tcc_batch {
     tcc_array arrays[2]; /* "x", "y": the first dimension is the batch; 64-byte aligned */
     int n_arrays;
@@ -205,6 +206,8 @@ TCC_API void tcc_loader_destroy(tcc_loader *loader);
 /* The next batch; epochs follow one another without end. After an error (a file that changed meanwhile) every later
  * call returns it too. One thread at a time. */
 TCC_API tcc_status tcc_loader_next(tcc_loader *loader, const tcc_batch **out);
+/* The memory that batches are made in, piece by piece from index 0, to be given to tcc_model_pin. False at the end. */
+TCC_API bool tcc_loader_memory(const tcc_loader *loader, int index, void **memory, size_t *size_bytes);
 TCC_API int64_t tcc_loader_batches(const tcc_loader *loader); /* in an epoch */
 /* Shape `index`, from 0, of the arrays "x" and "y" of batches, without data, so that programs for all can be compiled
  * ahead; false past the last. Smaller batches come first, and whole ones of the longest rows last. */

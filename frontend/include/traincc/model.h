@@ -187,6 +187,12 @@ TCC_API const char *tcc_model_device(const tcc_model *m);
  * is new. On a GPU the call returns when the step is enqueued. A few steps may be under way; later calls return their
  * errors. */
 TCC_API tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count);
+/* Lets a GPU fetch batches that lie in this memory from there, where each run else copies its batch first. What a run
+ * was given there stays as it is for TCC_PINNED_RUNS more, or until the model was synchronized. The memory must outlive
+ * the model. On the CPU runs read batches where they lie, and this does nothing. Errors: TCC_ENOMEM where the memory
+ * cannot be pinned, TCC_EDEVICE. */
+enum { TCC_PINNED_RUNS = 4 };
+TCC_API tcc_status tcc_model_pin(tcc_model *m, void *memory, size_t size_bytes);
 /* Forward only, in evaluation mode. Changes no state. */
 TCC_API tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count);
 /* Compile ahead without running; also makes parameters and, but with options.compile_only, their initial values. */

@@ -126,6 +126,45 @@ static void workers_do_not_show(void **state) {
     tcc_dataset_close(data);
 }
 
+/* Batches that are held stay as they were given, however far the workers are ahead; the memory of all is told. */
+static void held_batches_stay(void **state) {
+    enum { BATCHES = 40, SIZE = 5, HELD = 3 };
+    tcc_dataset *data = rows(state, 60, 0);
+    int expected[BATCHES * SIZE];
+    tcc_loader *l = loader_of(data, (tcc_loader_options){.batch_size = SIZE, .shuffle = true, .seed = 9});
+    collect(data, l, BATCHES, expected);
+    tcc_loader_destroy(l);
+    for (int workers = 0; workers <= 2; workers++) {
+        l = loader_of(data, (tcc_loader_options){
+                                .batch_size = SIZE, .shuffle = true, .seed = 9, .num_workers = workers, .held = HELD});
+        tcc_batch given[BATCHES];
+        for (int b = 0; b < BATCHES; b++) {
+            const tcc_batch *batch;
+            assert_ok(tcc_loader_next(l, &batch), &cx.diag);
+            given[b] = *batch;
+            if (workers) usleep(500);
+            for (int back = 0; back <= HELD && back <= b; back++)
+                for (int i = 0; i < SIZE; i++)
+                    assert_int_equal(row_of(data, &given[b - back], i), expected[(b - back) * SIZE + i]);
+        }
+        void *memory;
+        size_t bytes;
+        int pieces = 0, found = 0;
+        for (; tcc_loader_memory(l, pieces, &memory, &bytes); pieces++) {
+            const char *begin = memory, *x = given[BATCHES - 1].arrays[0].data, *y = given[BATCHES - 1].arrays[1].data;
+            assert_true((uintptr_t)begin % 4096 == 0 && bytes % 4096 == 0);
+            found += x >= begin && x < begin + bytes && y >= begin && y + SIZE * sizeof(int32_t) <= begin + bytes;
+        }
+        assert_int_equal(pieces, 1 + HELD + 2 * workers);
+        assert_int_equal(found, 1);
+        tcc_loader_destroy(l);
+    }
+    const tcc_loader_options bad = {.size = sizeof bad, .batch_size = SIZE, .held = -1};
+    assert_int_equal(tcc_loader_create(&cx, data, &bad, &l), TCC_EINVAL);
+    tcc_diag_clear(&cx.diag);
+    tcc_dataset_close(data);
+}
+
 static void resuming(void **state) {
     tcc_dataset *data = rows(state, 50, 0);
     int expected[30 * 4], got[30 * 4];
@@ -251,6 +290,7 @@ int main(void) {
         cmocka_unit_test(permutations),
         FOLDER_TEST(an_epoch_has_every_sample_once),
         FOLDER_TEST(workers_do_not_show),
+        FOLDER_TEST(held_batches_stay),
         FOLDER_TEST(resuming),
         FOLDER_TEST(the_last_batch),
         FOLDER_TEST(bad_options),
