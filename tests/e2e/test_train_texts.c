@@ -4,6 +4,7 @@
 #include "harness/files.h"
 #include "harness/optimizer.h"
 #include "harness/program.h"
+#include "harness/train_data.h"
 #include "traincc/traincc.h"
 
 #include <math.h>
@@ -74,24 +75,9 @@ static void padding_changes_nothing(void **state) {
 
 /* ---- runs ---- */
 
-static const char *write_texts(void **state) {
-    static const char *const words[2][3] = {{"good", "fine", "great"}, {"bad", "dull", "poor"}};
-    static char text[65536];
-    size_t length = (size_t)sprintf(text, "label\ttext\n");
-    test_write_text(state, "vocab.txt",
-                    "[PAD]\n[UNK]\n[CLS]\n[SEP]\ngood\nfine\ngreat\nbad\ndull\npoor\na\nfilm\nthe\nwas\n.\n");
-    for (int i = 0; i < 240; i++) {
-        length += (size_t)sprintf(text + length, "%d\tthe film was %s", i % 2, words[i % 2][i / 2 % 3]);
-        for (int j = 0; j < i / 2 * 7 % 40; j++)
-            length += (size_t)sprintf(text + length, " %s", j % 3 ? "the film" : ".");
-        text[length++] = '\n';
-    }
-    return test_write(state, "texts.tsv", text, length);
-}
-
 static const char *write_recipe_of(void **state, const char *more) {
     char text[2048];
-    const char *data = write_texts(state);
+    const char *data = write_text_classes_data(state);
     snprintf(text, sizeof text,
              "model: {name: distilbert, layers: 1, heads: 2, width: 16, context: 64, dropout: 0.1}\n"
              "data: {kind: text_classes, path: %s, vocab_file: %s, batch_size: 16, %s}\n"

@@ -38,6 +38,21 @@ const char *write_csv_data(void **state) {
     return test_write(state, "table.csv", text, length);
 }
 
+const char *write_text_classes_data(void **state) {
+    static const char *const words[2][3] = {{"good", "fine", "great"}, {"bad", "dull", "poor"}};
+    static char text[65536];
+    size_t length = (size_t)sprintf(text, "label\ttext\n");
+    test_write_text(state, "vocab.txt",
+                    "[PAD]\n[UNK]\n[CLS]\n[SEP]\ngood\nfine\ngreat\nbad\ndull\npoor\na\nfilm\nthe\nwas\n.\n");
+    for (int i = 0; i < 240; i++) {
+        length += (size_t)sprintf(text + length, "%d\tthe film was %s", i % 2, words[i % 2][i / 2 % 3]);
+        for (int j = 0; j < i / 2 * 7 % 40; j++)
+            length += (size_t)sprintf(text + length, " %s", j % 3 ? "the film" : ".");
+        text[length++] = '\n';
+    }
+    return test_write(state, "texts.tsv", text, length);
+}
+
 static void write_idx_pair(void **state, const char *prefix, int n) {
     enum { SIDE = 28, MOST = 100 };
     static uint8_t images[16 + MOST * SIDE * SIDE], labels[8 + MOST];

@@ -9,6 +9,9 @@ const char *write_csv_data(void **state);   /* two features, a class that they d
 const char *write_idx_data(void **state);   /* 28 x 28 images, a bar whose row is the class */
 const char *write_cifar_data(void **state); /* the colour is the class */
 
+/* 240 short texts, good or bad as their words are; beside them vocab.txt. */
+const char *write_text_classes_data(void **state);
+
 /* A small recipe NAME.yaml in the test's folder, with dropout and shuffling: "gpt" on text, "cnn" on idx, "mlp" on csv.
  * Returns its path. */
 const char *write_recipe(void **state, const char *model);
