@@ -141,6 +141,8 @@ static const char *const free_keys[] = {"init_from",
                                         "training.keep_last",
                                         "training.log_every",
                                         "training.on_nan",
+                                        "training.metrics",
+                                        "training.best_metric",
                                         "sample."};
 
 /* Those that change what comes next and fit all that a checkpoint holds. Any other key, a new one too, must stay. */
@@ -152,7 +154,7 @@ static const char *const open_keys[] = {"model.dropout",          "data.augment"
                                         "training.max_steps",     "training.max_epochs",
                                         "training.compile",       "training.clip_grad_norm",
                                         "training.checkpointing", "training.memory_budget",
-                                        "training.allow_tf32"};
+                                        "training.allow_tf32",    "training.early_stopping"};
 
 static bool is_among(const char *key, const char *const *list, size_t count) {
     for (size_t i = 0; i < count; i++)

@@ -66,12 +66,17 @@ tcc_status run_saved(run *s, tcc_status status) {
 
 static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, const arrays *state) {
     tcc_loader_state at = tcc_loader_get_state(s->loader);
-    char seed[32], epoch[32], index[32], *recipe = recipe_print_results(s->recipe);
+    char seed[32], epoch[32], index[32], stopping[96], *recipe = recipe_print_results(s->recipe);
     snprintf(seed, sizeof seed, "%" PRIu64, at.seed);
     snprintf(epoch, sizeof epoch, "%" PRId64, at.epoch);
     snprintf(index, sizeof index, "%" PRId64, at.index);
-    const tcc_pair values[] = {
-        {"loader.seed", seed}, {"loader.epoch", epoch}, {"loader.index", index}, {"recipe", recipe}};
+    snprintf(stopping, sizeof stopping, "%.17g %" PRId64 " %" PRId64, s->stopping.best, s->stopping.waited,
+             s->stopping.step);
+    const tcc_pair values[] = {{"loader.seed", seed},
+                               {"loader.epoch", epoch},
+                               {"loader.index", index},
+                               {"recipe", recipe},
+                               {"stopping", stopping}};
     tcc_checkpoint_contents contents = {.size = sizeof contents,
                                         .step = step,
                                         .params = params->data,
@@ -79,7 +84,7 @@ static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, c
                                         .state = state->data,
                                         .n_state = state->count,
                                         .values = values,
-                                        .n_values = 4};
+                                        .n_values = sizeof values / sizeof values[0]};
     tcc_status status = recipe ? run_saved(s, saver_save(s->saver, &contents)) : TCC_ENOMEM;
     if (status == TCC_OK) s->saved_step = step;
     free(recipe);
@@ -173,6 +178,16 @@ static tcc_status load_state(run *s, const tcc_checkpoint *c, arrays state) {
     return status;
 }
 
+/* A checkpoint of a version that did not stop early says nothing. */
+static void load_stopping(run *s, const tcc_checkpoint *c) {
+    const char *text = tcc_checkpoint_value(c, "stopping");
+    char *end;
+    if (!text) return;
+    s->stopping.best = strtod(text, &end);
+    s->stopping.waited = strtoll(end, &end, 10);
+    s->stopping.step = strtoll(end, &end, 10);
+}
+
 bool run_check_resume(run *s, const tcc_checkpoint *c) {
     const char *before = tcc_checkpoint_value(c, "recipe");
     char error[RECIPE_ERROR_MAX], *said;
@@ -202,6 +217,7 @@ tcc_status run_resume(run *s, const tcc_checkpoint *c) {
     status = tcc_loader_set_state(s->loader,
                                   (tcc_loader_state){.seed = (uint64_t)seed, .epoch = epoch, .index = index});
     if (status != TCC_OK) return status;
+    load_stopping(s, c);
     s->first_step = s->saved_step = tcc_checkpoint_step(c);
     saver_set_saved(s->saver, s->first_step);
     tcc_model_set_step(s->model, s->first_step);

@@ -54,7 +54,7 @@ static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
 #undef TCC_HERE
 #define TCC_HERE tcc_scope_place(t, "loss")
 
-/* Inputs x and, but for sampling, y; outputs loss, and for classifiers `correct`, the number of hits. */
+/* Inputs x and, but for sampling, y; outputs loss, and what metrics are made of. */
 static void build(tcc_trace *t, void *user) {
     const run *s = user;
     const tcc_loc data = {.file = "data"};
@@ -69,8 +69,7 @@ static void build(tcc_trace *t, void *user) {
         return;
     }
     tcc_loss(t, tcc_cross_entropy(logits, y));
-    if (!s->language && !tcc_is_training(t))
-        tcc_output(t, "correct", tcc_sum(tcc_cast(tcc_eq(tcc_argmax(logits, -1), y), TCC_F32), TCC_ALL));
+    if (!tcc_is_training(t)) run_metric_outputs(s, t, logits, y);
 }
 
 /* -- Compiling -- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Recipes: one table of keys, read from YAML by libyaml and from the command line by the same code. */
 #include "train_recipe.h"
+#include "eval_metrics.h"
 #include "recipe_rules.h"
 
 #include <traincc/model.h>
@@ -14,7 +15,7 @@
 #include <yaml.h>
 
 /* Those whose value is a text come first. */
-typedef enum key_kind { STRING, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, GROUPS, LATER } key_kind;
+typedef enum key_kind { STRING, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, NAMES, GROUPS, LATER } key_kind;
 
 /* A key: where its value goes, its default, and what it may be. A LATER key exists in the design but not yet in this
  * version: only its default is accepted. */
@@ -23,8 +24,9 @@ typedef struct key {
     key_kind kind;
     size_t offset;
     const char *initial; /* default, as it would be written; NULL: none */
-    const char *choices; /* CHOICE: "a|b|c"; NUMBER, INTEGER: another value, NaN or 0; LATER: what it waits for */
-    double least, most;  /* INTEGER, NUMBER, elements of LIST and, whole numbers, of WHOLES */
+    const char
+        *choices;       /* CHOICE, NAMES: "a|b|c"; NUMBER, INTEGER: another value, NaN or 0; LATER: what it waits for */
+    double least, most; /* INTEGER, NUMBER, elements of LIST and, whole numbers, of WHOLES */
 } key;
 
 #define AT(field) offsetof(recipe, field)
@@ -121,6 +123,11 @@ static const key keys[] = {
     {"training.save_every", INTEGER, AT(training.save_every), "0", NULL, 0, UNBOUNDED},
     {"training.keep_last", INTEGER, AT(training.keep_last), "3", NULL, 0, 200},
     {"training.log_every", INTEGER, AT(training.log_every), "10", NULL, 1, UNBOUNDED},
+    {"training.metrics", NAMES, AT(training.metrics), "[]", EVAL_CHOICES, 0, 0},
+    {"training.best_metric", CHOICE, AT(training.best_metric), "auto", "auto|" EVAL_SINGLE_CHOICES, 0, 0},
+    {"training.early_stopping.metric", CHOICE, AT(training.stop_metric), "loss", EVAL_SINGLE_CHOICES, 0, 0},
+    {"training.early_stopping.patience", INTEGER, AT(training.stop_patience), "0", NULL, 0, UNBOUNDED},
+    {"training.early_stopping.min_delta", NUMBER, AT(training.stop_min_delta), "0", NULL, 0, 1e9},
     {"training.on_nan", CHOICE, AT(training.on_nan), "stop", "stop|continue", 0, 0},
     {"training.batch_accumulate", INTEGER, AT(training.batch_accumulate), "1", NULL, 1, 1 << 20},
     {"training.ema_decay", NUMBER, AT(training.ema_decay), "0", NULL, 0, 0.9999999},
@@ -203,10 +210,29 @@ static bool add_to_list(const key *k, recipe_list *list, const char *text, place
     return true;
 }
 
+/* The bit of a name among k's choices. */
+static bool add_name(const key *k, unsigned *set, const char *text, place at, char *error) {
+    unsigned bit = 1;
+    if (!is_choice(k->choices, text)) return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, k->choices);
+    for (const char *c = k->choices; strncmp(c, text, strlen(text)) || (c[strlen(text)] && c[strlen(text)] != '|');)
+        c += strcspn(c, "|") + 1, bit <<= 1;
+    *set |= bit;
+    return true;
+}
+
+static bool add_item(const key *k, void *to, const char *text, place at, char *error) {
+    return k->kind == NAMES ? add_name(k, to, text, at, error) : add_to_list(k, to, text, at, error);
+}
+
+static void empty_list(const key *k, void *to) {
+    if (k->kind == NAMES) *(unsigned *)to = 0;
+    else ((recipe_list *)to)->count = 0;
+}
+
 /* "[1, 2]", also without brackets. */
-static bool set_list(const key *k, recipe_list *list, const char *text, place at, char *error) {
+static bool set_list(const key *k, void *to, const char *text, place at, char *error) {
     static const char blanks[] = " \t";
-    list->count = 0;
+    empty_list(k, to);
     const char *c = text + strspn(text, blanks), *end = text + strlen(text);
     while (end > c && strchr(blanks, end[-1])) end--;
     const bool opens = c < end && *c == '[', closes = end > c && end[-1] == ']';
@@ -223,7 +249,7 @@ static bool set_list(const key *k, recipe_list *list, const char *text, place at
         if (!length || length >= sizeof item || (after < end && !more))
             return fail(error, at, "%s: \"%s\" is no list as [1, 2]", k->path, text);
         snprintf(item, sizeof item, "%.*s", (int)length, c);
-        if (!add_to_list(k, list, item, at, error)) return false;
+        if (!add_item(k, to, item, at, error)) return false;
         c = after + 1;
     }
     return true;
@@ -259,7 +285,8 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
         return true;
     case FLAG: return set_flag(k, to, text, at, error);
     case LIST:
-    case WHOLES: return set_list(k, to, text, at, error);
+    case WHOLES:
+    case NAMES: return set_list(k, to, text, at, error);
     case GROUPS: return set_groups(k, to, text, at, error);
     case LATER:
         if (!strcmp(text, k->initial)) return true;
@@ -360,16 +387,17 @@ static bool next(reader *in) {
 }
 
 static bool read_list(reader *in, recipe *r, const key *k) {
-    if (k->kind != LIST && k->kind != WHOLES)
+    if (k->kind != LIST && k->kind != WHOLES && k->kind != NAMES)
         return fail(in->error, here(in), "%s: one value is expected, not a list", k->path);
-    recipe_list *list = (recipe_list *)((char *)r + k->offset);
-    list->count = 0;
+    void *list = (char *)r + k->offset;
+    empty_list(k, list);
     for (;;) {
         if (!next(in)) return false;
         if (in->event.type == YAML_SEQUENCE_END_EVENT) return true;
         if (in->event.type != YAML_SCALAR_EVENT)
-            return fail(in->error, here(in), "%s: a list of numbers is expected", k->path);
-        if (!add_to_list(k, list, scalar(in), here(in), in->error)) return false;
+            return fail(in->error, here(in), "%s: a list of %s is expected", k->path,
+                        k->kind == NAMES ? "names" : "numbers");
+        if (!add_item(k, list, scalar(in), here(in), in->error)) return false;
     }
 }
 
@@ -415,7 +443,7 @@ static bool read_mapping(reader *in, recipe *r, const char *section) {
         else snprintf(path, sizeof path, "%s", scalar(in));
         place at = here(in);
         if (!next(in)) return false;
-        if (in->event.type == YAML_MAPPING_START_EVENT && !section) {
+        if (in->event.type == YAML_MAPPING_START_EVENT && (!section || is_section(path))) {
             char name[256];
             memcpy(name, path, sizeof name);
             if (had_section(in, name)) return fail(in->error, at, "section %s is given twice", name);
@@ -524,6 +552,28 @@ static bool check_groups(const recipe *r, place at, char *error) {
     return true;
 }
 
+/* Metrics that cannot be had for this model. */
+static bool check_metrics(const recipe *r, place at, char *error) {
+    const bool language = !strcmp(r->model.name, "gpt");
+    const struct {
+        const char *key;
+        unsigned set;
+    } asked[] = {{"training.metrics", r->training.metrics},
+                 {"training.best_metric", 1u << eval_find(r->training.best_metric)},
+                 {"training.early_stopping.metric", 1u << eval_find(r->training.stop_metric)}};
+    if (r->training.stop_patience && !r->training.eval_every)
+        return fail(error, at, "training.early_stopping.patience needs training.eval_every");
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
+        for (int m = EVAL_ACCURACY; m < EVAL_METRICS; m++) {
+            if (!(asked[i].set >> m & 1)) continue;
+            if (r->data.regression)
+                return fail(error, at, "%s: with data.regression there is only the loss", asked[i].key);
+            if (language && eval_needs_confusion((eval_metric)m))
+                return fail(error, at, "%s: f1 and IoU are of classes, not of a language model's tokens", asked[i].key);
+        }
+    return true;
+}
+
 bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
     const place at = {r->file, 0};
     for (int i = 0; i < KEY_COUNT; i++) {
@@ -537,7 +587,7 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
     }
     if (!recipe_check_applies(r, error)) return false;
     settle(r);
-    if (!check_groups(r, at, error)) return false;
+    if (!check_groups(r, at, error) || !check_metrics(r, at, error)) return false;
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");
     if (language != !strcmp(r->model.name, "gpt"))
         return fail(error, at, "model.name %s cannot be trained on data.kind %s", r->model.name, r->data.kind);
@@ -607,6 +657,17 @@ void recipe_print_number(double v, FILE *out) {
     fputs(text, out);
 }
 
+static void print_names(const char *choices, unsigned set, FILE *out) {
+    const char *separator = "";
+    fputc('[', out);
+    for (const char *c = choices; *c; c += strcspn(c, "|"), c += *c == '|', set >>= 1) {
+        if (!(set & 1)) continue;
+        fprintf(out, "%s%.*s", separator, (int)strcspn(c, "|"), c);
+        separator = ", ";
+    }
+    fputc(']', out);
+}
+
 static void print_value(const recipe *r, const key *k, FILE *out) {
     const void *from = (const char *)r + k->offset;
     switch (k->kind) {
@@ -633,6 +694,7 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
         fputc(']', out);
         break;
     }
+    case NAMES: print_names(k->choices, *(const unsigned *)from, out); break;
     case GROUPS: recipe_groups_print(from, out); break;
     case LATER: fputs(k->initial, out); break;
     }

@@ -59,6 +59,10 @@ typedef struct recipe {
         double autotune_budget_s, clip_grad_norm, ema_decay, loss_scale, loss_scale_growth, loss_scale_backoff;
         int64_t loss_scale_interval, batch_accumulate;
         bool compile, allow_tf32, ema_warmup;
+        unsigned metrics;      /* a bit for each eval_metric */
+        int64_t stop_patience; /* 0: never */
+        double stop_min_delta;
+        char *best_metric, *stop_metric;
         char *compile_mode, *mixed_precision, *mixed_precision_ops, *checkpointing, *memory_budget, *on_nan;
     } training;
     struct {

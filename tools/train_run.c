@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -161,6 +162,7 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
              .signals = signals,
              .interrupted = &signals->interrupted,
              .saved_step = -1,
+             .stopping = {.best = NAN, .step = -1},
              .folder = {.lock = -1},
              .terminal = isatty(STDOUT_FILENO)};
     s.language = !strcmp(recipe->model.name, "gpt");

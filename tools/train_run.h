@@ -4,6 +4,7 @@
 #define TCC_TOOLS_TRAIN_RUN_H
 
 #include "train.h"
+#include "eval_metrics.h"
 #include "train_saver.h"
 
 #include <traincc/checkpoint.h>
@@ -23,6 +24,10 @@ typedef struct run {
     saver *saver;
     run_folder folder;
     double best; /* of validation so far; NaN: none */
+    struct {
+        double best;          /* NaN: none yet */
+        int64_t waited, step; /* evaluations since then; the step of the last */
+    } stopping;               /* early */
     bool language, regression, terminal;
     bool late;    /* a step is reported when the next one is under way, so that the device is never idle */
     bool pending; /* a step is not yet reported: */
@@ -83,8 +88,16 @@ tcc_status run_init_from(run *s, const char *path);
 /* Takes all that a checkpoint holds; the run goes on from its step. */
 tcc_status run_resume(run *s, const tcc_checkpoint *c);
 
-/* train_steps.c. By which metric of validation a checkpoint is the best. */
+/* train_evaluate.c. Names the results of an evaluation program that metrics are made of. */
+void run_metric_outputs(const run *s, tcc_trace *t, tcc_tensor logits, tcc_tensor y);
+/* Evaluates where there is validation data: writes and prints the metrics, keeps the best. */
+tcc_status run_report_evaluation(run *s, int64_t step);
+/* By which metric of validation a checkpoint is the best. */
 const char *run_best_metric(const run *s);
+/* Whether evaluations have not become better for as long as the recipe bears. */
+bool run_stops_early(const run *s);
+
+/* train_steps.c. */
 /* Leaves the progress line, where one is being drawn. */
 void run_end_line(run *s);
 tcc_status run_print_sample(run *s);

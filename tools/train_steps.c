@@ -22,70 +22,6 @@ void run_end_line(run *s) {
     fflush(stdout);
 }
 
-/* -- Evaluation -- */
-
-typedef struct evaluation {
-    double loss, accuracy; /* accuracy: NaN but for classifiers */
-} evaluation;
-
-static bool counts_hits(const run *s) { return !s->language && !s->regression; }
-
-static tcc_status evaluate(run *s, evaluation *out) {
-    int64_t batches = tcc_loader_batches(s->val_loader), limit = s->recipe->training.eval_batches;
-    if (limit && limit < batches) batches = limit;
-    double loss = 0, correct = 0, samples = 0;
-    tcc_status status = tcc_loader_set_state(s->val_loader, (tcc_loader_state){0});
-    for (int64_t i = 0; i < batches && status == TCC_OK && !*s->interrupted; i++) {
-        const tcc_batch *batch;
-        status = tcc_loader_next(s->val_loader, &batch);
-        tcc_array hits, mean;
-        if (status == TCC_OK) status = tcc_model_evaluate(s->model, batch->arrays, batch->n_arrays);
-        if (status == TCC_OK) status = tcc_model_output(s->model, "loss", &mean);
-        if (status != TCC_OK) break;
-        loss += (double)*(const float *)mean.data * (double)batch->count;
-        samples += (double)batch->count;
-        if (counts_hits(s) && tcc_model_output(s->model, "correct", &hits) == TCC_OK)
-            correct += *(const float *)hits.data;
-    }
-    *out = (evaluation){loss / samples, counts_hits(s) ? correct / samples : NAN};
-    return status;
-}
-
-const char *run_best_metric(const run *s) { return counts_hits(s) ? "val_accuracy" : "val_loss"; }
-
-/* Keeps the parameters if they are the best so far. */
-static tcc_status keep_best(run *s, int64_t step, const evaluation *e) {
-    const double metric = counts_hits(s) ? e->accuracy : e->loss;
-    const bool better = counts_hits(s) ? metric > s->best : metric < s->best;
-    return isfinite(metric) && (better || isnan(s->best)) ? run_save_best(s, step, metric) : TCC_OK;
-}
-
-/* Evaluates, writes the metrics, and keeps the best: averages of the parameters where they are kept. */
-static tcc_status evaluate_and_keep(run *s, int64_t step, evaluation *e) {
-    const bool averages = s->recipe->training.ema_decay > 0;
-    tcc_status status = averages ? tcc_model_use_ema(s->model, true) : TCC_OK;
-    if (status == TCC_OK) status = evaluate(s, e);
-    if (status == TCC_OK && !*s->interrupted) { /* half an evaluation says nothing */
-        const tcc_metric values[] = {{"val_loss", e->loss}, {"val_accuracy", e->accuracy}};
-        status = tcc_metrics_write(s->metrics, step, values, isnan(e->accuracy) ? 1 : 2);
-        if (status == TCC_OK) status = keep_best(s, step, e);
-    }
-    return averages && status == TCC_OK ? tcc_model_use_ema(s->model, false) : status;
-}
-
-static tcc_status report_evaluation(run *s, int64_t step) {
-    if (!s->val_loader) return TCC_OK;
-    evaluation e;
-    tcc_status status = evaluate_and_keep(s, step, &e);
-    if (status != TCC_OK || s->options->quiet || *s->interrupted) return status;
-    printf("%sstep %" PRId64 "  val_loss %.4f", s->drawing ? "\r\x1b[K" : "", step, e.loss);
-    s->drawing = false;
-    if (!isnan(e.accuracy)) printf("  val_accuracy %.4f", e.accuracy);
-    putchar('\n');
-    fflush(stdout);
-    return TCC_OK;
-}
-
 /* -- Training -- */
 
 static bool can_sample(const run *s) {
@@ -314,8 +250,8 @@ static tcc_status between_steps(run *s, int64_t done) {
     bool samples = s->language && due(r->sample.every, done) && !s->options->quiet;
     tcc_status status = run_saved(s, saver_poll(s->saver));
     if (status == TCC_OK && (last || evaluates || saves || samples)) status = report_pending(s);
-    if (status == TCC_OK && evaluates) status = report_evaluation(s, done);
-    if (status == TCC_OK && saves) status = run_save(s, done);
+    if (status == TCC_OK && evaluates) status = run_report_evaluation(s, done);
+    if (status == TCC_OK && (saves || run_stops_early(s))) status = run_save(s, done);
     return status == TCC_OK && samples ? run_print_sample(s) : status;
 }
 
@@ -334,11 +270,13 @@ tcc_status run_train(run *s) {
     const double waited_before = tcc_loader_waited(s->loader);
     if (!s->first_step) status = run_save(s, 0);
     else if (due(r->training.eval_every, s->first_step) || s->first_step == s->total_steps)
-        status = report_evaluation(s, s->first_step); /* its line went when the metrics were taken back to this step */
+        status = run_report_evaluation(s,
+                                       s->first_step); /* its line went when the metrics were taken back to this step */
     s->started = now_seconds();
     s->logged_step = s->first_step - 1;
     s->watched_step = s->first_step;
-    for (int64_t step = s->first_step; step < s->total_steps && status == TCC_OK && !*s->interrupted; step++) {
+    for (int64_t step = s->first_step;
+         step < s->total_steps && status == TCC_OK && !*s->interrupted && !run_stops_early(s); step++) {
         status = train_step(s, step);
         if (status == TCC_OK) status = between_steps(s, step + 1);
     }

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ * Evaluation: what its program counts on the device, the metrics made of that, the best checkpoint, and when to stop
+ * early. */
+#include "train_run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_classifier(const run *s) { return !s->language && !s->regression; }
+
+/* By which metric a checkpoint is the best. */
+static eval_metric best_metric(const run *s) {
+    const char *name = s->recipe->training.best_metric;
+    if (!strcmp(name, "auto")) return is_classifier(s) ? EVAL_ACCURACY : EVAL_LOSS;
+    return eval_find(name);
+}
+
+const char *run_best_metric(const run *s) { return eval_key(best_metric(s)); }
+
+static bool wants(const run *s, eval_metric metric) {
+    const recipe *r = s->recipe;
+    return metric == EVAL_LOSS || (metric == EVAL_ACCURACY && is_classifier(s)) ||
+           (r->training.metrics >> metric & 1) || metric == best_metric(s) ||
+           (r->training.stop_patience && metric == eval_find(r->training.stop_metric));
+}
+
+static bool wants_confusion(const run *s) {
+    for (int i = 0; i < EVAL_METRICS; i++)
+        if (eval_needs_confusion((eval_metric)i) && wants(s, (eval_metric)i)) return true;
+    return false;
+}
+
+/* -- The program -- */
+
+#undef TCC_HERE
+#define TCC_HERE tcc_scope_place(t, "metrics")
+
+static tcc_tensor count_of(tcc_trace *t, tcc_tensor holds) { return tcc_sum(tcc_cast(holds, TCC_F32), TCC_ALL); }
+
+/* How many logits of a row are larger than that of its label is the label's place. */
+static tcc_tensor top5(tcc_trace *t, tcc_tensor logits, tcc_tensor y, int64_t classes) {
+    const tcc_tensor rows = tcc_reshape(logits, TCC_DIMS(-1, classes)), labels = tcc_reshape(y, TCC_DIMS(-1, 1));
+    const tcc_tensor larger = tcc_cast(tcc_gt(rows, tcc_take_along(rows, labels, 1)), TCC_I32);
+    const tcc_tensor place = tcc_sum(larger, TCC_DIMS(1));
+    return count_of(t, tcc_lt(place, tcc_constant(t, 5, TCC_I32, TCC_DIMS(1))));
+}
+
+/* Additions at label * classes + answer, which are exact up to 2^24 labels a batch. */
+static tcc_tensor confusion(tcc_trace *t, tcc_tensor answers, tcc_tensor y, int64_t classes) {
+    const tcc_tensor at = tcc_add(tcc_mul(y, tcc_constant(t, (double)classes, TCC_I32, TCC_DIMS(1))), answers);
+    const tcc_tensor flat = tcc_reshape(at, TCC_DIMS(-1));
+    const tcc_tensor one = tcc_constant(t, 1, TCC_F32, TCC_DIMS(tcc_dim(flat, 0)));
+    return tcc_scatter_add(tcc_constant(t, 0, TCC_F32, TCC_DIMS(classes * classes)), flat, one, 0);
+}
+
+void run_metric_outputs(const run *s, tcc_trace *t, tcc_tensor logits, tcc_tensor y) {
+    const int64_t classes = tcc_dim(logits, -1);
+    const bool matrix = wants_confusion(s);
+    const tcc_tensor answers = wants(s, EVAL_ACCURACY) || matrix ? tcc_argmax(logits, -1) : y;
+    if (wants(s, EVAL_ACCURACY)) tcc_output(t, "correct", count_of(t, tcc_eq(answers, y)));
+    if (wants(s, EVAL_TOP5)) tcc_output(t, "top5", top5(t, logits, y, classes));
+    if (matrix) tcc_output(t, "confusion", confusion(t, answers, y, classes));
+}
+
+/* -- Counting -- */
+
+/* Adds output `name` of the last evaluation. */
+static tcc_status add_output(run *s, const char *name, int64_t count, double *to) {
+    tcc_array a;
+    tcc_status status = tcc_model_output(s->model, name, &a);
+    for (int64_t i = 0; i < count && status == TCC_OK; i++) to[i] += ((const float *)a.data)[i];
+    return status;
+}
+
+static tcc_status add_batch(run *s, const tcc_batch *batch, eval_sums *sums) {
+    double loss = 0;
+    tcc_status status = tcc_model_evaluate(s->model, batch->arrays, batch->n_arrays);
+    if (status == TCC_OK) status = add_output(s, "loss", 1, &loss);
+    if (status != TCC_OK) return status;
+    sums->loss += loss * (double)batch->count;
+    sums->samples += (double)batch->count;
+    sums->labels += (double)batch->count * (s->language ? (double)s->recipe->model.context : 1);
+    if (wants(s, EVAL_ACCURACY)) status = add_output(s, "correct", 1, &sums->correct);
+    if (status == TCC_OK && wants(s, EVAL_TOP5)) status = add_output(s, "top5", 1, &sums->top5);
+    if (status == TCC_OK && sums->confusion)
+        status = add_output(s, "confusion", sums->classes * sums->classes, sums->confusion);
+    return status;
+}
+
+static tcc_status evaluate(run *s, tcc_loader *loader, eval_sums *sums) {
+    int64_t batches = tcc_loader_batches(loader), limit = s->recipe->training.eval_batches;
+    if (limit && limit < batches) batches = limit;
+    *sums = (eval_sums){.classes = s->info.classes};
+    if (wants_confusion(s)) {
+        sums->confusion = calloc((size_t)(sums->classes * sums->classes), sizeof *sums->confusion);
+        if (!sums->confusion) return TCC_ENOMEM;
+    }
+    tcc_status status = tcc_loader_set_state(loader, (tcc_loader_state){0});
+    for (int64_t i = 0; i < batches && status == TCC_OK && !*s->interrupted; i++) {
+        const tcc_batch *batch;
+        status = tcc_loader_next(loader, &batch);
+        if (status == TCC_OK) status = add_batch(s, batch, sums);
+    }
+    return status;
+}
+
+/* -- What comes of it -- */
+
+/* In metrics.jsonl; the classes' own as "val_iou.0", "val_iou.1", ... */
+static tcc_status write_metrics(run *s, int64_t step, const eval_sums *sums) {
+    enum { KEY_MAX = 32 };
+    const int64_t classes = wants(s, EVAL_CLASS_IOU) ? sums->classes : 0;
+    tcc_metric *values = calloc((size_t)(EVAL_METRICS + classes), sizeof *values);
+    char *names = calloc((size_t)classes + 1, KEY_MAX);
+    int count = 0;
+    tcc_status status = values && names ? TCC_OK : TCC_ENOMEM;
+    for (int i = 0; i < EVAL_CLASS_IOU && status == TCC_OK; i++)
+        if (wants(s, (eval_metric)i))
+            values[count++] = (tcc_metric){eval_key((eval_metric)i), eval_value(sums, (eval_metric)i)};
+    for (int64_t i = 0; i < classes && status == TCC_OK; i++) {
+        snprintf(names + i * KEY_MAX, KEY_MAX, "val_iou.%" PRId64, i);
+        values[count++] = (tcc_metric){names + i * KEY_MAX, eval_class_iou(sums, i)};
+    }
+    if (status == TCC_OK) status = tcc_metrics_write(s->metrics, step, values, count);
+    free(values);
+    free(names);
+    return status;
+}
+
+static tcc_status keep_best(run *s, int64_t step, const eval_sums *sums) {
+    const eval_metric metric = best_metric(s);
+    const double value = eval_value(sums, metric);
+    const bool better = eval_larger_is_better(metric) ? value > s->best : value < s->best;
+    return isfinite(value) && (better || isnan(s->best)) ? run_save_best(s, step, value) : TCC_OK;
+}
+
+/* Counts the evaluations since the last that was better, each step once. */
+static void watch_stopping(run *s, int64_t step, const eval_sums *sums) {
+    const recipe *r = s->recipe;
+    const eval_metric metric = eval_find(r->training.stop_metric);
+    if (!r->training.stop_patience || step <= s->stopping.step) return;
+    const double value = eval_value(sums, metric), before = s->stopping.best, least = r->training.stop_min_delta;
+    const bool better = eval_larger_is_better(metric) ? value > before + least : value < before - least;
+    if (better || (isnan(before) && isfinite(value))) s->stopping.best = value, s->stopping.waited = 0;
+    else s->stopping.waited++;
+    s->stopping.step = step;
+}
+
+bool run_stops_early(const run *s) {
+    const int64_t patience = s->recipe->training.stop_patience;
+    return patience && s->stopping.waited >= patience;
+}
+
+static void print_evaluation(run *s, int64_t step, const eval_sums *sums) {
+    printf("%sstep %" PRId64, s->drawing ? "\r\x1b[K" : "", step);
+    s->drawing = false;
+    for (int i = 0; i < EVAL_CLASS_IOU; i++)
+        if (wants(s, (eval_metric)i)) printf("  %s %.4f", eval_key((eval_metric)i), eval_value(sums, (eval_metric)i));
+    putchar('\n');
+    if (run_stops_early(s))
+        printf("stops early: %" PRId64 " evaluations in a row without a val_%s better than %.6g%s\n",
+               s->stopping.waited, s->recipe->training.stop_metric, s->stopping.best,
+               s->recipe->training.stop_min_delta > 0 ? " by early_stopping.min_delta" : "");
+    fflush(stdout);
+}
+
+/* Evaluates, writes the metrics, and keeps the best: averages of the parameters where they are kept. */
+static tcc_status evaluate_and_keep(run *s, int64_t step, eval_sums *sums) {
+    const bool averages = s->recipe->training.ema_decay > 0;
+    tcc_status status = averages ? tcc_model_use_ema(s->model, true) : TCC_OK;
+    if (status == TCC_OK) status = evaluate(s, s->val_loader, sums);
+    if (status == TCC_OK && !*s->interrupted) { /* half an evaluation says nothing */
+        status = write_metrics(s, step, sums);
+        if (status == TCC_OK) status = keep_best(s, step, sums);
+        watch_stopping(s, step, sums);
+    }
+    return averages && status == TCC_OK ? tcc_model_use_ema(s->model, false) : status;
+}
+
+tcc_status run_report_evaluation(run *s, int64_t step) {
+    if (!s->val_loader) return TCC_OK;
+    eval_sums sums = {0};
+    tcc_status status = evaluate_and_keep(s, step, &sums);
+    if (status == TCC_OK && !s->options->quiet && !*s->interrupted) print_evaluation(s, step, &sums);
+    free(sums.confusion);
+    return status;
+}
