@@ -16,6 +16,8 @@ static const char usage[] =
     "usage: tcc-train [options] RECIPE.yaml [key.path=value ...]\n"
     "\n"
     "Trains a model as the recipe says. Overrides look like training.max_steps=500.\n"
+    "'tcc-train eval CHECKPOINT|RUN_DIR' evaluates a checkpoint, the newest of a run, on its validation\n"
+    "data, or on data.val_path=PATH.\n"
     "'tcc-train tokenize --help' says how to make files of tokens from text.\n"
     "\n"
     "  --run-dir DIR        where checkpoints and metrics go (default: runs/NAME of the recipe)\n"
@@ -390,6 +392,29 @@ static int train(arguments *a) {
     return status;
 }
 
+/* tcc-train eval CHECKPOINT|RUN_DIR [key.path=value ...] */
+static int evaluate(arguments *a) {
+    static char folder[4096], recipe_path[4200];
+    if (a->n_operands < 2) return usage_error("eval: no checkpoint or run folder given");
+    const char *given = a->operands[1];
+    a->options.evaluate = a->options.resume = true;
+    snprintf(folder, sizeof folder, "%s", given);
+    if (ends_with(given, ".safetensors")) { /* RUN/checkpoints/NAME */
+        a->options.resume_from = given;
+        for (int i = 0; i < 2; i++) {
+            char *slash = strrchr(folder, '/');
+            if (slash) *slash = '\0';
+            else snprintf(folder, sizeof folder, "%s", strcmp(folder, ".") ? "." : "..");
+        }
+    }
+    snprintf(recipe_path, sizeof recipe_path, "%s/recipe.yaml", folder);
+    a->options.run_dir = folder;
+    a->operands[1] = recipe_path;
+    a->operands++;
+    a->n_operands--;
+    return train(a);
+}
+
 static int run(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "tokenize")) {
         signals.saves = true;
@@ -402,6 +427,7 @@ static int run(int argc, char **argv) {
     if (a.devices) return print_devices();
     if (streams_no_output() && !a.options.emit) a.options.quiet = true;
     if (a.n_operands && !strcmp(a.operands[0], "cache")) return train_cache(a.operands + 1, a.n_operands - 1);
+    if (a.n_operands && !strcmp(a.operands[0], "eval")) return evaluate(&a);
     return a.n_operands || a.options.plan ? train(&a) : usage_error("no recipe given");
 }
 

@@ -17,6 +17,7 @@ typedef struct train_options {
     const char *run_dir; /* NULL: runs/<recipe's name> */
     bool resume;
     const char *resume_from; /* checkpoint; NULL: the newest of the run */
+    bool evaluate;           /* the checkpoint to resume from; nothing is trained or written */
     bool dry_run, explain, verify, quiet, require_graphs;
     const char *dump_dir, *emit, *profile; /* NULL: not asked for */
     const char *plan, *save_plan;          /* files to read programs from, and to write them to; NULL */

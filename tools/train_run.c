@@ -142,7 +142,7 @@ static int train(run *s, const tcc_checkpoint *c) {
 
 static int run_all(run *s) {
     const train_options *o = s->options;
-    const bool only_looks = o->emit || o->dry_run;
+    const bool only_looks = o->emit || o->dry_run || o->evaluate;
     tcc_checkpoint *c = NULL;
     if (tcc_context_create(&s->cx) != TCC_OK || !run_folder_name(&s->folder, o)) return failed(s);
     s->saver = saver_create(s->folder.checkpoints, s->recipe->training.keep_last);
@@ -152,6 +152,7 @@ static int run_all(run *s) {
         return failed(s);
     int status = c && !run_check_resume(s, c) ? EXIT_USAGE : set_up(s, c);
     if (status == EXIT_DONE && !only_looks) status = train(s, c);
+    if (status == EXIT_DONE && o->evaluate && run_evaluate_alone(s) != TCC_OK) status = failed(s);
     tcc_checkpoint_close(c);
     return status;
 }

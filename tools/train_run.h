@@ -92,6 +92,8 @@ tcc_status run_resume(run *s, const tcc_checkpoint *c);
 void run_metric_outputs(const run *s, tcc_trace *t, tcc_tensor logits, tcc_tensor y);
 /* Evaluates where there is validation data: writes and prints the metrics, keeps the best. */
 tcc_status run_report_evaluation(run *s, int64_t step);
+/* Evaluates, with the averages of the parameters where there are any, and prints what comes of it. */
+tcc_status run_evaluate_alone(run *s);
 /* By which metric of validation a checkpoint is the best. */
 const char *run_best_metric(const run *s);
 /* Whether evaluations have not become better for as long as the recipe bears. */

@@ -75,6 +75,20 @@ static void counts_on_the_device(void **state) {
     const double loss = metric(state, 600, "val_loss");
     assert_true(fabs(metric(state, 600, "val_perplexity") - exp(loss)) < 1e-12);
 
+    r = RUN("eval", "--device", "cpu", test_path(state, "run"));
+    if (r.status || !strstr(r.out, "weights: as trained\nstep 600  val_loss") || !strstr(r.out, "val_iou.7 1.0000"))
+        fail_msg("%d: %s%s", r.status, r.out, r.err);
+    program_free(&r);
+    r = RUN("eval", "--device", "cpu", test_path(state, "run/checkpoints/step-000000.safetensors"));
+    if (r.status || !strstr(r.out, "\nstep 0  val_loss")) fail_msg("%d: %s%s", r.status, r.out, r.err);
+    program_free(&r);
+    r = RUN("eval", "--device", "cpu", test_path(state, "gone"));
+    if (r.status != 2 || !strstr(r.err, "gone/recipe.yaml")) fail_msg("%d: %s", r.status, r.err);
+    program_free(&r);
+    r = RUN("eval");
+    if (r.status != 2 || !strstr(r.err, "eval: no checkpoint or run folder given")) fail_msg("%d: %s", r.status, r.err);
+    program_free(&r);
+
     r = RUN(recipe, "--device", "cpu", "--run-dir", test_path(state, "run"), "optimizer.lr=0",
             "training.max_steps=200");
     assert_int_equal(r.status, 0);
