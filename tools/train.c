@@ -154,14 +154,6 @@ static void tell_left_out(const recipe *r) {
     free(keys);
 }
 
-/* On the CPU, where somebody asks for pinned memory. */
-static void tell_pinned(const recipe *r) {
-    int key = 0;
-    while (strcmp(recipe_key(key), "data.pin_memory") != 0) key++;
-    if (r->given[key] && r->data.pin_memory)
-        puts("data.pin_memory means nothing on the CPU, where a step reads its batch where it lies");
-}
-
 /* -- Devices -- */
 
 static int print_devices(void) {
@@ -378,7 +370,6 @@ static int train(arguments *a) {
     if (status == EXIT_DONE && !o->quiet && !o->emit) tell_left_out(&r);
     if (status == EXIT_DONE && !o->arch) status = find_device(a->device, !o->quiet && !o->emit, &found);
     o->device = found;
-    if (status == EXIT_DONE && !o->quiet && !o->emit && !o->plan && found && !strcmp(found, "cpu")) tell_pinned(&r);
     if (status == EXIT_DONE) status = check_ptx(o);
     if (status == EXIT_DONE && o->require_graphs && !recipe_replays(&r))
         status = usage_error("--require-graphs goes with training.compile_mode=reduce-overhead or max-autotune");

@@ -164,6 +164,15 @@ static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_
     return TCC_OK;
 }
 
+/* An array of so many samples, without data. */
+static tcc_array array_of(const tcc_array *sample, int64_t samples) {
+    tcc_array a = *sample;
+    a.rank++;
+    memmove(a.dims + 1, sample->dims, sizeof a.dims - sizeof a.dims[0]);
+    a.dims[0] = samples;
+    return a;
+}
+
 static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
     int ahead = l->order.how.prefetch ? l->order.how.prefetch : 2 * l->order.how.num_workers;
     l->n_slots = (l->order.how.num_workers ? ahead : 0) + 1 + l->order.how.held; /* the consumer's */
@@ -179,10 +188,7 @@ static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
         size_t at[2];
         for (int j = 0; j < 2; j++) {
             tcc_array *a = &s->batch.arrays[j];
-            *a = *samples[j];
-            a->rank++;
-            memmove(a->dims + 1, samples[j]->dims, sizeof a->dims - sizeof a->dims[0]);
-            a->dims[0] = l->order.how.batch_size;
+            *a = array_of(samples[j], l->order.how.batch_size);
             at[j] = s->bytes;
             s->bytes += ((size_t)array_bytes(a) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
@@ -294,11 +300,9 @@ bool tcc_loader_shape(const tcc_loader *l, int index, tcc_array shape[2]) {
     for (int i = 0; i < 2 * n; i++) {
         const bool whole = i >= n;
         if (!(whole ? o->whole[i - n] : o->left[i]) || index--) continue;
-        for (int j = 0; j < 2; j++) {
-            shape[j] = l->slots[0].batch.arrays[j];
-            shape[j].data = NULL;
-            shape[j].dims[0] = whole ? o->how.batch_size : o->samples % o->how.batch_size;
-        }
+        for (int j = 0; j < 2; j++)
+            shape[j] = array_of(j ? &l->data->info.y : &l->data->info.x,
+                                whole ? o->how.batch_size : o->samples % o->how.batch_size);
         if (o->n_lengths) shape[0].dims[1] = o->lengths[i % n];
         return true;
     }
