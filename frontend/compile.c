@@ -107,6 +107,12 @@ tcc_status tcc__model_group(tcc_model *m, const tcc_graph *g, tcc_arena *memory,
     return TCC_OK;
 }
 
+tcc_status tcc__model_need_function(tcc_model *m) {
+    if (m->making) return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                     "the model comes from a plan: what asks its function, graph or compiler is not there");
+}
+
 tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_grouping *grouping) {
     const tcc_optimizer_options *o = &m->optimizer;
     static const tcc_optimizer kinds[] = {[TCC_SGD] = TCC_OPTIMIZER_SGD,
@@ -132,6 +138,7 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gro
                  .group_of = grouping->group_of,
                  .frozen = grouping->frozen,
                  .keep_gradients = m->options.keep_gradients,
+                 .detect_anomaly = m->options.detect_anomaly,
                  .loss_is_sum = m->options.loss_is_sum},
     };
 }

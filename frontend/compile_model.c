@@ -80,8 +80,14 @@ static void destroy(tcc_model *m) {
 
 static const char *trouble(const tcc_model *m) { return m->making->cache_trouble; }
 
-static const tcc_maker compiler = {tcc__model_make,       tcc__made_write, tcc__made_report, trouble,
-                                   tcc__cache_code_store, forget,          destroy};
+static const tcc_maker compiler = {.make = tcc__model_make,
+                                   .write = tcc__made_write,
+                                   .report = tcc__made_report,
+                                   .trouble = trouble,
+                                   .code_store = tcc__cache_code_store,
+                                   .find_overflow = tcc_model_find_overflow,
+                                   .forget = forget,
+                                   .destroy = destroy};
 
 static tcc_status set_arch(tcc_model *m, const char *arch) {
     TCC_TRY(tcc_codegen_check_arch(&m->cx->diag, arch));
@@ -139,10 +145,4 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     }
     *out = m;
     return TCC_OK;
-}
-
-tcc_status tcc__model_need_function(tcc_model *m) {
-    if (m->making) return TCC_OK;
-    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                     "the model comes from a plan: what asks its function, graph or compiler is not there");
 }

@@ -32,6 +32,7 @@ typedef struct tcc_train_spec {
     const int *group_of;     /* by parameter, in the order of PARAM inputs; NULL: all in group 0 */
     const bool *frozen;      /* by parameter: no gradient, no update; NULL: none */
     bool keep_gradients;     /* outputs "grad.NAME" stay outputs of the step */
+    bool detect_anomaly;     /* output TCC_ANOMALY_OUTPUT (train_step.h) */
 } tcc_train_spec;
 
 /* Bytes of the states that train-step adds to an update of the graph's parameters. */

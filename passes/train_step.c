@@ -50,7 +50,7 @@ typedef struct builder {
     int count_input;      /* whose next value it is */
     tcc_node *ema_weight; /* of the parameter in its new average */
     tcc_node *scale;      /* of the loss; NULL: it is not scaled */
-    tcc_node *good;       /* where it is scaled: whether all gradients are finite */
+    tcc_node *good;       /* where steps may be skipped: whether this one is not */
     tcc_vec(trained) trained;
     tcc_vec(tcc_output) old_outputs; /* of the copied graph */
 } builder;
@@ -373,6 +373,12 @@ static tcc_status sort_outputs(builder *b) {
     return tcc_error(b->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the graph '%s' has no output 'loss'", b->g->name);
 }
 
+static tcc_node *loss_of(const builder *b) {
+    int i = 0;
+    while (strcmp(b->g->outputs.data[i].name, "loss")) i++;
+    return b->g->outputs.data[i].node;
+}
+
 /* Buffers that the model updates stay as they were in a skipped step: what overflows in forward reaches them too. */
 static void hold_buffers(builder *b) {
     for (int i = 0; i < b->g->outputs.count; i++) {
@@ -381,13 +387,24 @@ static void hold_buffers(builder *b) {
     }
 }
 
-/* -- Accumulation -- */
-
-static tcc_node *loss_of(const builder *b) {
-    int i = 0;
-    while (strcmp(b->g->outputs.data[i].name, "loss")) i++;
-    return b->g->outputs.data[i].node;
+/* Decides which steps are skipped: those that overflow where the loss is scaled, and all anomalies where they are
+ * looked for. Buffers stay as they were in such a step. */
+static tcc_status find_skips(builder *b) {
+    const bool scaled = find_scale(b->g), detects = b->spec->detect_anomaly;
+    if (!b->trained.count && !detects) return TCC_OK;
+    if (!scaled && !detects) return TCC_OK;
+    tcc_node *loss = detects ? tcc_ir_unary(b->g, TCC_OP_ISFINITE, loss_of(b)) : NULL;
+    tcc_node *gradients = b->trained.count ? all_finite(b) : NULL;
+    b->good = !gradients ? loss : !loss ? gradients : tcc_ir_binary(b->g, TCC_OP_AND, gradients, loss);
+    if (!b->good) return b->g->diag->status;
+    hold_buffers(b);
+    if (!detects || b->spec->part == TCC_STEP_MICRO) return TCC_OK;
+    const tcc_type scalar = {.dtype = TCC_F32};
+    tcc_node *zero = tcc_ir_splat(b->g, &scalar, 0), *one = tcc_ir_splat(b->g, &scalar, 1);
+    return tcc_ir_output(b->g, TCC_ANOMALY_OUTPUT, tcc_ir_select(b->g, scaled ? loss : b->good, zero, one), -1);
 }
+
+/* -- Accumulation -- */
 
 /* What the micro-batch's loss, a mean, weighs in that of the step: of a cross-entropy the targets that count, which the
  * loss divides by. *rare: it may be 0, and the mean then is none. */
@@ -432,10 +449,7 @@ static tcc_status add_micro_step(builder *b) {
     b->hyper = tcc_ir_input(b->g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
     bool has_buffers = false;
     for (int i = 0; i < b->g->outputs.count; i++) has_buffers |= b->g->outputs.data[i].alias >= 0;
-    if (find_scale(b->g) && has_buffers && b->trained.count) {
-        if (!(b->good = all_finite(b))) return b->g->diag->status;
-        hold_buffers(b);
-    }
+    if (has_buffers) TCC_TRY(find_skips(b));
     tcc_node *first = hyper(b, TCC_MICRO_FIRST, b->hyper);
     mb.first = tcc_ir_binary_c(b->g, TCC_OP_GT, first, 0);
     if (!b->spec->loss_is_sum) mb.weight = weight_of_loss(b, &mb.rare);
@@ -464,14 +478,12 @@ static tcc_status add_step(builder *b) {
         if (spec->ema) type.dims[0] = TCC_HYPER_SIZE(spec->n_groups);
         if (spec->n_rates > 1) type.dims[0] = TCC_HYPER_LENGTH(spec->n_groups, spec->n_rates);
         b->hyper = tcc_ir_input(b->g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
-        if (b->scale) {
-            b->good = all_finite(b);
-            if (!b->good) return b->g->diag->status;
-            hold_buffers(b);
-        }
+        TCC_TRY(find_skips(b));
         if (spec->clip_norm) TCC_TRY(clip(b));
         TCC_TRY(add_states(b));
         if (spec->ema) b->ema_weight = ema_weight(b);
+    } else {
+        TCC_TRY(find_skips(b));
     }
     for (int i = 0; i < b->trained.count; i++) {
         trained *t = &b->trained.data[i];

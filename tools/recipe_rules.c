@@ -143,6 +143,7 @@ static const char *const free_keys[] = {"init_from",
                                         "training.on_nan",
                                         "training.metrics",
                                         "training.best_metric",
+                                        "training.detect_anomaly",
                                         "sample."};
 
 /* Those that change what comes next and fit all that a checkpoint holds. Any other key, a new one too, must stay. */

@@ -214,6 +214,7 @@ static tcc_status create(run *s, bool plans) {
                                                                                  : TCC_CHECKPOINTING_AUTO,
                            .memory_budget = r->training.memory_budget,
                            .batch_accumulate = r->training.batch_accumulate,
+                           .detect_anomaly = r->training.detect_anomaly,
                            .autotune_budget_s = r->training.autotune_budget_s,
                            .lock = s->options->lock,
                            .locked = s->options->locked,

@@ -15,18 +15,16 @@
 #include <yaml.h>
 
 /* Those whose value is a text come first. */
-typedef enum key_kind { STRING, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, NAMES, GROUPS, LATER } key_kind;
+typedef enum key_kind { STRING, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, NAMES, GROUPS } key_kind;
 
-/* A key: where its value goes, its default, and what it may be. A LATER key exists in the design but not yet in this
- * version: only its default is accepted. */
+/* A key: where its value goes, its default, and what it may be. */
 typedef struct key {
     const char *path;
     key_kind kind;
     size_t offset;
     const char *initial; /* default, as it would be written; NULL: none */
-    const char
-        *choices;       /* CHOICE, NAMES: "a|b|c"; NUMBER, INTEGER: another value, NaN or 0; LATER: what it waits for */
-    double least, most; /* INTEGER, NUMBER, elements of LIST and, whole numbers, of WHOLES */
+    const char *choices; /* CHOICE, NAMES: "a|b|c"; NUMBER, INTEGER: another value, NaN or 0 */
+    double least, most;  /* INTEGER, NUMBER, elements of LIST and, whole numbers, of WHOLES */
 } key;
 
 #define AT(field) offsetof(recipe, field)
@@ -132,7 +130,7 @@ static const key keys[] = {
     {"training.batch_accumulate", INTEGER, AT(training.batch_accumulate), "1", NULL, 1, 1 << 20},
     {"training.ema_decay", NUMBER, AT(training.ema_decay), "0", NULL, 0, 0.9999999},
     {"training.ema_warmup", FLAG, AT(training.ema_warmup), "false", NULL, 0, 0},
-    {"training.detect_anomaly", LATER, 0, "false", "anomaly detection", 0, 0},
+    {"training.detect_anomaly", FLAG, AT(training.detect_anomaly), "false", NULL, 0, 0},
     {"sample.length", INTEGER, AT(sample.length), "300", NULL, 0, 1 << 20},
     {"sample.every", INTEGER, AT(sample.every), "0", NULL, 0, UNBOUNDED},
     {"sample.temperature", NUMBER, AT(sample.temperature), "0.8", NULL, 0, 100},
@@ -288,9 +286,6 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
     case WHOLES:
     case NAMES: return set_list(k, to, text, at, error);
     case GROUPS: return set_groups(k, to, text, at, error);
-    case LATER:
-        if (!strcmp(text, k->initial)) return true;
-        return fail(error, at, "%s: only \"%s\" for now; %s comes in a later version", k->path, k->initial, k->choices);
     }
     return false;
 }
@@ -696,7 +691,6 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
     }
     case NAMES: print_names(k->choices, *(const unsigned *)from, out); break;
     case GROUPS: recipe_groups_print(from, out); break;
-    case LATER: fputs(k->initial, out); break;
     }
 }
 

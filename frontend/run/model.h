@@ -80,6 +80,7 @@ typedef struct tcc_maker {
     tcc_status (*report)(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out);
     const char *(*trouble)(const tcc_model *m);        /* why there is no cache, or no more; NULL */
     const tcc_code_store *(*code_store)(tcc_model *m); /* for what the device's driver makes of programs; or NULL */
+    tcc_status (*find_overflow)(tcc_model *m, const tcc_array *batch, int count, char **text); /* tcc_model_... */
     /* Frees c->made, and m->making. */
     void (*forget)(tcc_compiled *c);
     void (*destroy)(tcc_model *m);

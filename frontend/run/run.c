@@ -60,6 +60,34 @@ static tcc_status run_micro_batches(tcc_model *m, const tcc_array *batch, int co
     return run_program(m, *update, NULL);
 }
 
+/* Step m->step gave a loss or gradients that are not finite, and left the model as it was. */
+static tcc_status anomaly(tcc_model *m, const tcc_array *batch, int count, float loss) {
+    tcc_diag *diag = &m->cx->diag;
+    char *text = NULL;
+    if (m->options.progress) m->options.progress(m->options.progress_user, "looking for the op that is not finite");
+    const tcc_status found = m->maker ? m->maker->find_overflow(m, batch, count, &text) : TCC_OK;
+    char *why = found == TCC_OK ? NULL : tcc__strdup(tcc_diag_words(diag));
+    tcc_diag_begin(diag);
+    tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "step %lld: %s infinite or NaN", (long long)m->step,
+              isfinite(loss) ? "a gradient is" : "the loss is");
+    if (text) tcc_note(diag, TCC_NOWHERE, "by the interpreter: %s", text);
+    else if (found != TCC_OK) tcc_note(diag, TCC_NOWHERE, "which op it was could not be found: %s", why ? why : "");
+    else tcc_note(diag, TCC_NOWHERE, "which op it was is unknown: the program of a plan has no graph to look at");
+    tcc__free(text);
+    tcc__free(why);
+    return TCC_EINVAL;
+}
+
+/* Waits for the training step that c ended. */
+static tcc_status check_anomaly(tcc_model *m, tcc_compiled *c, const tcc_array *batch, int count) {
+    void *flag = NULL, *loss = NULL;
+    for (int i = 0; i < c->program->n_bindings && !flag; i++)
+        if (!strcmp(c->program->bindings[i].name, TCC_ANOMALY_OUTPUT)) TCC_TRY(tcc__bound_host(m, &c->bound[i], &flag));
+    if (!flag || *(const float *)flag == 0) return TCC_OK;
+    TCC_TRY(tcc__bound_host(m, &c->bound[c->loss], &loss));
+    return anomaly(m, batch, count, *(const float *)loss);
+}
+
 static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
     tcc_diag_begin(&m->cx->diag);
     tcc_compiled *c;
@@ -71,6 +99,7 @@ static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int coun
     m->last = c;
     TCC_TRY(c->part == TCC_STEP_MICRO ? run_micro_batches(m, batch, count, &c) : run_program(m, c, batch));
     if (!train) return TCC_OK;
+    if (m->options.detect_anomaly) TCC_TRY(check_anomaly(m, c, batch, count));
     TCC_TRY(fetch_loss(m, c));
     m->step++;
     return TCC_OK;

@@ -51,6 +51,11 @@ enum {
 #define TCC_SCALE_STEPS_STATE "@scale_steps" /* i64[]: updates since the scale has changed */
 #define TCC_SKIPPED_STATE "@skipped"         /* i64[]: skipped steps */
 
+/* Output of a step that looks for anomalies, f32[]: 1 where its loss is infinite or NaN, or a trained gradient is; else
+ * 0. Such a step is skipped, so that it can be run again from where it began. Where the loss is scaled, gradients are
+ * the scaler's affair, and the loss alone counts. */
+#define TCC_ANOMALY_OUTPUT "@anomaly"
+
 /* A step over a batch that does not fit at once takes it in micro-batches: one program, run for each of them, adds
  * their gradients up, and another makes the update of the sums. A sum is a state that no checkpoint holds, since
  * checkpoints are taken between steps. It is written anew for the first micro-batch, so nobody fills it with zeros. */

@@ -169,6 +169,11 @@ typedef struct tcc_model_options {
      * gradients are those of the last micro-batch. */
     int64_t batch_accumulate;
     bool loss_is_sum; /* the loss adds up over samples, so those of micro-batches add up too; batch_accumulate alone */
+    /* tcc_model_train waits for its step and is TCC_EINVAL where the loss or a gradient is infinite or NaN. The error
+     * names the first op that gave such a value, forward or backward, with its line of the user's code. Such a step
+     * changes nothing and is not counted. With FP16 a step that is skipped because of its gradients is none of these:
+     * there the loss alone counts. A step that is in order costs one flag, made of all gradients, and the wait. */
+    bool detect_anomaly;
 } tcc_model_options;
 
 /* Whether options.memory_budget may be `text`. */

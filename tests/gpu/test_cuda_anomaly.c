@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * Anomalies are found on a CUDA device, by launches and by replays. */
+#include "harness/anomaly_cases.h"
+#include "harness/check.h"
+#include "harness/cuda_device.h"
+
+static void found(void **state) {
+    (void)state;
+    check_anomaly("cuda", TCC_MODE_DEFAULT, TCC_MIXED_NONE, 1);
+    check_anomaly("cuda", TCC_MODE_DEFAULT, TCC_MIXED_FP16, 1);
+    check_anomaly("cuda", TCC_MODE_EAGER, TCC_MIXED_NONE, 1);
+    check_anomaly("cuda", TCC_MODE_REDUCE_OVERHEAD, TCC_MIXED_BF16, 1);
+    check_anomaly("cuda", TCC_MODE_REDUCE_OVERHEAD, TCC_MIXED_NONE, 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {CUDA_TEST(found)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
