@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { STEPS = 20, MODES = 3, DEVICES = 2 };
+enum { STEPS = 8, MODES = 3, DEVICES = 2 };
 
 static const char *const modes[MODES] = {"eager", "default", "reduce-overhead"};
 static const char *const devices[DEVICES] = {"cpu", "cuda"};
@@ -128,7 +128,7 @@ static void test_imdb_classifier(void **state) {
                      write_text_classes_data,
                      {"model.layers=1", "model.width=16", "model.heads=2", "model.context=24", "data.padding_lengths=2",
                       "data.batch_size=4", "optimizer.name=sgd", "optimizer.lr=0.1", vocab},
-                     {8, 8},
+                     {STEPS, STEPS},
                      1e-5});
 }
 

@@ -6,5 +6,5 @@
 
 int main(void) {
     if (!gpu_available()) return 77;
-    return random_graphs_run(check_gpu, 0.4);
+    return random_graphs_run(check_gpu, 0.25);
 }
