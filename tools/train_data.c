@@ -75,6 +75,11 @@ tcc_status run_open_data(run *s) {
     tcc_dataset_get_info(s->data, &s->info);
     if (!strcmp(r->data.kind, "cifar") && !s->options->quiet && !s->options->emit) tell_missing_batches(s);
 
+    if (r->training.stop_patience && !s->info.samples[TCC_SPLIT_VALIDATION]) {
+        snprintf(s->problem, sizeof s->problem,
+                 "training.early_stopping.patience: there is no validation data to stop by; give data.val_path=PATH");
+        return TCC_EINVAL;
+    }
     if (!r->data.batch_size && (status = run_choose_batch(s)) != TCC_OK) return status;
 
     const int held = run_pins(s) ? TCC_PINNED_RUNS : 0;

@@ -135,6 +135,11 @@ static void refuses(void **state) {
     check_refused(state, "training.early_stopping.patience=2", "training.eval_every=0",
                   "training.early_stopping.patience needs training.eval_every");
     check_refused(state, "data.regression=true", "training.metrics=[f1]", "there is only the loss");
+    program_result r = RUN(test_path(state, "recipe.yaml"), "--dry-run", "--device", "cpu", "data.val_split=0",
+                           "training.early_stopping.patience=2");
+    if (r.status != 1 || !strstr(r.err, "early_stopping.patience: there is no validation data to stop by; give data.v"))
+        fail_msg("%d: %s", r.status, r.err);
+    program_free(&r);
 }
 
 /* -- Memory -- */
