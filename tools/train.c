@@ -17,7 +17,8 @@ static const char usage[] =
     "\n"
     "Trains a model as the recipe says. Overrides look like training.max_steps=500.\n"
     "'tcc-train eval CHECKPOINT|RUN_DIR' evaluates a checkpoint, the newest of a run, on its validation\n"
-    "data, or on data.val_path=PATH.\n"
+    "data, or on data.val_path=PATH. 'tcc-train predict CHECKPOINT|RUN_DIR [FILE|-]' prints the class of\n"
+    "each line of a file, or of the validation data.\n"
     "'tcc-train tokenize --help' says how to make files of tokens from text.\n"
     "\n"
     "  --run-dir DIR        where checkpoints and metrics go (default: runs/NAME of the recipe)\n"
@@ -338,7 +339,7 @@ static int read_arguments(int argc, char **argv, arguments *a) {
             all_operands = true;
             continue;
         }
-        if (all_operands || argv[i][0] != '-') {
+        if (all_operands || argv[i][0] != '-' || !argv[i][1]) {
             argv[a->n_operands++] = argv[i];
             continue;
         }
@@ -383,15 +384,22 @@ static int train(arguments *a) {
     return status;
 }
 
-/* tcc-train eval CHECKPOINT|RUN_DIR [key.path=value ...] */
-static int evaluate(arguments *a) {
+/* tcc-train eval|predict CHECKPOINT|RUN_DIR [FILE|-] [key.path=value ...], FILE with predict */
+static int look_at_run(arguments *a, train_task task) {
     static char folder[4096], recipe_path[4200];
-    if (a->n_operands < 2) return usage_error("eval: no checkpoint or run folder given");
+    if (a->n_operands < 2) return usage_error("%s: no checkpoint or run folder given", a->operands[0]);
     const char *given = a->operands[1];
-    a->options.evaluate = a->options.resume = true;
+    a->options.task = task;
+    if (task == TASK_PREDICT) a->options.quiet = true; /* what is printed is for programs */
+    if (task == TASK_PREDICT && a->n_operands > 2 && !strchr(a->operands[2], '=')) {
+        a->options.inputs = a->operands[2];
+        a->operands[2] = a->operands[1];
+        a->operands++;
+        a->n_operands--;
+    }
     snprintf(folder, sizeof folder, "%s", given);
     if (ends_with(given, ".safetensors")) { /* RUN/checkpoints/NAME */
-        a->options.resume_from = given;
+        a->options.weights = given;
         for (int i = 0; i < 2; i++) {
             char *slash = strrchr(folder, '/');
             if (slash) *slash = '\0';
@@ -418,7 +426,8 @@ static int run(int argc, char **argv) {
     if (a.devices) return print_devices();
     if (streams_no_output() && !a.options.emit) a.options.quiet = true;
     if (a.n_operands && !strcmp(a.operands[0], "cache")) return train_cache(a.operands + 1, a.n_operands - 1);
-    if (a.n_operands && !strcmp(a.operands[0], "eval")) return evaluate(&a);
+    if (a.n_operands && !strcmp(a.operands[0], "eval")) return look_at_run(&a, TASK_EVALUATE);
+    if (a.n_operands && !strcmp(a.operands[0], "predict")) return look_at_run(&a, TASK_PREDICT);
     return a.n_operands || a.options.plan ? train(&a) : usage_error("no recipe given");
 }
 

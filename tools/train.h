@@ -12,12 +12,17 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
+/* What is done with the recipe's model. */
+typedef enum train_task { TASK_TRAIN, TASK_EVALUATE, TASK_PREDICT } train_task;
+
 typedef struct train_options {
+    train_task task;
     const char *recipe_path;
     const char *run_dir; /* NULL: runs/<recipe's name> */
     bool resume;
     const char *resume_from; /* checkpoint; NULL: the newest of the run */
-    bool evaluate;           /* the checkpoint to resume from; nothing is trained or written */
+    const char *weights;     /* to evaluate or predict with: a checkpoint or a file of parameters; NULL: as above */
+    const char *inputs;      /* to predict from: a file, "-": standard input; NULL: the validation data */
     bool dry_run, explain, verify, quiet, require_graphs;
     const char *dump_dir, *emit, *profile; /* NULL: not asked for */
     const char *plan, *save_plan;          /* files to read programs from, and to write them to; NULL */

@@ -25,8 +25,8 @@ static void tell_missing_batches(const run *s) {
                BATCHES - missing, BATCHES);
 }
 
-static char separator_of(const recipe *r) {
-    const char *text = r->data.separator;
+char run_separator(const run *s) {
+    const char *text = s->recipe->data.separator;
     return !strcmp(text, "auto") ? 0 : !strcmp(text, "\\t") ? '\t' : text[0];
 }
 
@@ -34,6 +34,19 @@ static tcc_padding padding_of(const recipe *r) {
     return !strcmp(r->data.padding, "dynamic")   ? TCC_PADDING_DYNAMIC
            : !strcmp(r->data.padding, "uniform") ? TCC_PADDING_UNIFORM
                                                  : TCC_PADDING_FIXED;
+}
+
+/* Whether there is validation data, where it is needed. */
+static bool check_validation(run *s) {
+    const train_options *o = s->options;
+    const char *what = o->task == TASK_EVALUATE                ? "there is no validation data to evaluate on"
+                       : o->task == TASK_PREDICT && !o->inputs ? "there is no validation data to predict"
+                       : o->task == TASK_TRAIN && s->recipe->training.stop_patience
+                           ? "training.early_stopping.patience: there is no validation data to stop by"
+                           : NULL;
+    if (!what || s->info.samples[TCC_SPLIT_VALIDATION]) return true;
+    snprintf(s->problem, sizeof s->problem, "%s; give data.val_path=PATH", what);
+    return false;
 }
 
 tcc_status run_open_data(run *s) {
@@ -56,7 +69,7 @@ tcc_status run_open_data(run *s) {
                           .token_bytes = (int)r->data.token_bytes,
                           .vocab_size = r->data.vocab_size,
                           .classes = (int)r->data.classes,
-                          .csv_separator = separator_of(r)};
+                          .csv_separator = run_separator(s)};
     o.n_channels = r->data.mean.count;
     for (int i = 0; i < r->data.mean.count; i++) {
         o.mean[i] = r->data.mean.v[i];
@@ -75,11 +88,7 @@ tcc_status run_open_data(run *s) {
     tcc_dataset_get_info(s->data, &s->info);
     if (!strcmp(r->data.kind, "cifar") && !s->options->quiet && !s->options->emit) tell_missing_batches(s);
 
-    if (r->training.stop_patience && !s->info.samples[TCC_SPLIT_VALIDATION]) {
-        snprintf(s->problem, sizeof s->problem,
-                 "training.early_stopping.patience: there is no validation data to stop by; give data.val_path=PATH");
-        return TCC_EINVAL;
-    }
+    if (!check_validation(s)) return TCC_EINVAL;
     if (!r->data.batch_size && (status = run_choose_batch(s)) != TCC_OK) return status;
 
     const int held = run_pins(s) ? TCC_PINNED_RUNS : 0;

@@ -159,7 +159,7 @@ static void print_evaluation(run *s, int64_t step, const eval_sums *sums) {
     for (int i = 0; i < EVAL_CLASS_IOU; i++)
         if (wants(s, (eval_metric)i)) printf("  %s %.4f", eval_key((eval_metric)i), eval_value(sums, (eval_metric)i));
     putchar('\n');
-    if (run_stops_early(s) && !s->options->evaluate)
+    if (run_stops_early(s))
         printf("stops early: %" PRId64 " evaluations in a row without a val_%s better than %.6g%s\n",
                s->stopping.waited, s->recipe->training.stop_metric, s->stopping.best,
                s->recipe->training.stop_min_delta > 0 ? " by early_stopping.min_delta" : "");
@@ -189,16 +189,10 @@ tcc_status run_report_evaluation(run *s, int64_t step) {
 }
 
 tcc_status run_evaluate_alone(run *s) {
-    const bool averages = s->recipe->training.ema_decay > 0;
     eval_sums sums = {0};
-    if (!s->val_loader) {
-        snprintf(s->problem, sizeof s->problem, "there is no validation data to evaluate on; give data.val_path=PATH");
-        return TCC_EINVAL;
-    }
-    tcc_status status = averages ? tcc_model_use_ema(s->model, true) : TCC_OK;
-    if (status == TCC_OK) status = evaluate(s, s->val_loader, &sums);
+    tcc_status status = evaluate(s, s->val_loader, &sums);
     if (status == TCC_OK && !*s->interrupted) {
-        printf("weights: %s\n", averages ? "averages (training.ema_decay)" : "as trained");
+        printf("weights: %s\n", s->weights);
         print_evaluation(s, s->first_step, &sums);
         for (int64_t i = 0; wants(s, EVAL_CLASS_IOU) && i < sums.classes; i++)
             printf("val_iou.%" PRId64 " %.4f\n", i, eval_class_iou(&sums, i));

@@ -89,8 +89,9 @@ static tcc_status compile_shape(run *s, bool train, tcc_array shape[2], const tc
     return tcc_model_compile(s->model, train, shape, 2);
 }
 
-/* Every program that the run will need, so that none is compiled on the way: of each shape of batches, for training and
- * for validation. That of a whole batch of training, of the longest rows, comes last, which reports are about. */
+/* Every program that the run will need, so that none is compiled on the way: of each shape of batches, for validation
+ * and, unless it only evaluates, for training. That of a whole batch of training, of the longest rows, comes last:
+ * reports are about it. */
 static tcc_status compile_all(run *s, const tcc_batch *like) {
     const recipe *r = s->recipe;
     const int64_t whole = s->info.samples[TCC_SPLIT_VALIDATION] / r->data.batch_size;
@@ -99,7 +100,7 @@ static tcc_status compile_all(run *s, const tcc_batch *like) {
     tcc_array shape[2];
     for (int i = 0; status == TCC_OK && s->val_loader && tcc_loader_shape(s->val_loader, i, shape); i++)
         if (!left_out || shape[0].dims[0] == r->data.batch_size) status = compile_shape(s, false, shape, like);
-    for (int i = 0; status == TCC_OK && tcc_loader_shape(s->loader, i, shape); i++)
+    for (int i = 0; status == TCC_OK && s->options->task == TASK_TRAIN && tcc_loader_shape(s->loader, i, shape); i++)
         status = compile_shape(s, true, shape, like);
     return status;
 }
@@ -275,7 +276,8 @@ tcc_status run_create_model(run *s) {
     const bool only_look = (o->emit || o->dry_run) && !o->save_plan;
     if (status == TCC_OK && !only_look && run_pins(s)) pin_batches(s);
     if (status == TCC_OK && o->save_plan) status = compile_sample(s);
-    if (status == TCC_OK && !only_look) status = compile_all(s, batch);
+    if (status == TCC_OK && o->task == TASK_PREDICT) status = run_compile_predictor(s);
+    else if (status == TCC_OK && !only_look) status = compile_all(s, batch);
     if (status == TCC_OK && only_look) status = compile_largest(s, batch);
     if (status == TCC_OK && o->save_plan) status = save_plan(s);
     return status == TCC_OK ? rewind_loader(s) : status;

@@ -125,6 +125,7 @@ static int set_up(run *s, const tcc_checkpoint *c) {
     }
     if (s->options->emit) return print_report(s, s->options->emit, stdout);
     if (!s->options->quiet && print_compiled(s)) return EXIT_FAILED;
+    if (s->options->task != TASK_TRAIN) return run_load_weights(s) == TCC_OK ? EXIT_DONE : failed(s);
     if (r->init_from && !c && run_init_from(s, r->init_from) != TCC_OK) return failed(s);
     if (s->options->dry_run) return s->options->explain ? print_report(s, "kernels", stdout) : EXIT_DONE;
     return c && run_resume(s, c) != TCC_OK ? failed(s) : EXIT_DONE;
@@ -142,7 +143,7 @@ static int train(run *s, const tcc_checkpoint *c) {
 
 static int run_all(run *s) {
     const train_options *o = s->options;
-    const bool only_looks = o->emit || o->dry_run || o->evaluate;
+    const bool only_looks = o->emit || o->dry_run || o->task != TASK_TRAIN;
     tcc_checkpoint *c = NULL;
     if (tcc_context_create(&s->cx) != TCC_OK || !run_folder_name(&s->folder, o)) return failed(s);
     s->saver = saver_create(s->folder.checkpoints, s->recipe->training.keep_last);
@@ -152,7 +153,8 @@ static int run_all(run *s) {
         return failed(s);
     int status = c && !run_check_resume(s, c) ? EXIT_USAGE : set_up(s, c);
     if (status == EXIT_DONE && !only_looks) status = train(s, c);
-    if (status == EXIT_DONE && o->evaluate && run_evaluate_alone(s) != TCC_OK) status = failed(s);
+    if (status == EXIT_DONE && o->task == TASK_EVALUATE && run_evaluate_alone(s) != TCC_OK) status = failed(s);
+    if (status == EXIT_DONE && o->task == TASK_PREDICT && run_predict(s) != TCC_OK) status = failed(s);
     tcc_checkpoint_close(c);
     return status;
 }

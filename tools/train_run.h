@@ -22,6 +22,7 @@ typedef struct run {
     tcc_model *model;
     tcc_metrics *metrics;
     saver *saver;
+    const char *weights; /* what was loaded to evaluate or predict with, in words; static */
     run_folder folder;
     double best; /* of validation so far; NaN: none */
     struct {
@@ -53,6 +54,8 @@ typedef struct run {
 
 /* train_data.c. Opens the data set and its loaders. */
 tcc_status run_open_data(run *s);
+/* What lies between the cells of its table; 0: what its kind of file has. */
+char run_separator(const run *s);
 /* How much of a batch is padding, where texts have lengths. */
 void run_print_padding(const run *s);
 /* A prompt that the vocabulary cannot spell is refused before the training, not after it. */
@@ -88,11 +91,20 @@ tcc_status run_init_from(run *s, const char *path);
 /* Takes all that a checkpoint holds; the run goes on from its step. */
 tcc_status run_resume(run *s, const tcc_checkpoint *c);
 
+/* train_weights.c. Takes the parameters to evaluate or predict with: of the checkpoint or file that is asked for, else
+ * of the newest checkpoint. They are averages where a run keeps them. */
+tcc_status run_load_weights(run *s);
+
+/* train_predict.c. Compiles what predicting from a file runs. */
+tcc_status run_compile_predictor(run *s);
+/* Prints a line for each input: the answer, its probability, and the label where there is one. */
+tcc_status run_predict(run *s);
+
 /* train_evaluate.c. Names the results of an evaluation program that metrics are made of. */
 void run_metric_outputs(const run *s, tcc_trace *t, tcc_tensor logits, tcc_tensor y);
 /* Evaluates where there is validation data: writes and prints the metrics, keeps the best. */
 tcc_status run_report_evaluation(run *s, int64_t step);
-/* Evaluates, with the averages of the parameters where there are any, and prints what comes of it. */
+/* Evaluates the weights that were loaded, and prints what comes of it. */
 tcc_status run_evaluate_alone(run *s);
 /* By which metric of validation a checkpoint is the best. */
 const char *run_best_metric(const run *s);

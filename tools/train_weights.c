@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * The weights that are evaluated and predicted with. */
+#include "train_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Averages of the parameters, which lie in the state of a checkpoint as "NAME.ema"; *found: there are any. What is not
+ * trained has none. */
+static tcc_status load_averages(run *s, const tcc_safetensors *state, const tcc_array *params, int count, bool *found) {
+    tcc_status status = TCC_OK;
+    for (int i = 0; i < count && status == TCC_OK; i++) {
+        tcc_array to = params[i];
+        char *name = NULL;
+        if (asprintf(&name, "%s.ema", params[i].name) < 0) return TCC_ENOMEM;
+        to.name = name;
+        if (tcc_safetensors_find(state, name) >= 0) {
+            *found = true;
+            status = tcc_safetensors_load(s->cx, state, &to, 1, TCC_LOAD_ALLOW_UNEXPECTED);
+        }
+        free(name);
+    }
+    return status;
+}
+
+static tcc_status load(run *s, const tcc_safetensors *file, const tcc_safetensors *state) {
+    const bool averages = s->recipe->training.ema_decay > 0;
+    int count = 0;
+    tcc_array a, *params;
+    while (tcc_model_param(s->model, count, &a)) count++;
+    if (!(params = calloc((size_t)count + 1, sizeof *params))) return TCC_ENOMEM;
+    for (int i = 0; i < count; i++) tcc_model_param(s->model, i, &params[i]);
+    bool found = averages && !state; /* a file of its own has what was evaluated */
+    tcc_status status = tcc_safetensors_load(s->cx, file, params, count, 0);
+    if (status == TCC_OK && averages && state) status = load_averages(s, state, params, count, &found);
+    s->weights = found ? "averages (training.ema_decay)" : "as trained";
+    free(params);
+    return status;
+}
+
+/* Whether `path` is a checkpoint, whose state lies beside it. */
+static bool is_checkpoint(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return !strncmp(slash ? slash + 1 : path, "step-", 5);
+}
+
+tcc_status run_load_weights(run *s) {
+    const char *path = s->options->weights;
+    tcc_status status;
+    if (!path || is_checkpoint(path)) {
+        tcc_checkpoint *c;
+        status = tcc_checkpoint_open(s->cx, path ? path : s->folder.checkpoints, &c);
+        if (status != TCC_OK) return status;
+        status = load(s, tcc_checkpoint_params(c), tcc_checkpoint_state(c));
+        s->first_step = tcc_checkpoint_step(c);
+        tcc_checkpoint_close(c);
+        return status;
+    }
+    tcc_safetensors *file;
+    status = tcc_safetensors_open(s->cx, path, &file);
+    if (status != TCC_OK) return status;
+    const char *step = tcc_safetensors_metadata(file, "traincc.step");
+    s->first_step = step ? strtoll(step, NULL, 10) : 0;
+    status = load(s, file, NULL);
+    tcc_safetensors_close(file);
+    return status;
+}
