@@ -27,6 +27,8 @@ static const char usage[] =
     "                       device that is usable, else the CPU\n"
     "  --dry-run            compile, report time and memory, stop\n"
     "  --verify             compare the first step with the reference interpreter before training\n"
+    "  --lr-find[=STEPS]    try learning rates from 1e-7 to 10, in 100 steps unless STEPS says otherwise:\n"
+    "                       print the one to begin with, and plot the losses into the run's folder\n"
     "  --explain            print a table of kernels after the run: layers, bytes, flops, time\n"
     "  --profile FILE       write a Chrome trace of the steps\n"
     "  --dump-ir DIR        write the graph around every pass, the kernels and the memory plan\n"
@@ -222,6 +224,7 @@ typedef enum option_id {
     DEVICE,
     DRY_RUN,
     VERIFY,
+    LR_FIND,
     EXPLAIN,
     PROFILE,
     DUMP_IR,
@@ -248,6 +251,7 @@ static const struct {
     {"--device", DEVICE, true},
     {"--dry-run", DRY_RUN, false},
     {"--verify", VERIFY, false},
+    {"--lr-find", LR_FIND, false},
     {"--explain", EXPLAIN, false},
     {"--profile", PROFILE, true},
     {"--dump-ir", DUMP_IR, true},
@@ -296,6 +300,17 @@ typedef struct arguments {
     int n_operands;
 } arguments;
 
+static int take_lr_steps(train_options *o, const char *value) {
+    enum { LEAST = 10, MOST = 1000000 };
+    char *end = NULL;
+    o->task = TASK_FIND_LR;
+    if (!value) return -1;
+    o->lr_steps = strtoll(value, &end, 10);
+    if (end == value || *end || o->lr_steps < LEAST || o->lr_steps > MOST)
+        return usage_error("--lr-find=%s: must be a number of steps from %d to %d", value, LEAST, MOST);
+    return -1;
+}
+
 /* `value` may be the next argument: *used is then one more. A status to end with; -1: none. */
 static int take_option(arguments *a, option_id id, const char *value, const char *next, int *used) {
     train_options *o = &a->options;
@@ -312,6 +327,7 @@ static int take_option(arguments *a, option_id id, const char *value, const char
     case DEVICE: a->device = value; break;
     case DRY_RUN: o->dry_run = true; break;
     case VERIFY: o->verify = true; break;
+    case LR_FIND: return take_lr_steps(o, value);
     case EXPLAIN: o->explain = true; break;
     case PROFILE: o->profile = value; break;
     case DUMP_IR: o->dump_dir = value; break;
@@ -346,7 +362,8 @@ static int read_arguments(int argc, char **argv, arguments *a) {
         const char *value;
         const int found = find_option(argv[i], &value);
         if (found < 0) return unknown_option(argv[i]);
-        if (value && !option_table[found].has_value && option_table[found].id != RESUME)
+        if (value && !option_table[found].has_value && option_table[found].id != RESUME &&
+            option_table[found].id != LR_FIND)
             return usage_error("%s takes no value", option_table[found].text);
         if (option_table[found].has_value && !value) {
             if (i + 1 == argc) return usage_error("%s needs a value", argv[i]);

@@ -13,7 +13,7 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 /* What is done with the recipe's model. */
-typedef enum train_task { TASK_TRAIN, TASK_EVALUATE, TASK_PREDICT } train_task;
+typedef enum train_task { TASK_TRAIN, TASK_EVALUATE, TASK_PREDICT, TASK_FIND_LR } train_task;
 
 typedef struct train_options {
     train_task task;
@@ -22,6 +22,7 @@ typedef struct train_options {
     bool resume;
     const char *resume_from; /* checkpoint; NULL: the newest of the run */
     const char *weights;     /* to evaluate or predict with: a checkpoint or a file of parameters; NULL: as above */
+    int64_t lr_steps;        /* of the range test; 0: 100 */
     const char *inputs;      /* to predict from: a file, "-": standard input; NULL: the validation data */
     bool dry_run, explain, verify, quiet, require_graphs;
     const char *dump_dir, *emit, *profile; /* NULL: not asked for */
@@ -62,6 +63,9 @@ typedef struct run_folder {
 
 /* Its name, --run-dir or one made from the recipe's; makes nothing yet. False when memory is short. */
 bool run_folder_name(run_folder *f, const train_options *options);
+/* Makes the folder where it is not, for files beside those of a run. Complains itself; returns the program's exit
+ * status. */
+int run_folder_make(const run_folder *f);
 /* Locks the folder if it is there already, so that a run in it is noticed before much work is done. Complains itself;
  * returns the program's exit status. */
 int run_folder_lock(run_folder *f);

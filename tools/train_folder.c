@@ -136,6 +136,10 @@ void run_folder_close(run_folder *f) {
     free(f->checkpoints);
 }
 
+int run_folder_make(const run_folder *f) {
+    return make_folders(f->path) ? EXIT_DONE : complain("cannot make the run's folder", f->path);
+}
+
 int run_folder_lock(run_folder *f) {
     if (f->lock >= 0) return EXIT_DONE;
     f->lock = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

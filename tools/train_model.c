@@ -100,7 +100,7 @@ static tcc_status compile_all(run *s, const tcc_batch *like) {
     tcc_array shape[2];
     for (int i = 0; status == TCC_OK && s->val_loader && tcc_loader_shape(s->val_loader, i, shape); i++)
         if (!left_out || shape[0].dims[0] == r->data.batch_size) status = compile_shape(s, false, shape, like);
-    for (int i = 0; status == TCC_OK && s->options->task == TASK_TRAIN && tcc_loader_shape(s->loader, i, shape); i++)
+    for (int i = 0; status == TCC_OK && s->options->task != TASK_EVALUATE && tcc_loader_shape(s->loader, i, shape); i++)
         status = compile_shape(s, true, shape, like);
     return status;
 }

@@ -104,6 +104,10 @@ static bool check_profile(const char *path) {
     return f != NULL;
 }
 
+static bool looks_at_weights(const run *s) {
+    return s->options->task == TASK_EVALUATE || s->options->task == TASK_PREDICT;
+}
+
 /* All that needs no run folder: with --emit and --dry-run the rest does not happen. `c` is what to resume from, or
  * NULL. */
 static int set_up(run *s, const tcc_checkpoint *c) {
@@ -125,7 +129,7 @@ static int set_up(run *s, const tcc_checkpoint *c) {
     }
     if (s->options->emit) return print_report(s, s->options->emit, stdout);
     if (!s->options->quiet && print_compiled(s)) return EXIT_FAILED;
-    if (s->options->task != TASK_TRAIN) return run_load_weights(s) == TCC_OK ? EXIT_DONE : failed(s);
+    if (looks_at_weights(s)) return run_load_weights(s) == TCC_OK ? EXIT_DONE : failed(s);
     if (r->init_from && !c && run_init_from(s, r->init_from) != TCC_OK) return failed(s);
     if (s->options->dry_run) return s->options->explain ? print_report(s, "kernels", stdout) : EXIT_DONE;
     return c && run_resume(s, c) != TCC_OK ? failed(s) : EXIT_DONE;
@@ -154,6 +158,7 @@ static int run_all(run *s) {
     int status = c && !run_check_resume(s, c) ? EXIT_USAGE : set_up(s, c);
     if (status == EXIT_DONE && !only_looks) status = train(s, c);
     if (status == EXIT_DONE && o->task == TASK_EVALUATE && run_evaluate_alone(s) != TCC_OK) status = failed(s);
+    if (status == EXIT_DONE && o->task == TASK_FIND_LR && run_find_lr(s) != TCC_OK) status = failed(s);
     if (status == EXIT_DONE && o->task == TASK_PREDICT && run_predict(s) != TCC_OK) status = failed(s);
     tcc_checkpoint_close(c);
     return status;

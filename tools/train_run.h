@@ -91,6 +91,10 @@ tcc_status run_init_from(run *s, const char *path);
 /* Takes all that a checkpoint holds; the run goes on from its step. */
 tcc_status run_resume(run *s, const tcc_checkpoint *c);
 
+/* train_lr_find.c. Trains with a learning rate that grows from step to step, as a test: says which one to try, and
+ * writes lr_find.csv and lr_find.svg into the run's folder. */
+tcc_status run_find_lr(run *s);
+
 /* train_weights.c. Takes the parameters to evaluate or predict with: of the checkpoint or file that is asked for, else
  * of the newest checkpoint. They are averages where a run keeps them. */
 tcc_status run_load_weights(run *s);
