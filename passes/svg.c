@@ -23,9 +23,9 @@ static void close(tcc_strbuf *b, const char *element, const char *title) {
 
 void tcc_svg_begin(tcc_strbuf *b, int width, int height) {
     tcc_strbuf_printf(b,
-                      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
                       "font-family=\"sans-serif\" font-size=\"12\">\n",
-                      width, height);
+                      width, height, width, height);
     tcc_svg_rect(b, 0, 0, width, height, "white", NULL);
 }
 

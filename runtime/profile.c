@@ -134,21 +134,28 @@ static bool add_event(cJSON *events, const tcc_program *p, const tcc_step *s, in
            cJSON_AddNumberToObject(args, "flop", s->flop) && cJSON_AddNumberToObject(args, "bytes", step_bytes(s));
 }
 
-static char *trace_text(const tcc_exec *e) {
+static bool add_roofline(cJSON *root, const tcc_roofline *roofline) {
+    cJSON *about = cJSON_AddObjectToObject(root, "otherData");
+    return about && cJSON_AddNumberToObject(about, "flop_per_s", roofline->flop_per_s) &&
+           cJSON_AddNumberToObject(about, "bytes_per_s", roofline->bytes_per_s);
+}
+
+static char *trace_text(const tcc_exec *e, const tcc_roofline *roofline) {
     const tcc_program *p = tcc_exec_get_program(e);
     const tcc_step_profile *profile = tcc_exec_get_profile(e);
     cJSON *root = cJSON_CreateObject();
     cJSON *events = root ? cJSON_AddArrayToObject(root, "traceEvents") : NULL;
     bool good = events != NULL;
     for (int i = 0; i < p->n_steps && good; i++) good = add_event(events, p, &p->steps[i], i, &profile[i].last);
+    if (roofline) good = good && add_roofline(root, roofline);
     char *text = good ? cJSON_PrintUnformatted(root) : NULL;
     cJSON_Delete(root);
     return text;
 }
 
-tcc_status tcc_profile_write_trace(const tcc_exec *e, tcc_diag *d, const char *path) {
+tcc_status tcc_profile_write_trace(const tcc_exec *e, tcc_diag *d, const tcc_roofline *roofline, const char *path) {
     TCC_TRY(need_runs(e, d));
-    char *text = trace_text(e);
+    char *text = trace_text(e, roofline);
     if (!text) return tcc_enomem(d);
     tcc__out file;
     tcc_status s = tcc__out_open(d, &file, path);

@@ -12,9 +12,9 @@
  * times are 0. Errors: TCC_ENOMEM. */
 tcc_status tcc_profile_print(const tcc_exec *exec, tcc_diag *d, const tcc_roofline *roofline, tcc_strbuf *out);
 
-/* Write the last profiled run as trace events (JSON, times in microseconds). Errors: TCC_EINVAL (no profiled run),
- * TCC_EIO, TCC_ENOMEM. */
-tcc_status tcc_profile_write_trace(const tcc_exec *exec, tcc_diag *d, const char *path);
+/* Write the last profiled run as trace events (JSON, times in microseconds), and what the device can do, if `roofline`
+ * is not NULL, as its "otherData". Errors: TCC_EINVAL (no profiled run), TCC_EIO, TCC_ENOMEM. */
+tcc_status tcc_profile_write_trace(const tcc_exec *exec, tcc_diag *d, const tcc_roofline *roofline, const char *path);
 
 /* The most memory this process ever had resident, in bytes; 0 where the system does not say. */
 int64_t tcc_peak_resident_bytes(void);

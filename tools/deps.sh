@@ -11,6 +11,7 @@ set -euf
 build='gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libcjson-dev libutf8proc-dev libsqlite3-dev'
 build+=' libpng-dev libjpeg-dev llvm-V-dev'
 test='g++ libcmocka-dev llvm-V-tools lld-V clang-V clang-format-V libclang-rt-V-dev valgrind libc6-dbg python3'
+test+=' chromium' # opens the page that tcc-train report makes
 llvm_versions='19 20 21 22'
 
 needed=$build

@@ -19,6 +19,7 @@ static const char usage[] =
     "'tcc-train eval CHECKPOINT|RUN_DIR' evaluates a checkpoint, the newest of a run, on its validation\n"
     "data, or on data.val_path=PATH. 'tcc-train predict CHECKPOINT|RUN_DIR [FILE|-]' prints the class of\n"
     "each line of a file, or of the validation data.\n"
+    "'tcc-train report RUN_DIR [RUN_DIR ...] [-o FILE]' makes one HTML page of runs: curves, kernels, memory.\n"
     "'tcc-train tokenize --help' says how to make files of tokens from text.\n"
     "\n"
     "  --run-dir DIR        where checkpoints and metrics go (default: runs/NAME of the recipe)\n"
@@ -437,6 +438,7 @@ static int run(int argc, char **argv) {
         answer_signals();
         return train_tokenize(argv + 2, argc - 2, &signals.interrupted);
     }
+    if (argc > 1 && !strcmp(argv[1], "report")) return train_report(argv + 2, argc - 2);
     arguments a;
     const int status = read_arguments(argc, argv, &a);
     if (status >= 0) return status;

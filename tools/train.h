@@ -45,6 +45,9 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
 /* tcc-train cache ARGUMENTS. Returns the program's exit status. */
 int train_cache(char *const *arguments, int count);
 
+/* tcc-train report ARGUMENTS. Returns the program's exit status. */
+int train_report(char *const *arguments, int count);
+
 /* tcc-train tokenize ARGUMENTS, whose order changes. Returns the program's exit status. */
 int train_tokenize(char **arguments, int count, const volatile sig_atomic_t *interrupted);
 

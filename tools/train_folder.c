@@ -68,7 +68,8 @@ static bool is_checkpoint_after(const char *name, int64_t step) {
 
 static bool is_record(const char *name, int64_t step) {
     (void)step;
-    return !strcmp(name, "metrics.jsonl") || !strcmp(name, "recipe.yaml") || !strncmp(name, "events.out.tfevents", 19);
+    return !strcmp(name, "metrics.jsonl") || !strcmp(name, "profile.json") || !strcmp(name, "memory.svg") ||
+           !strcmp(name, "recipe.yaml") || !strncmp(name, "events.out.tfevents", 19);
 }
 
 static int count_files(const char *folder, bool (*wanted)(const char *, int64_t), int64_t step) {

@@ -2,6 +2,8 @@
  * A training run: opens the data, builds the model, trains, evaluates, saves, and reports. */
 #include "train_run.h"
 
+#include <traincc/ir.h>
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -60,6 +62,35 @@ static int print_compiled(run *s) {
     return status;
 }
 
+/* The memory plan of the training step as a picture, beside the run's other files; a plan's programs have none. */
+static tcc_status write_memory_picture(run *s) {
+    char *text = NULL, *picture = NULL, *path = NULL;
+    tcc_ir *ir = NULL;
+    if (s->options->plan) return TCC_OK;
+    tcc_status status = tcc_model_report(s->model, "tir", &text);
+    if (status == TCC_OK) status = tcc_ir_parse(s->cx, text, strlen(text), "step.tir", &ir);
+    if (status == TCC_OK) status = tcc_ir_text(s->cx, ir, TCC_IR_MEMORY_SVG, &picture);
+    FILE *f = status == TCC_OK && asprintf(&path, "%s/memory.svg", s->folder.path) >= 0 ? fopen(path, "w") : NULL;
+    if (status == TCC_OK && (!f || fputs(picture, f) < 0)) status = TCC_EIO;
+    if (f && fclose(f)) status = TCC_EIO;
+    if (status == TCC_EIO)
+        snprintf(s->problem, sizeof s->problem, "cannot write %s/memory.svg: %s", s->folder.path, strerror(errno));
+    tcc_ir_free_text(picture);
+    tcc_ir_destroy(ir);
+    tcc_string_free(text);
+    free(path);
+    return status;
+}
+
+/* What tcc-train report shows of the training step. */
+static tcc_status write_profile_files(run *s) {
+    char *path = NULL;
+    if (asprintf(&path, "%s/profile.json", s->folder.path) < 0) return TCC_ENOMEM;
+    tcc_status status = tcc_model_write_profile(s->model, path);
+    free(path);
+    return status == TCC_OK ? write_memory_picture(s) : status;
+}
+
 /* What profiling saw of the training step. Reports are of the program that was compiled or ran last: so it is made the
  * last. */
 static tcc_status print_profile(run *s) {
@@ -70,6 +101,7 @@ static tcc_status print_profile(run *s) {
     tcc_status status = run_first_batch(s, &batch);
     if (status == TCC_OK) status = tcc_model_compile(s->model, true, batch->arrays, batch->n_arrays);
     if (status == TCC_OK && o->profile) status = tcc_model_write_profile(s->model, o->profile);
+    if (status == TCC_OK) status = write_profile_files(s);
     if (status == TCC_OK && o->explain) status = tcc_model_report(s->model, "kernels", &text);
     if (text) fputs(text, stdout);
     tcc_string_free(text);

@@ -260,7 +260,7 @@ static void check_reports(tcc_exec *e, tcc_device *device, tcc_context *cx) {
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);
-    assert_ok(tcc_profile_write_trace(e, &cx->diag, path), &cx->diag);
+    assert_ok(tcc_profile_write_trace(e, &cx->diag, NULL, path), &cx->diag);
     char json[8192];
     file = open(path, O_RDONLY);
     ssize_t length = read(file, json, sizeof json - 1);
@@ -273,7 +273,7 @@ static void check_reports(tcc_exec *e, tcc_device *device, tcc_context *cx) {
     cJSON_Delete(root);
     close(file);
     unlink(path);
-    assert_int_equal(tcc_profile_write_trace(e, &cx->diag, "/nonexistent/trace"), TCC_EIO);
+    assert_int_equal(tcc_profile_write_trace(e, &cx->diag, NULL, "/nonexistent/trace"), TCC_EIO);
     expect_text(&cx->diag, "/nonexistent/trace: error: cannot create the file: No such file");
     assert_true(tcc_peak_resident_bytes() > 1 << 20);
 }
