@@ -44,6 +44,7 @@ static tcc_status run_twin(tcc_verification *v) {
     options.optimizer = &v->m->optimizer;
     options.keep_gradients = true;
     options.detect_anomaly = false; /* it would end the step; what is not finite is compared as well */
+    options.statistics = false;     /* nobody reads them there */
     options.batch_accumulate = 0;   /* a slice is verified in any case */
     options.dump_dir = options.lock = NULL;
     TCC_TRY(tcc_model_create(v->m->cx, v->m->making->fn, v->m->making->user, &options, &v->twin));

@@ -258,7 +258,7 @@ tcc_status tcc__verify_passes(tcc_verification *v, tcc_blame *out, bool *found) 
     if (status == TCC_OK) {
         tcc_pass_options options = tcc__model_pass_options(v->m, true, &grouping);
         options.spec.keep_gradients = true;
-        options.spec.detect_anomaly = false;
+        options.spec.detect_anomaly = options.spec.statistics = false;
         tcc_pass_cx cx = {.cx = v->m->cx, .diag = &v->m->cx->diag, .options = &options};
         status = tcc_pipeline_run(&cx, &(tcc_manager_options){.after = check_pass, .after_user = &walk}, &g, NULL);
     }

@@ -33,6 +33,7 @@ typedef struct tcc_train_spec {
     const bool *frozen;      /* by parameter: no gradient, no update; NULL: none */
     bool keep_gradients;     /* outputs "grad.NAME" stay outputs of the step */
     bool detect_anomaly;     /* output TCC_ANOMALY_OUTPUT (train_step.h) */
+    bool statistics;         /* outputs TCC_PARAMETER_STATISTICS_PREFIX NAME and those of modules (train_step.h) */
 } tcc_train_spec;
 
 /* Bytes of the states that train-step adds to an update of the graph's parameters. */

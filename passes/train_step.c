@@ -21,6 +21,7 @@
 #include "ir/decompose.h"
 #include "ir/support/alloc.h"
 #include "passes/pass.h"
+#include "passes/step_statistics.h"
 
 #include <string.h>
 
@@ -36,6 +37,7 @@ typedef struct trained {
     int input; /* of the parameter, in graph->inputs */
     int group, rates;
     tcc_node *p, *g; /* value and gradient, in the type of the arithmetic */
+    tcc_node *whole; /* the gradient before it is clipped */
     state states[MOST_STATES];
     state ema;
     tcc_node *next; /* the parameter's next value, where no step is skipped */
@@ -365,6 +367,7 @@ static tcc_status sort_outputs(builder *b) {
             if (t.group < 0 || t.group >= spec->n_groups)
                 return tcc_error(b->cx->diag, TCC_EINVAL, p->loc, "parameter '%s' is in group %d of %d",
                                  p->attrs->input.name, t.group, spec->n_groups);
+            t.whole = t.g;
             if (spec->rates_of) t.rates = spec->rates_of[t.group];
             if (!tcc_vec_push(&b->trained, t)) return tcc_enomem(b->cx->diag);
         }
@@ -446,6 +449,7 @@ static tcc_status add_micro_step(builder *b) {
     micro mb = {0};
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
     TCC_TRY(sort_outputs(b));
+    if (b->spec->statistics) TCC_TRY(tcc_step_module_statistics(b->g));
     b->hyper = tcc_ir_input(b->g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
     bool has_buffers = false;
     for (int i = 0; i < b->g->outputs.count; i++) has_buffers |= b->g->outputs.data[i].alias >= 0;
@@ -468,10 +472,24 @@ static tcc_status add_micro_step(builder *b) {
 
 /* -- The pass -- */
 
+static tcc_status add_statistics(builder *b) {
+    const int count = b->spec->statistics ? b->g->outputs.count : 0;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < b->trained.count; k++) {
+            const trained *t = &b->trained.data[k];
+            const tcc_output update = b->g->outputs.data[i];
+            if (update.alias != t->input) continue;
+            tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
+            TCC_TRY(tcc_step_parameter_statistics(b->g, &update, t->whole));
+        }
+    return TCC_OK;
+}
+
 static tcc_status add_step(builder *b) {
     const tcc_train_spec *spec = b->spec;
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
     TCC_TRY(sort_outputs(b));
+    if (spec->statistics && spec->part == TCC_STEP_WHOLE) TCC_TRY(tcc_step_module_statistics(b->g));
     if (b->trained.count > 0) {
         b->scale = find_scale(b->g);
         tcc_type type = {TCC_F32, 1, {TCC_HYPER_SCALE(spec->n_groups, b->scale ? TCC_SCALE_COUNT : 0)}};
@@ -498,7 +516,7 @@ static tcc_status add_step(builder *b) {
         int parameter;
         if (parameter_of(b->g, o->name, &parameter) >= 0) TCC_TRY(tcc_ir_output(b->g, o->name, o->node, -1));
     }
-    return TCC_OK;
+    return add_statistics(b);
 }
 
 tcc_status tcc_pass_train_step(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {

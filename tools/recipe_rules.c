@@ -144,6 +144,7 @@ static const char *const free_keys[] = {"init_from",
                                         "training.metrics",
                                         "training.best_metric",
                                         "training.detect_anomaly",
+                                        "training.statistics",
                                         "sample."};
 
 /* Those that change what comes next and fit all that a checkpoint holds. Any other key, a new one too, must stay. */

@@ -216,6 +216,7 @@ static tcc_status create(run *s, bool plans) {
                            .memory_budget = r->training.memory_budget,
                            .batch_accumulate = r->training.batch_accumulate,
                            .detect_anomaly = r->training.detect_anomaly,
+                           .statistics = r->training.statistics > 0,
                            .autotune_budget_s = r->training.autotune_budget_s,
                            .lock = s->options->lock,
                            .locked = s->options->locked,

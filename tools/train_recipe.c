@@ -131,6 +131,7 @@ static const key keys[] = {
     {"training.ema_decay", NUMBER, AT(training.ema_decay), "0", NULL, 0, 0.9999999},
     {"training.ema_warmup", FLAG, AT(training.ema_warmup), "false", NULL, 0, 0},
     {"training.detect_anomaly", FLAG, AT(training.detect_anomaly), "false", NULL, 0, 0},
+    {"training.statistics", INTEGER, AT(training.statistics), "0", NULL, 0, UNBOUNDED},
     {"sample.length", INTEGER, AT(sample.length), "300", NULL, 0, 1 << 20},
     {"sample.every", INTEGER, AT(sample.every), "0", NULL, 0, UNBOUNDED},
     {"sample.temperature", NUMBER, AT(sample.temperature), "0.8", NULL, 0, 100},

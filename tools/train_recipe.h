@@ -57,7 +57,7 @@ typedef struct recipe {
     struct {
         int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, keep_last, log_every;
         double autotune_budget_s, clip_grad_norm, ema_decay, loss_scale, loss_scale_growth, loss_scale_backoff;
-        int64_t loss_scale_interval, batch_accumulate;
+        int64_t loss_scale_interval, batch_accumulate, statistics;
         bool compile, allow_tf32, ema_warmup, detect_anomaly;
         unsigned metrics;      /* a bit for each eval_metric */
         int64_t stop_patience; /* 0: never */

@@ -122,4 +122,8 @@ tcc_status run_print_sample(run *s);
 /* Trains from first_step to total_steps, or until interrupted; then the last step is saved. */
 tcc_status run_train(run *s);
 
+/* train_statistics.c. Writes what the training step that ran last, `step`, tells of parameters and modules into the
+ * metrics. */
+tcc_status run_write_statistics(run *s, int64_t step);
+
 #endif

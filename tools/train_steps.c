@@ -230,6 +230,7 @@ static tcc_status train_step(run *s, int64_t step) {
     if (status == TCC_OK) status = next_batch(s, &batch);
     if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
     if (status == TCC_OK) status = report_graphs(s);
+    if (status == TCC_OK && due(s->recipe->training.statistics, step)) status = run_write_statistics(s, step);
     if (status != TCC_OK) return status;
     if (!s->late) return report_step(s, step, lr, start);
     double enqueued = now_seconds();

@@ -77,6 +77,7 @@ static void io_options(tcc_stream *s, tcc_model_options *o, tcc_optimizer_option
     IO_ENUM(s, o->mixed_precision, TCC_MIXED_FP16 + 1);
     tcc_io_bool(s, &o->keep_gradients);
     tcc_io_bool(s, &o->detect_anomaly);
+    tcc_io_bool(s, &o->statistics);
     tcc_io_bool(s, &o->require_graphs);
     tcc_io_i64(s, &o->batch_accumulate);
     if (o->batch_accumulate < 0 || o->batch_accumulate > TCC_MOST_MICRO_BATCHES) tcc_stream_fail(s, TCC_EFORMAT);

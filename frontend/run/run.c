@@ -152,6 +152,52 @@ tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
     return status;
 }
 
+static void read_statistic(const tcc_binding *b, const float *x, tcc_statistic *out) {
+    const size_t prefix = sizeof TCC_PARAMETER_STATISTICS_PREFIX - 1;
+    if (!strncmp(b->name, TCC_PARAMETER_STATISTICS_PREFIX, prefix))
+        *out = (tcc_statistic){.name = b->name + prefix,
+                               .gradient_norm = x[TCC_GRADIENT_NORM],
+                               .gradient_largest = x[TCC_GRADIENT_LARGEST],
+                               .gradient_zeros = x[TCC_GRADIENT_ZEROS],
+                               .weight_norm = x[TCC_WEIGHT_NORM],
+                               .update_norm = x[TCC_UPDATE_NORM]};
+    else
+        *out = (tcc_statistic){.name = b->name + sizeof TCC_MODULE_STATISTICS_PREFIX - 1,
+                               .of_module = true,
+                               .mean = x[TCC_MODULE_MEAN],
+                               .std = x[TCC_MODULE_STD],
+                               .largest = x[TCC_MODULE_LARGEST]};
+}
+
+static bool is_statistic(const tcc_binding *b) {
+    const tcc_type parameter = {TCC_F32, 1, {TCC_PARAMETER_STATISTICS}}, module = {TCC_F32, 1, {TCC_MODULE_STATISTICS}};
+    if (b->role != TCC_ROLE_OUTPUT) return false;
+    if (!strncmp(b->name, TCC_PARAMETER_STATISTICS_PREFIX, sizeof TCC_PARAMETER_STATISTICS_PREFIX - 1))
+        return tcc_type_equal(&b->type, &parameter);
+    return !strncmp(b->name, TCC_MODULE_STATISTICS_PREFIX, sizeof TCC_MODULE_STATISTICS_PREFIX - 1) &&
+           tcc_type_equal(&b->type, &module);
+}
+
+tcc_status tcc_model_statistic(tcc_model *m, int index, tcc_statistic *out) {
+    tcc_diag_begin(&m->cx->diag);
+    int left = index;
+    void *data;
+    if (!m->options.statistics)
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "statistics: create the model with options.statistics");
+    tcc_compiled *const programs[] = {m->last, m->last ? m->last->next : NULL};
+    for (int k = 0; k < 2 && m->last && m->last->train && m->last->ran; k++)
+        for (int i = 0; programs[k] && i < programs[k]->program->n_bindings; i++) {
+            const tcc_binding *b = &programs[k]->program->bindings[i];
+            if (!is_statistic(b) || left--) continue;
+            TCC_TRY(tcc__bound_host(m, &programs[k]->bound[i], &data));
+            read_statistic(b, data, out);
+            return TCC_OK;
+        }
+    return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "there is no statistic %d: %s", index,
+                     m->last && m->last->train && m->last->ran ? "there are fewer"
+                                                               : "the last run was no training step");
+}
+
 tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss) {
     tcc_diag_begin(&m->cx->diag);
     float value;

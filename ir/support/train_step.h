@@ -56,6 +56,21 @@ enum {
  * the scaler's affair, and the loss alone counts. */
 #define TCC_ANOMALY_OUTPUT "@anomaly"
 
+/* Outputs of a step that tells statistics, f32[TCC_PARAMETER_STATISTICS] of each trained parameter, whose gradient is
+ * meant as it is before clipping, and f32[TCC_MODULE_STATISTICS] of the result of each module
+ * (passes/step_statistics.c). */
+#define TCC_PARAMETER_STATISTICS_PREFIX "@parameter."
+#define TCC_MODULE_STATISTICS_PREFIX "@module."
+enum {
+    TCC_GRADIENT_NORM,    /* L2 */
+    TCC_GRADIENT_LARGEST, /* absolute value */
+    TCC_GRADIENT_ZEROS,   /* share of the elements, 0 to 1 */
+    TCC_WEIGHT_NORM,      /* before the update, */
+    TCC_UPDATE_NORM,      /* and of what the update changes */
+    TCC_PARAMETER_STATISTICS
+};
+enum { TCC_MODULE_MEAN, TCC_MODULE_STD, TCC_MODULE_LARGEST, TCC_MODULE_STATISTICS };
+
 /* A step over a batch that does not fit at once takes it in micro-batches: one program, run for each of them, adds
  * their gradients up, and another makes the update of the sums. A sum is a state that no checkpoint holds, since
  * checkpoints are taken between steps. It is written anew for the first micro-batch, so nobody fills it with zeros. */
@@ -82,6 +97,7 @@ enum {
  *
  * Outputs of the step, in this order: "loss"; the other outputs of the graph; "grad_norm", the norm before clipping, if
  * clipping; for each trained parameter its next value and those of its states, named as the inputs they alias; the next
- * TCC_STEP_STATE; the gradients, if kept, as they are before clipping. */
+ * TCC_STEP_STATE; the gradients, if kept, as they are before clipping; statistics, if told, of parameters. Those of
+ * modules come behind the loss and the other outputs. */
 
 #endif

@@ -317,6 +317,13 @@ static void loss_becomes_nan(void **state) {
     assert_false(test_exists(test_path(state, "run/checkpoints/best.safetensors")));
 }
 
+static void statistics_of_no_steps(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    expect(TRAIN(recipe, "training.statistics=-1"), 2, "training.statistics: must be from 0 to");
+    expect(TRAIN(recipe, "training.statistics=all"), 2, "training.statistics: \"all\" is not a number");
+    expect(TRAIN(recipe, "training.statistics=0.5"), 2, "training.statistics");
+}
+
 /* The first step that is not finite ends the run, which names the op; what came before it is the run's as without. */
 static void anomaly_is_found(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
@@ -382,6 +389,7 @@ int main(void) {
         FOLDER_TEST(overflows_from_then_on),
         FOLDER_TEST(loss_becomes_nan),
         FOLDER_TEST(anomaly_is_found),
+        FOLDER_TEST(statistics_of_no_steps),
         FOLDER_TEST(resumed_with_another_recipe),
         FOLDER_TEST(busy_run_folder),
     };

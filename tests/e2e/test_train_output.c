@@ -7,6 +7,7 @@
 
 #include <cjson/cJSON.h>
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -102,6 +103,41 @@ static void run_folder(void **state) {
     assert_string_equal(first, again);
     free(first);
     free(again);
+}
+
+static double loss_of_step(const cJSON *lines, int step) {
+    const cJSON *line;
+    cJSON_ArrayForEach(line, lines) if (has(line, "loss") && number(line, "step") == step) return number(line, "loss");
+    fail_msg("no loss of step %d", step);
+    return 0;
+}
+
+/* Every fourth step, beside a loss that is as without. */
+static void tells_statistics(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    program_free((program_result[]){TRAIN(recipe, "--run-dir", test_path(state, "run"), "training.max_steps=10",
+                                          "training.log_every=1", "training.statistics=4")});
+    program_free((program_result[]){
+        TRAIN(recipe, "--run-dir", test_path(state, "plain"), "training.max_steps=10", "training.log_every=1")});
+    cJSON *lines = read_metrics(state, "run"), *plain = read_metrics(state, "plain");
+    const cJSON *line;
+    int told = 0;
+    cJSON_ArrayForEach(line, lines) {
+        if (!has(line, "gradient_norm/fc1.weight")) continue;
+        assert_true(number(line, "step") == 4 * told++);
+        assert_true(number(line, "std/fc2") > 0 && number(line, "largest/fc2") > number(line, "mean/fc2"));
+        assert_true(number(line, "gradient_largest/fc1.weight") <= number(line, "gradient_norm/fc1.weight"));
+        assert_true(number(line, "weight_norm/fc2.bias") > 0 && number(line, "gradient_zeros/fc2.bias") <= 1);
+        const double ratio = number(line, "update_ratio/fc2.weight");
+        assert_true(ratio > 0 && ratio < 1);
+    }
+    assert_int_equal(told, 3);
+    for (int step = 0; step < 10; step++) {
+        const double with = loss_of_step(lines, step), without = loss_of_step(plain, step);
+        assert_true(fabs(with - without) <= 1e-6 * without);
+    }
+    cJSON_Delete(lines);
+    cJSON_Delete(plain);
 }
 
 static void says_what_is_unusual(void **state) {
@@ -342,6 +378,7 @@ static void cifar_resnet18_learns(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(run_folder),
+        FOLDER_TEST(tells_statistics),
         FOLDER_TEST(says_what_is_unusual),
         FOLDER_TEST(quiet_prints_nothing),
         FOLDER_TEST(samples_text),

@@ -68,7 +68,19 @@ static void train(const tcc_model_options *o, outcome *out) {
 
 /* -- The table -- */
 
-enum { PARTS, AVERAGES, PRECISION, AGAIN, MODE, OPTIMIZER_KIND, CLIPPING, DEVICE, SWITCHES, MOST_VALUES = 4 };
+enum {
+    PARTS,
+    AVERAGES,
+    PRECISION,
+    AGAIN,
+    MODE,
+    OPTIMIZER_KIND,
+    CLIPPING,
+    STATISTICS,
+    DEVICE,
+    SWITCHES,
+    MOST_VALUES = 4
+};
 
 typedef struct table {
     int values[SWITCHES]; /* how many a switch has */
@@ -129,6 +141,7 @@ static void read_row(const int *row, const char *const *devices, tcc_optimizer_o
                                               : row[AGAIN] == 1 ? TCC_CHECKPOINTING_SEGMENTS
                                                                 : TCC_CHECKPOINTING_AUTO,
                              .memory_budget = row[AGAIN] == 2 ? "min" : NULL,
+                             .statistics = row[STATISTICS],
                              .optimizer = optimizer};
     if (o->mode == TCC_MODE_MAX_AUTOTUNE) o->autotune_budget_s = 0.2;
     if (o->mixed_precision == TCC_MIXED_FP16) o->loss_scale = 256; /* no step is skipped */
@@ -155,10 +168,12 @@ static const outcome *reference(const int *row) {
 static void compare(const int *row, const char *what, double got, double want) {
     const double tolerance = row[PRECISION] ? 2e-2 : 2e-5;
     if (fabs(got - want) <= tolerance * fabs(want)) return;
-    fail_msg("parts %d, averages %d, precision %d, again %d, mode %d, optimizer %d, clipping %d, device %d: %s is "
-             "%.9g, not %.9g",
-             row[PARTS], row[AVERAGES], row[PRECISION], row[AGAIN], row[MODE], row[OPTIMIZER_KIND], row[CLIPPING],
-             row[DEVICE], what, got, want);
+    fail_msg(
+        "parts %d, averages %d, precision %d, again %d, mode %d, optimizer %d, clipping %d, statistics %d, device %d: "
+        "%s is "
+        "%.9g, not %.9g",
+        row[PARTS], row[AVERAGES], row[PRECISION], row[AGAIN], row[MODE], row[OPTIMIZER_KIND], row[CLIPPING],
+        row[STATISTICS], row[DEVICE], what, got, want);
 }
 
 static void check_row(const int *row, const char *const *devices) {
@@ -184,6 +199,7 @@ void check_switches(const char *const *devices, int n_devices) {
                            [MODE] = 4,
                            [OPTIMIZER_KIND] = 4,
                            [CLIPPING] = 2,
+                           [STATISTICS] = 2,
                            [DEVICE] = n_devices}};
     for (; next_row(&t, &seed, row); rows++) check_row(row, devices);
     assert_true(all_met(&t) && rows >= 16);

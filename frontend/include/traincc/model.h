@@ -174,6 +174,9 @@ typedef struct tcc_model_options {
      * changes nothing and is not counted. With FP16 a step that is skipped because of its gradients is none of these:
      * there the loss alone counts. A step that is in order costs one flag, made of all gradients, and the wait. */
     bool detect_anomaly;
+    /* A training step also computes what tcc_model_statistic tells. The step stays what it is but for rounding, as sums
+     * may then be taken in another order. Where it is false, nothing is computed for it. */
+    bool statistics;
 } tcc_model_options;
 
 /* Whether options.memory_budget may be `text`. */
@@ -251,6 +254,21 @@ TCC_API bool tcc_model_param_is_trained(const tcc_model *m, int index);
 TCC_API bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out);
 /* Gradient of parameter `name` at the last training step; needs keep_gradients. */
 TCC_API tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out);
+
+/* Statistics of the last training step, of each trained parameter and of the result of each module. A module is what
+ * names of parameters have in front of their last dot, as "up" of "up.weight"; its result is the last value of the
+ * forward pass that is computed with one of its parameters, and belongs to the last micro-batch of a step. */
+typedef struct tcc_statistic {
+    const char *name; /* of the parameter or module; borrowed */
+    bool of_module;
+    double gradient_norm, gradient_largest; /* of a parameter's gradient before clipping: L2 norm, largest magnitude */
+    double gradient_zeros;                  /* share of its elements that are 0 */
+    double weight_norm, update_norm;        /* of the parameter before the step, and of what the step has changed */
+    double mean, std, largest;              /* of a module's result; largest: magnitude */
+} tcc_statistic;
+/* The one of that index, from 0; waits for the step. Errors: TCC_ENOTFOUND past the last; TCC_EINVAL without
+ * options.statistics. */
+TCC_API tcc_status tcc_model_statistic(tcc_model *m, int index, tcc_statistic *out);
 
 /* Exchanges the trained parameters and their averages (ema_decay): while it is on, evaluation, tcc_model_param and what
  * is saved as parameters are averages, "NAME.ema" are the trained values, and tcc_model_train is refused. Before the
