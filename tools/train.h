@@ -54,9 +54,10 @@ int train_tokenize(char **arguments, int count, const volatile sig_atomic_t *int
 /* The recipe's schedule for a run of `total` steps; it points into *milestones. */
 tcc_schedule train_schedule(const recipe *r, int64_t total, int64_t milestones[RECIPE_LIST_MAX]);
 
-/* Text that the language model writes after the recipe's prompt, to `out`. Ends early when interrupted. */
+/* Text that the language model writes after the recipe's prompt, to `out`, and to `copy` where it is not NULL. Ends
+ * early when interrupted. */
 tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *data, const recipe *r,
-                        const volatile sig_atomic_t *interrupted, FILE *out);
+                        const volatile sig_atomic_t *interrupted, FILE *out, FILE *copy);
 
 /* The folder that a run writes to. */
 typedef struct run_folder {

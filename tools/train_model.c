@@ -217,6 +217,7 @@ static tcc_status create(run *s, bool plans) {
                            .batch_accumulate = r->training.batch_accumulate,
                            .detect_anomaly = r->training.detect_anomaly,
                            .statistics = r->training.statistics > 0,
+                           .keep_gradients = r->training.statistics > 0, /* for histograms */
                            .autotune_budget_s = r->training.autotune_budget_s,
                            .lock = s->options->lock,
                            .locked = s->options->locked,

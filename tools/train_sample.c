@@ -44,14 +44,19 @@ static tcc_status start(tcc_context *cx, const tcc_dataset *data, const recipe *
     return status;
 }
 
+static void put(const char *text, size_t bytes, FILE *out, FILE *copy) {
+    fwrite(text, 1, bytes, out);
+    if (copy) fwrite(text, 1, bytes, copy);
+}
+
 tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *data, const recipe *r,
-                        const volatile sig_atomic_t *interrupted, FILE *out) {
+                        const volatile sig_atomic_t *interrupted, FILE *out, FILE *copy) {
     int64_t context = r->model.context, length = 0;
     int32_t *window = calloc((size_t)context, sizeof *window);
     if (!window) return TCC_ENOMEM;
     uint64_t state = (uint64_t)r->training.seed * 2 + 1;
     tcc_status status = start(cx, data, r, window, &length);
-    if (status == TCC_OK && r->sample.prompt) fputs(r->sample.prompt, out);
+    if (status == TCC_OK && r->sample.prompt) put(r->sample.prompt, strlen(r->sample.prompt), out, copy);
     for (int64_t i = 0; i < r->sample.length && status == TCC_OK && !*interrupted; i++) {
         tcc_array x = {.name = "x", .dtype = TCC_I32, .rank = 2, .dims = {1, context}, .data = window}, logits;
         status = tcc_model_evaluate(model, &x, 1);
@@ -62,7 +67,7 @@ tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *da
                                      &state);
         size_t bytes;
         const char *text = tcc_dataset_label(data, token, &bytes);
-        if (text) fwrite(text, 1, bytes, out);
+        if (text) put(text, bytes, out, copy);
         fflush(out);
         if (length == context) memmove(window, window + 1, (size_t)(--length) * sizeof *window);
         window[length++] = token;

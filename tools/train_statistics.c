@@ -42,6 +42,30 @@ static void add_all(line *l, const tcc_statistic *s) {
     add(l, "update_ratio", s->name, s->weight_norm > 0 ? s->update_norm / s->weight_norm : NAN);
 }
 
+/* What a recipe's models have is f32. */
+static tcc_status write_histogram(run *s, int64_t step, const char *what, const tcc_array *a) {
+    char key[512];
+    int64_t count = 1;
+    if (a->dtype != TCC_F32) return TCC_OK;
+    for (int i = 0; i < a->rank; i++) count *= a->dims[i];
+    snprintf(key, sizeof key, "%s/%s", what, a->name);
+    return tcc_metrics_write_histogram(s->metrics, step, key, a->data, count);
+}
+
+static tcc_status write_histograms(run *s, int64_t step) {
+    tcc_status status = TCC_OK;
+    tcc_array p, gradient;
+    for (int i = 0; status == TCC_OK && tcc_model_param(s->model, i, &p); i++) {
+        if (!tcc_model_param_is_trained(s->model, i)) continue;
+        status = write_histogram(s, step, "weights", &p);
+        const tcc_status found = status == TCC_OK ? tcc_model_gradient(s->model, p.name, &gradient) : status;
+        if (found == TCC_ENOTFOUND) continue; /* it is frozen */
+        gradient.name = p.name;
+        status = found == TCC_OK ? write_histogram(s, step, "gradients", &gradient) : found;
+    }
+    return status;
+}
+
 tcc_status run_write_statistics(run *s, int64_t step) {
     line l = {0};
     tcc_statistic one;
@@ -56,6 +80,7 @@ tcc_status run_write_statistics(run *s, int64_t step) {
     }
     if (l.failed)
         snprintf(s->problem, sizeof s->problem, "out of memory for the statistics of step %lld", (long long)step);
+    if (status == TCC_OK) status = write_histograms(s, step);
     for (int i = 0; i < l.count; i++) free((char *)l.metrics[i].key);
     free(l.metrics);
     return status;

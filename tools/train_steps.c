@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -32,7 +33,15 @@ tcc_status run_print_sample(run *s) {
     if (!can_sample(s)) return TCC_OK;
     run_end_line(s);
     puts("--- sample ---");
-    return train_sample(s->cx, s->model, s->data, s->recipe, s->interrupted, stdout);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *copy = open_memstream(&text, &size); /* NULL: it is printed alone */
+    tcc_status status = train_sample(s->cx, s->model, s->data, s->recipe, s->interrupted, stdout, copy);
+    const bool kept = copy && !fclose(copy);
+    if (status == TCC_OK && kept)
+        status = tcc_metrics_write_text(s->metrics, tcc_model_step(s->model), "sample", text, size);
+    free(text);
+    return status;
 }
 
 /* Seconds a step took, on average since the last logged one: waiting for data and training, not evaluating and saving.

@@ -168,3 +168,17 @@ tcc_status tcc_metrics_write(tcc_metrics *m, int64_t step, const tcc_metric *met
     if (status == TCC_OK && m->events) status = tcc__events_write(&m->cx->diag, m->events, step, metrics, count);
     return status;
 }
+
+tcc_status tcc_metrics_write_histogram(tcc_metrics *m, int64_t step, const char *key, const float *values,
+                                       int64_t count) {
+    tcc_diag_begin(&m->cx->diag);
+    if (count < 0)
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "histogram \"%s\" of %lld values", key,
+                         (long long)count);
+    return m->events ? tcc__events_write_histogram(&m->cx->diag, m->events, step, key, values, count) : TCC_OK;
+}
+
+tcc_status tcc_metrics_write_text(tcc_metrics *m, int64_t step, const char *key, const char *text, size_t size) {
+    tcc_diag_begin(&m->cx->diag);
+    return m->events ? tcc__events_write_text(&m->cx->diag, m->events, step, key, text, size) : TCC_OK;
+}

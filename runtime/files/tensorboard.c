@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: MIT
  * TensorBoard's event files. A file is a sequence of records (length, its checksum, data, its
- * checksum; TFRecord), each of which is a protobuf message Event. The few fields that scalars need
- * are encoded by hand:
+ * checksum; TFRecord), each of which is a protobuf message Event. The few fields that are needed are encoded by hand:
  *
- *     Event      1: wall_time, double   2: step, int64   3: file_version, string   5: Summary   7:
- * SessionLog Summary    1: Value, repeated Value      1: tag, string   2: simple_value, float
- *     SessionLog 1: status, enum (1: START)
+ *     Event           1: wall_time, double   2: step, int64   3: file_version, string   5: Summary   7: SessionLog
+ *     SessionLog      1: status, enum (1: START)
+ *     Summary         1: Value, repeated
+ *     Value           1: tag, string   2: simple_value, float   5: HistogramProto   8: TensorProto   9: SummaryMetadata
+ *     HistogramProto  1: min   2: max   3: num   4: sum   5: sum_squares   6: bucket_limit   7: bucket; doubles, the
+ *                     last two repeated and packed
+ *     TensorProto     1: dtype, enum (7: a string)   2: tensor_shape, empty for a scalar   8: string_val
+ *     SummaryMetadata 1: PluginData   PluginData 1: plugin_name, string
  *
- * Sources: tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto,
+ * Sources: tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto, tensor.proto and types.proto,
  * tensorflow/core/lib/io/record_writer.h. */
 #include "runtime/files/tensorboard.h"
 #include "ir/support/alloc.h"
 #include "runtime/files/file.h"
+#include "runtime/files/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,6 +32,7 @@ struct tcc__events {
     int fd;
     int64_t size_bytes; /* of whole records */
     tcc_strbuf record, event, message;
+    tcc_strbuf value; /* of an event that has one */
 };
 
 /* ---- records ---- */
@@ -60,7 +67,7 @@ static tcc_status write_event(tcc_diag *d, tcc__events *e) {
     add_bytes(r, e->event.text, e->event.length);
     crc = masked(e->event.text, e->event.length);
     add_bytes(r, &crc, sizeof crc);
-    if (r->failed || e->event.failed || e->message.failed) return tcc_enomem(d);
+    if (r->failed || e->event.failed || e->message.failed || e->value.failed) return tcc_enomem(d);
     int error = tcc__write_all(e->fd, r->text, r->length);
     if (error) {
         if (ftruncate(e->fd, e->size_bytes)) {} /* the error is reported already */
@@ -116,6 +123,97 @@ tcc_status tcc__events_write(tcc_diag *d, tcc__events *e, int64_t step, const tc
     return write_event(d, e);
 }
 
+static void add_double(tcc_strbuf *b, int field, double x) {
+    add_key(b, field, WIRE_DOUBLE);
+    add_bytes(b, &x, sizeof x);
+}
+
+/* e->value gets its tag, and is written once e->record has been added to it as that field. */
+static void begin_value(tcc__events *e, int64_t step, const char *tag) {
+    begin_event(e, step);
+    e->record.length = e->value.length = 0;
+    add_field(&e->value, 1, tag, strlen(tag));
+}
+
+static tcc_status write_value(tcc_diag *d, tcc__events *e) {
+    if (e->record.failed || e->message.failed) return tcc_enomem(d);
+    add_field(&e->message, 1, e->value.text, e->value.length);
+    add_field(&e->event, 5, e->message.text, e->message.length);
+    return write_event(d, e);
+}
+
+enum { BUCKETS = 64 };
+
+typedef struct histogram {
+    double least, largest, count, sum, squares, buckets[BUCKETS];
+} histogram;
+
+static histogram count_values(const float *values, int64_t count) {
+    histogram h = {.least = INFINITY, .largest = -INFINITY};
+    for (int64_t i = 0; i < count; i++) {
+        const double x = values[i];
+        if (!isfinite(x)) continue;
+        h.least = fmin(h.least, x);
+        h.largest = fmax(h.largest, x);
+        h.count++;
+        h.sum += x;
+        h.squares += x * x;
+    }
+    const double width = (h.largest - h.least) / BUCKETS;
+    for (int64_t i = 0; i < count; i++) {
+        if (!isfinite(values[i])) continue;
+        const double at = width > 0 ? (values[i] - h.least) / width : 0;
+        h.buckets[at < BUCKETS ? (int)at : BUCKETS - 1]++;
+    }
+    return h;
+}
+
+tcc_status tcc__events_write_histogram(tcc_diag *d, tcc__events *e, int64_t step, const char *key, const float *values,
+                                       int64_t count) {
+    histogram h = count_values(values, count);
+    if (!h.count) h.least = h.largest = 0;
+    const int buckets = h.largest > h.least ? BUCKETS : 1;
+    double limits[BUCKETS];
+    for (int i = 0; i < buckets; i++) limits[i] = h.least + (h.largest - h.least) * (i + 1) / buckets;
+    begin_value(e, step, key);
+    const double numbers[] = {h.least, h.largest, h.count, h.sum, h.squares};
+    for (int i = 0; i < 5; i++) add_double(&e->record, i + 1, numbers[i]);
+    add_field(&e->record, 6, limits, (size_t)buckets * sizeof *limits);
+    add_field(&e->record, 7, h.buckets, (size_t)buckets * sizeof *h.buckets);
+    add_field(&e->value, 5, e->record.text, e->record.length);
+    return write_value(d, e);
+}
+
+/* TensorBoard reads Markdown in UTF-8: lines that begin with four spaces are shown as they are. */
+static void add_markdown(tcc_strbuf *b, const char *text, size_t size_bytes) {
+    const uint8_t *at = (const uint8_t *)text;
+    tcc_strbuf_add(b, "    ");
+    for (size_t i = 0; i < size_bytes;) {
+        uint32_t code;
+        const int length = tcc__utf8_decode(at + i, size_bytes - i, &code);
+        if (!length || !code) tcc_strbuf_add(b, "\xEF\xBF\xBD"); /* U+FFFD */
+        else tcc_strbuf_addn(b, text + i, (size_t)length);
+        if (length && code == '\n') tcc_strbuf_add(b, "    ");
+        i += length ? (size_t)length : 1;
+    }
+}
+
+tcc_status tcc__events_write_text(tcc_diag *d, tcc__events *e, int64_t step, const char *key, const char *text,
+                                  size_t size_bytes) {
+    static const char plugin[] = "\x0a\x06\x0a\x04text";
+    enum { DT_STRING = 7 };
+    begin_value(e, step, key);
+    add_markdown(&e->message, text, size_bytes);
+    add_key(&e->record, 1, WIRE_VARINT);
+    add_varint(&e->record, DT_STRING);
+    add_field(&e->record, 2, NULL, 0);
+    add_field(&e->record, 8, e->message.text, e->message.length);
+    e->message.length = 0;
+    add_field(&e->value, 8, e->record.text, e->record.length);
+    add_field(&e->value, 9, plugin, sizeof plugin - 1);
+    return write_value(d, e);
+}
+
 /* ---- files ---- */
 
 static tcc_status write_head(tcc_diag *d, tcc__events *e, int64_t first_step) {
@@ -168,6 +266,7 @@ void tcc__events_close(tcc__events *e) {
     tcc_strbuf_free(&e->record);
     tcc_strbuf_free(&e->event);
     tcc_strbuf_free(&e->message);
+    tcc_strbuf_free(&e->value);
     tcc__free(e->path);
     tcc__free(e);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * TensorBoard's event files: scalars only. */
+ * TensorBoard's event files. */
 #ifndef TCC_RUNTIME_FILES_TENSORBOARD_H
 #define TCC_RUNTIME_FILES_TENSORBOARD_H
 
@@ -12,6 +12,10 @@ typedef struct tcc__events tcc__events;
  * steps. */
 tcc_status tcc__events_open(tcc_diag *d, const char *folder, int64_t first_step, tcc__events **out);
 tcc_status tcc__events_write(tcc_diag *d, tcc__events *e, int64_t step, const tcc_metric *metrics, int count);
+tcc_status tcc__events_write_histogram(tcc_diag *d, tcc__events *e, int64_t step, const char *key, const float *values,
+                                       int64_t count);
+tcc_status tcc__events_write_text(tcc_diag *d, tcc__events *e, int64_t step, const char *key, const char *text,
+                                  size_t size_bytes);
 void tcc__events_close(tcc__events *e);
 
 /* CRC-32C, Castagnoli's polynomial. */

@@ -36,6 +36,13 @@ TCC_API tcc_status tcc_metrics_open(tcc_context *cx, const tcc_metrics_options *
  * gives this float back. Errors: TCC_EIO; the files then end with the last whole line. */
 TCC_API tcc_status tcc_metrics_write(tcc_metrics *m, int64_t step, const tcc_metric *metrics, int count);
 
+/* For TensorBoard alone; without its files they do nothing. A histogram of the values that are finite, in equal parts
+ * between the least and the largest; and a text, whose lines it shows as they are, but for bytes that are not UTF-8.
+ * Errors as above; TCC_EINVAL for less than no values. */
+TCC_API tcc_status tcc_metrics_write_histogram(tcc_metrics *m, int64_t step, const char *key, const float *values,
+                                               int64_t count);
+TCC_API tcc_status tcc_metrics_write_text(tcc_metrics *m, int64_t step, const char *key, const char *text, size_t size);
+
 TCC_API void tcc_metrics_close(tcc_metrics *m); /* NULL is allowed */
 
 TCC_API_END

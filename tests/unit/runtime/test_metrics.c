@@ -133,6 +133,135 @@ static void events(void **state) {
     free(bytes);
 }
 
+/* -- The fields of a message -- */
+
+typedef struct field {
+    uint64_t number, value; /* value: of a varint, or the length of bytes */
+    const uint8_t *bytes;
+} field;
+
+static uint64_t varint(const uint8_t **at) {
+    uint64_t x = 0;
+    for (int shift = 0;; shift += 7) {
+        x |= (uint64_t)(**at & 0x7F) << shift;
+        if (!(*(*at)++ & 0x80)) return x;
+    }
+}
+
+static field next_field(const uint8_t **at) {
+    const uint64_t key = varint(at);
+    field f = {.number = key >> 3, .bytes = *at};
+    switch (key & 7) {
+    case 0: f.value = varint(at); break;
+    case 1: *at += 8; break;
+    case 2:
+        f.value = varint(at);
+        f.bytes = *at;
+        *at += f.value;
+        break;
+    default: assert_int_equal(key & 7, 5); *at += 4;
+    }
+    return f;
+}
+
+/* The field of that number in a message. */
+static field find_field(const uint8_t *message, uint64_t length, uint64_t number) {
+    for (const uint8_t *at = message; at < message + length;) {
+        const field f = next_field(&at);
+        assert_true(at <= message + length);
+        if (f.number == number) return f;
+    }
+    fail_msg("no field %d", (int)number);
+    return (field){0};
+}
+
+static double find_double(const field *in, uint64_t number) {
+    double x;
+    memcpy(&x, find_field(in->bytes, in->value, number).bytes, sizeof x);
+    return x;
+}
+
+/* Field `number` of the only value of the only event at a step, which has that tag. */
+static field written(void **state, uint8_t **file, int64_t step, const char *tag, uint64_t number) {
+    size_t size;
+    *file = (uint8_t *)events_of(state, &size);
+    const uint8_t *at = *file;
+    uint64_t length;
+    next_record(&at, *file + size, &length);
+    next_record(&at, *file + size, &length);
+    const uint8_t *record = next_record(&at, *file + size, &length);
+    assert_non_null(record);
+    assert_null(next_record(&at, *file + size, &(uint64_t){0}));
+    assert_int_equal(find_field(record, length, 2).value, step);
+    const field summary = find_field(record, length, 5), value = find_field(summary.bytes, summary.value, 1);
+    const field name = find_field(value.bytes, value.value, 1);
+    assert_int_equal(name.value, strlen(tag));
+    assert_memory_equal(name.bytes, tag, strlen(tag));
+    if (number == 8) { /* a tensor: the plugin says what it is */
+        const field metadata = find_field(value.bytes, value.value, 9),
+                    plugin = find_field(metadata.bytes, metadata.value, 1);
+        assert_memory_equal(find_field(plugin.bytes, plugin.value, 1).bytes, "text", 4);
+    }
+    return find_field(value.bytes, value.value, number);
+}
+
+static void check_histogram(void **state, const float *values, int count, const double *numbers, int buckets,
+                            const double *some) {
+    tcc_metrics *m = open_metrics(state, 0, true);
+    uint8_t *file;
+    assert_ok(tcc_metrics_write_histogram(m, 7, "weights/w", values, count), &cx.diag);
+    tcc_metrics_close(m);
+    const field h = written(state, &file, 7, "weights/w", 5);
+    for (int i = 0; i < 5; i++) assert_true(find_double(&h, (uint64_t)i + 1) == numbers[i]);
+    const field limits = find_field(h.bytes, h.value, 6), in = find_field(h.bytes, h.value, 7);
+    assert_int_equal(limits.value, buckets * 8);
+    assert_int_equal(in.value, buckets * 8);
+    double limit, sum = 0;
+    for (int i = 0; i < buckets; i++) {
+        double x;
+        memcpy(&x, in.bytes + i * 8, sizeof x);
+        memcpy(&limit, limits.bytes + i * 8, sizeof limit);
+        if (i == 0) assert_true(x == some[0]);
+        if (i == buckets - 1) assert_true(x == some[1]);
+        sum += x;
+    }
+    assert_true(sum == numbers[2] && limit == numbers[1]);
+    free(file);
+    DIR *folder = opendir(*state);
+    for (const struct dirent *e; (e = readdir(folder));)
+        if (strstr(e->d_name, ".tfevents.")) remove(test_path(state, e->d_name));
+    closedir(folder);
+}
+
+static void histograms(void **state) {
+    const float values[] = {-1, 3, 3, 2.5f, 0, NAN, INFINITY, -0.999f};
+    check_histogram(state, values, 7, (const double[]){-1, 3, 5, 7.5, 25.25}, 64, (const double[]){1, 2});
+    check_histogram(state, (const float[]){2, 2, 2}, 3, (const double[]){2, 2, 3, 6, 12}, 1, (const double[]){3, 3});
+    check_histogram(state, (const float[]){NAN}, 1, (const double[]){0, 0, 0, 0, 0}, 1, (const double[]){0, 0});
+    check_histogram(state, values, 0, (const double[]){0, 0, 0, 0, 0}, 1, (const double[]){0, 0});
+    tcc_metrics *m = open_metrics(state, 0, false);
+    assert_ok(tcc_metrics_write_histogram(m, 7, "w", values, 3), &cx.diag);
+    assert_error(tcc_metrics_write_histogram(m, 7, "w", values, -1), TCC_EINVAL, &cx.diag, "\"w\" of -1 values");
+    tcc_diag_clear(&cx.diag);
+    tcc_metrics_close(m);
+}
+
+static void texts(void **state) {
+    static const char text[] = "one\n# t\xC3\xA4wo\xFF\0",
+                      shown[] = "    one\n    # t\xC3\xA4wo\xEF\xBF\xBD\xEF\xBF\xBD";
+    tcc_metrics *m = open_metrics(state, 0, true);
+    uint8_t *file;
+    assert_ok(tcc_metrics_write_text(m, 1000, "sample", text, sizeof text - 1), &cx.diag);
+    tcc_metrics_close(m);
+    const field tensor = written(state, &file, 1000, "sample", 8);
+    assert_int_equal(find_field(tensor.bytes, tensor.value, 1).value, 7); /* DT_STRING */
+    assert_int_equal(find_field(tensor.bytes, tensor.value, 2).value, 0); /* a scalar */
+    const field string = find_field(tensor.bytes, tensor.value, 8);
+    assert_int_equal(string.value, sizeof shown - 1);
+    assert_memory_equal(string.bytes, shown, sizeof shown - 1);
+    free(file);
+}
+
 static void bad_folders(void **state) {
     tcc_metrics *m;
     tcc_metrics_options options = {.size = sizeof options, .folder = test_path(state, "absent")};
@@ -174,6 +303,8 @@ static void out_of_memory(void **state) {
         tcc__alloc_fail_at(n);
         tcc_status status = tcc_metrics_open(&cx, &options, &m);
         if (status == TCC_OK) status = tcc_metrics_write(m, 2, &metric, 1);
+        if (status == TCC_OK) status = tcc_metrics_write_histogram(m, 2, "w", &(float){1}, 1);
+        if (status == TCC_OK) status = tcc_metrics_write_text(m, 2, "t", "text", 4);
         tcc__alloc_fail_at(-1);
         tcc_metrics_close(m);
         if (status == TCC_OK) break;
@@ -187,7 +318,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(lines),         FOLDER_TEST(resuming),    FOLDER_TEST(any_locale),
         FOLDER_TEST(events),        FOLDER_TEST(bad_folders), FOLDER_TEST(a_full_disk_leaves_whole_lines),
-        FOLDER_TEST(out_of_memory),
+        FOLDER_TEST(out_of_memory), FOLDER_TEST(histograms),  FOLDER_TEST(texts),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);
