@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 void streams_open(void) {
@@ -17,6 +19,14 @@ void streams_open(void) {
 bool streams_no_output(void) {
     const int flags = fcntl(STDOUT_FILENO, F_GETFL);
     return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY;
+}
+
+/* The last column stays free: some terminals break the line when it is filled. */
+void streams_draw(const char *line) {
+    struct winsize size;
+    const bool known = !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col;
+    printf("\r\x1b[K%.*s", known ? size.ws_col - 1 : INT_MAX, line);
+    fflush(stdout);
 }
 
 int streams_close(const char *program, int status) {

@@ -10,6 +10,9 @@
 void streams_open(void);
 /* Whether standard output was closed by the caller, who wants none then. */
 bool streams_no_output(void);
+/* Draws a line of progress on the terminal that standard output is, in place of the one before; what does not fit on
+ * its line is left out. "" wipes it. */
+void streams_draw(const char *line);
 /* At the end. Writes out standard output. The exit status: `status`, or 1 with a message where that was 0 and something
  * could not be written. */
 int streams_close(const char *program, int status);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Evaluation: what its program counts on the device, the metrics made of that, the best checkpoint, and when to stop
  * early. */
+#include "streams.h"
 #include "train_run.h"
 
 #include <inttypes.h>
@@ -154,8 +155,9 @@ bool run_stops_early(const run *s) {
 }
 
 static void print_evaluation(run *s, int64_t step, const eval_sums *sums) {
-    printf("%sstep %" PRId64, s->drawing ? "\r\x1b[K" : "", step);
+    if (s->drawing) streams_draw("");
     s->drawing = false;
+    printf("step %" PRId64, step);
     for (int i = 0; i < EVAL_CLASS_IOU; i++)
         if (wants(s, (eval_metric)i)) printf("  %s %.4f", eval_key((eval_metric)i), eval_value(sums, (eval_metric)i));
     putchar('\n');

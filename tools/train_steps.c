@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The steps of a training run, and what comes between them: evaluation, samples, log and progress. */
+#include "streams.h"
 #include "train_run.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
-#include <unistd.h>
 
 static double now_seconds(void) {
     struct timespec t;
@@ -63,12 +61,6 @@ static void print_left(double seconds, char *out, size_t size) {
     else snprintf(out, size, "%d:%02d", (int)seconds / 60, (int)seconds % 60);
 }
 
-/* What fits on a line of the terminal, whose last column stays free: some break the line when it is filled. */
-static int line_width(void) {
-    struct winsize size;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col ? INT_MAX : size.ws_col - 1;
-}
-
 static void print_progress(run *s, int64_t step, double loss, double lr) {
     double now = now_seconds(),
            left = (double)(s->total_steps - step - 1) * (now - s->started) / (double)(step - s->first_step + 1);
@@ -76,7 +68,7 @@ static void print_progress(run *s, int64_t step, double loss, double lr) {
     print_left(left, time, sizeof time);
     snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %s left", step,
              s->total_steps, loss, lr, samples_per_second(s, step), s->language ? "tokens" : "samples", time);
-    if (s->terminal) printf("\r\x1b[K%.*s", line_width(), line);
+    if (s->terminal) streams_draw(line);
     else puts(line);
     fflush(stdout);
     s->shown_at = now;

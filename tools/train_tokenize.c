@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tcc-train tokenize: files of text to one file of tokens. */
+#include "streams.h"
 #include "train.h"
 
 #include <traincc/nearest.h>
@@ -98,9 +99,11 @@ static bool tell(void *user, int64_t bytes, int64_t of_bytes, int64_t tokens) {
     progress *p = user;
     double now = seconds();
     if (now >= p->next && bytes < of_bytes) {
-        printf("%s%.0f%%  %.1f MB of %.1f MB  %" PRId64 " tokens%s", p->terminal ? "\r" : "",
-               100.0 * (double)bytes / (double)of_bytes, (double)bytes / 1e6, (double)of_bytes / 1e6, tokens,
-               p->terminal ? "  " : "\n");
+        char line[160];
+        snprintf(line, sizeof line, "%.0f%%  %.1f MB of %.1f MB  %" PRId64 " tokens",
+                 100.0 * (double)bytes / (double)of_bytes, (double)bytes / 1e6, (double)of_bytes / 1e6, tokens);
+        if (p->terminal) streams_draw(line);
+        else puts(line);
         fflush(stdout);
         p->next = now + (p->terminal ? 0.2 : SECONDS_BETWEEN_LINES);
     }
@@ -149,11 +152,12 @@ static tcc_status work(tcc_context *cx, const tokenize_arguments *a, char *const
     tcc_tokenize_result r;
     status = tcc_tokenize_files(cx, t, &o, &r);
     double took = seconds() - p->start;
+    if (p->terminal && !a->quiet) streams_draw("");
     if (status == TCC_OK && !a->quiet)
-        printf("%s%s: %" PRId64 " tokens of %d bytes from %" PRId64 " bytes in %" PRId64 " file%s, vocabulary %" PRId64
+        printf("%s: %" PRId64 " tokens of %d bytes from %" PRId64 " bytes in %" PRId64 " file%s, vocabulary %" PRId64
                ", %.1f s, %.1f MB/s\n",
-               p->terminal ? "\r" : "", a->output, r.tokens, r.token_bytes, r.text_bytes, r.files,
-               r.files == 1 ? "" : "s", tcc_tokenizer_vocab_size(t), took, (double)r.text_bytes / 1e6 / took);
+               a->output, r.tokens, r.token_bytes, r.text_bytes, r.files, r.files == 1 ? "" : "s",
+               tcc_tokenizer_vocab_size(t), took, (double)r.text_bytes / 1e6 / took);
     if (status == TCC_OK && own_characters && !write_characters(t, a->output)) status = TCC_EIO;
     tcc_tokenizer_close(t);
     return status;
@@ -174,7 +178,7 @@ int train_tokenize(char **arguments, int count, const volatile sig_atomic_t *int
     tcc_status result = tcc_context_create(&cx);
     if (result == TCC_OK) result = work(cx, &a, arguments, count, &p);
     const char *why = cx ? tcc_context_error(cx) : tcc_status_text(result);
-    if (result != TCC_OK && *why) fprintf(stderr, "%stcc-train: %s\n", p.terminal ? "\n" : "", why);
+    if (result != TCC_OK && *why) fprintf(stderr, "tcc-train: %s\n", why);
     tcc_context_destroy(cx);
     if (result == TCC_EINTERRUPTED) return EXIT_INTERRUPTED;
     return result == TCC_OK ? EXIT_DONE : result == TCC_EINVAL ? EXIT_USAGE : EXIT_FAILED;
