@@ -71,13 +71,6 @@ static void print_row(tcc_strbuf *out, const char *step, const char *schedule, c
     tcc_strbuf_printf(out, "  %s\n", lines);
 }
 
-static tcc_status need_runs(const tcc_exec *e, tcc_diag *d) {
-    const tcc_step_profile *profile = tcc_exec_get_profile(e);
-    if (profile && (!tcc_exec_get_program(e)->n_steps || profile[0].runs)) return TCC_OK;
-    return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s' has not been run with profiling on",
-                     tcc_exec_get_program(e)->name);
-}
-
 tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline *roofline, tcc_strbuf *out) {
     const tcc_program *p = tcc_exec_get_program(e);
     const tcc_step_profile *profile = tcc_exec_get_profile(e);
@@ -116,22 +109,65 @@ tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline 
     return out->failed ? tcc_enomem(d) : TCC_OK;
 }
 
-/* A trace event; false when memory is short. */
-static bool add_event(cJSON *events, const tcc_program *p, const tcc_step *s, int step, const tcc_step_time *t) {
-    cJSON *event = cJSON_CreateObject(), *args;
+/* -- The trace -- */
+
+typedef enum lane { LANE_HOST = 1, LANE_COPY, LANE_COMPUTE } lane;
+
+static const char *const lane_names[] = {
+    [LANE_HOST] = "host", [LANE_COPY] = "copies to the device", [LANE_COMPUTE] = "compute"};
+
+/* An event without arguments; NULL when memory is short. */
+static cJSON *add_event(cJSON *events, const char *name, const char *category, lane lane, int64_t begin_ns,
+                        int64_t end_ns) {
+    cJSON *event = cJSON_CreateObject();
     if (!event || !cJSON_AddItemToArray(events, event)) {
         cJSON_Delete(event);
-        return false;
+        return NULL;
     }
+    const bool ok = cJSON_AddStringToObject(event, "name", name) && cJSON_AddStringToObject(event, "cat", category) &&
+                    cJSON_AddStringToObject(event, "ph", "X") &&
+                    cJSON_AddNumberToObject(event, "ts", (double)begin_ns * 1e-3) &&
+                    cJSON_AddNumberToObject(event, "dur", (double)(end_ns - begin_ns) * 1e-3) &&
+                    cJSON_AddNumberToObject(event, "pid", 1) && cJSON_AddNumberToObject(event, "tid", lane);
+    return ok ? event : NULL;
+}
+
+static bool add_launch(cJSON *events, const tcc_program *p, int step, int run, int64_t begin_ns,
+                       const tcc_step_time *t) {
+    const tcc_step *s = &p->steps[step];
     const char *label = s->label && *s->label ? s->label : how(p, s);
-    return cJSON_AddStringToObject(event, "name", label) && cJSON_AddStringToObject(event, "cat", how(p, s)) &&
-           cJSON_AddStringToObject(event, "ph", "X") &&
-           cJSON_AddNumberToObject(event, "ts", (double)t->begin_ns * 1e-3) &&
-           cJSON_AddNumberToObject(event, "dur", (double)(t->end_ns - t->begin_ns) * 1e-3) &&
-           cJSON_AddNumberToObject(event, "pid", 1) && cJSON_AddNumberToObject(event, "tid", 1) &&
-           (args = cJSON_AddObjectToObject(event, "args")) && cJSON_AddNumberToObject(args, "step", step) &&
+    cJSON *event = add_event(events, label, how(p, s), LANE_COMPUTE, begin_ns + t->begin_ns, begin_ns + t->end_ns);
+    cJSON *args = event ? cJSON_AddObjectToObject(event, "args") : NULL;
+    return args && cJSON_AddNumberToObject(args, "run", run) && cJSON_AddStringToObject(args, "program", p->name) &&
+           cJSON_AddNumberToObject(args, "step", step) &&
            cJSON_AddStringToObject(args, "lines", s->lines ? s->lines : "") &&
            cJSON_AddNumberToObject(args, "flop", s->flop) && cJSON_AddNumberToObject(args, "bytes", step_bytes(s));
+}
+
+static bool add_run(cJSON *events, const tcc_profile_run *r, int run, int64_t start_ns) {
+    const tcc_program *p = tcc_exec_get_program(r->exec);
+    char name[96];
+    snprintf(name, sizeof name, "%s, step %lld", p->name, (long long)r->step);
+    bool ok = add_event(events, name, "run", LANE_HOST, r->begin_ns - start_ns, r->end_ns - start_ns) &&
+              add_event(events, "batch and rates", "copy", LANE_COPY, r->begin_ns - start_ns, r->fed_ns - start_ns);
+    for (int i = 0; i < p->n_steps && ok; i++) ok = add_launch(events, p, i, run, r->fed_ns - start_ns, &r->steps[i]);
+    return ok;
+}
+
+static bool add_lanes(cJSON *events) {
+    for (int lane = LANE_HOST; lane <= LANE_COMPUTE; lane++) {
+        cJSON *event = cJSON_CreateObject(), *args;
+        if (!event || !cJSON_AddItemToArray(events, event)) {
+            cJSON_Delete(event);
+            return false;
+        }
+        if (!cJSON_AddStringToObject(event, "name", "thread_name") || !cJSON_AddStringToObject(event, "ph", "M") ||
+            !cJSON_AddNumberToObject(event, "pid", 1) || !cJSON_AddNumberToObject(event, "tid", lane) ||
+            !(args = cJSON_AddObjectToObject(event, "args")) ||
+            !cJSON_AddStringToObject(args, "name", lane_names[lane]))
+            return false;
+    }
+    return true;
 }
 
 static bool add_roofline(cJSON *root, const tcc_roofline *roofline) {
@@ -140,22 +176,21 @@ static bool add_roofline(cJSON *root, const tcc_roofline *roofline) {
            cJSON_AddNumberToObject(about, "bytes_per_s", roofline->bytes_per_s);
 }
 
-static char *trace_text(const tcc_exec *e, const tcc_roofline *roofline) {
-    const tcc_program *p = tcc_exec_get_program(e);
-    const tcc_step_profile *profile = tcc_exec_get_profile(e);
+static char *trace_text(const tcc_profile_run *runs, int count, const tcc_roofline *roofline) {
     cJSON *root = cJSON_CreateObject();
     cJSON *events = root ? cJSON_AddArrayToObject(root, "traceEvents") : NULL;
-    bool good = events != NULL;
-    for (int i = 0; i < p->n_steps && good; i++) good = add_event(events, p, &p->steps[i], i, &profile[i].last);
+    bool good = events && add_lanes(events);
+    for (int i = 0; i < count && good; i++) good = add_run(events, &runs[i], i, runs[0].begin_ns);
     if (roofline) good = good && add_roofline(root, roofline);
     char *text = good ? cJSON_PrintUnformatted(root) : NULL;
     cJSON_Delete(root);
     return text;
 }
 
-tcc_status tcc_profile_write_trace(const tcc_exec *e, tcc_diag *d, const tcc_roofline *roofline, const char *path) {
-    TCC_TRY(need_runs(e, d));
-    char *text = trace_text(e, roofline);
+tcc_status tcc_profile_write_trace(const tcc_profile_run *runs, int count, tcc_diag *d, const tcc_roofline *roofline,
+                                   const char *path) {
+    if (!count) return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "nothing has been run with profiling on");
+    char *text = trace_text(runs, count, roofline);
     if (!text) return tcc_enomem(d);
     tcc__out file;
     tcc_status s = tcc__out_open(d, &file, path);

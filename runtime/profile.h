@@ -12,9 +12,19 @@
  * times are 0. Errors: TCC_ENOMEM. */
 tcc_status tcc_profile_print(const tcc_exec *exec, tcc_diag *d, const tcc_roofline *roofline, tcc_strbuf *out);
 
-/* Write the last profiled run as trace events (JSON, times in microseconds), and what the device can do, if `roofline`
- * is not NULL, as its "otherData". Errors: TCC_EINVAL (no profiled run), TCC_EIO, TCC_ENOMEM. */
-tcc_status tcc_profile_write_trace(const tcc_exec *exec, tcc_diag *d, const tcc_roofline *roofline, const char *path);
+/* A run that was profiled. Times are of ir/support/clock.h, those of steps from when the device was fed on. */
+typedef struct tcc_profile_run {
+    const tcc_exec *exec;
+    int64_t step;                     /* of the training, that it was for */
+    int64_t begin_ns, fed_ns, end_ns; /* on the host: it began to copy the batch, was done with that, and had waited */
+    tcc_step_time *steps;             /* by step of the program; not owned */
+} tcc_profile_run;
+
+/* Write runs as trace events (JSON, times in microseconds since the first of them): a lane each for the host, copies
+ * and computing. "otherData" has what the device can do, if `roofline` is not NULL. Errors: TCC_EINVAL (no run),
+ * TCC_EIO, TCC_ENOMEM. */
+tcc_status tcc_profile_write_trace(const tcc_profile_run *runs, int count, tcc_diag *d, const tcc_roofline *roofline,
+                                   const char *path);
 
 /* The most memory this process ever had resident, in bytes; 0 where the system does not say. */
 int64_t tcc_peak_resident_bytes(void);

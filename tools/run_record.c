@@ -156,7 +156,19 @@ static int by_time(const void *a, const void *b) {
     return x->us != y->us ? (x->us < y->us ? 1 : -1) : strcmp(x->ops, y->ops);
 }
 
-/* The events that have a flop count are launches. */
+/* Of the launches, which are the events with a flop count, the last run that took a step's gradients; else the last. */
+static double last_run(const cJSON *events) {
+    double last = 0, training = -1;
+    const cJSON *event;
+    cJSON_ArrayForEach(event, events) {
+        const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
+        if (!cJSON_GetObjectItemCaseSensitive(args, "flop")) continue;
+        last = fmax(last, number_of(args, "run"));
+        if (!strcmp(text_of(args, "program"), "train")) training = fmax(training, number_of(args, "run"));
+    }
+    return training < 0 ? last : training;
+}
+
 static bool read_profile(reader *in) {
     run_record *r = in->record;
     char *text = read_text(r, "profile.json");
@@ -166,11 +178,13 @@ static bool read_profile(reader *in) {
     const cJSON *about = cJSON_GetObjectItemCaseSensitive(root, "otherData");
     bool ok = cJSON_IsArray(events) || fail(in, "profile.json", "is no trace that --profile has written");
     free(text);
+    const double run = last_run(events);
     r->flop_per_s = number_of(about, "flop_per_s");
     r->bytes_per_s = number_of(about, "bytes_per_s");
     cJSON_ArrayForEach(event, events) {
         if (!ok) break;
-        if (!cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(event, "args"), "flop")) continue;
+        const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
+        if (!cJSON_GetObjectItemCaseSensitive(args, "flop") || number_of(args, "run") != run) continue;
         ok = add_launch(r, event) || fail(in, "profile.json", "out of memory");
     }
     cJSON_Delete(root);

@@ -16,6 +16,7 @@ void tcc_model_destroy(tcc_model *m) {
     for (int i = 0; i < m->programs.count; i++) tcc__compiled_destroy(m, m->programs.data[i]);
     tcc_vec_free(&m->programs);
     tcc_vec_free(&m->slice);
+    tcc__timeline_free(&m->timeline);
     if (m->arena) m->device->ops->free(m->device, m->arena, m->arena_bytes);
     tcc__store_release(m, &m->store);
     tcc__store_release(m, &m->moments);

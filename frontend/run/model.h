@@ -6,6 +6,7 @@
 
 #include "codegen/program.h"
 #include "frontend/run/store.h"
+#include "frontend/run/timeline.h"
 #include "ir/support/train_step.h"
 #include "runtime/device.h"
 #include "runtime/exec.h"
@@ -111,7 +112,8 @@ struct tcc_model {
     double lr, momentum;               /* of the next step; momentum: Adam's beta1 */
     bool uses_ema;                     /* parameters and averages are exchanged */
     bool profile;
-    int64_t measured; /* candidates that were timed to make its programs */
+    tcc_timeline timeline; /* of profiled runs */
+    int64_t measured;      /* candidates that were timed to make its programs */
 };
 
 /* -- In programs.c -- */

@@ -103,6 +103,7 @@ tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch
 
 void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c) {
     if (!c) return;
+    tcc__timeline_forget(&m->timeline, c->exec);
     tcc_exec_destroy(c->exec);
     tcc__compiled_unbind(m, c);
     tcc_program_destroy(c->program);

@@ -136,10 +136,8 @@ void tcc_model_profile(tcc_model *m, bool on) { m->profile = on; }
 
 tcc_status tcc_model_write_profile(tcc_model *m, const char *path) {
     tcc_diag_begin(&m->cx->diag);
-    tcc_compiled *c;
-    TCC_TRY(need_program(m, &c));
     tcc_roofline roofline;
     TCC_TRY(tcc__model_need_device(m));
     TCC_TRY(m->device->ops->measure(m->device, &m->cx->diag, &roofline));
-    return tcc_profile_write_trace(c->exec, &m->cx->diag, &roofline, path);
+    return tcc__timeline_write(&m->timeline, &m->cx->diag, &roofline, path);
 }

@@ -2,6 +2,8 @@
  * Running: one step of training or one evaluation, and its results: losses, outputs and gradients. */
 #include "frontend/run/model.h"
 
+#include "ir/support/clock.h"
+
 #include <math.h>
 
 tcc_status tcc__model_need_device(tcc_model *m) {
@@ -30,8 +32,14 @@ static tcc_status fetch_loss(tcc_model *m, tcc_compiled *c) {
 
 /* One run of one program; *batch as its signature. */
 static tcc_status run_program(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+    const int64_t begin = m->profile ? tcc_clock_ns() : 0;
     TCC_TRY(tcc__compiled_feed(m, c, batch));
+    const int64_t fed = m->profile ? tcc_clock_ns() : 0;
     TCC_TRY(tcc_exec_run(c->exec, &m->cx->diag));
+    if (m->profile && tcc_exec_get_profile(c->exec)) {
+        const tcc_profile_run run = {c->exec, m->step, begin, fed, tcc_clock_ns(), NULL};
+        TCC_TRY(tcc__timeline_add(&m->timeline, &m->cx->diag, &run, c->train));
+    }
     tcc__compiled_log_replay(m, c);
     for (int i = 0; i < c->program->n_bindings; i++) c->bound[i].old = true;
     c->ran = true;

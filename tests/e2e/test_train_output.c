@@ -278,6 +278,29 @@ static void compiles_ahead(void **state) {
     assert_int_equal(count_entries(dump, "evaluate"), 1); /* eval_batches keeps it from the left-over */
 }
 
+/* The last eight training steps: in each lane one event ends before the next begins, and a step's kernels run while the
+ * host waits for them. */
+static void check_lanes(const cJSON *events) {
+    double end[4] = {0}, run_end = 0;
+    int runs = 0;
+    bool has_source = false;
+    const cJSON *event;
+    cJSON_ArrayForEach(event, events) {
+        if (strcmp(cJSON_GetObjectItem(event, "ph")->valuestring, "X")) continue;
+        const int lane = cJSON_GetObjectItem(event, "tid")->valueint;
+        const double begin = cJSON_GetObjectItem(event, "ts")->valuedouble;
+        assert_in_range(lane, 1, 3);
+        if (!(begin >= end[lane] - 0.01)) fail_msg("lane %d: an event begins before the last one ends", lane);
+        end[lane] = begin + cJSON_GetObjectItem(event, "dur")->valuedouble;
+        if (lane == 1) runs++, run_end = end[lane];
+        if (!(end[lane] <= run_end + 0.01)) fail_msg("lane %d: an event outlives its run", lane);
+        const cJSON *lines = cJSON_GetObjectItem(cJSON_GetObjectItem(event, "args"), "lines");
+        has_source |= lines && strstr(lines->valuestring, "gpt.transformer.h.0.mlp.c_fc");
+    }
+    assert_int_equal(runs, 8);
+    assert_true(has_source);
+}
+
 static void explains_and_profiles_the_training_step(void **state) {
     const char *trace = test_path(state, "trace.json");
     program_result r = TRAIN(write_recipe(state, "gpt"), "--run-dir", test_path(state, "run"), "--explain", "--profile",
@@ -289,6 +312,7 @@ static void explains_and_profiles_the_training_step(void **state) {
     cJSON *json = cJSON_Parse(text);
     const cJSON *events = cJSON_IsArray(json) ? json : cJSON_GetObjectItemCaseSensitive(json, "traceEvents");
     assert_true(cJSON_GetArraySize(events) > 10);
+    check_lanes(events);
     cJSON_Delete(json);
     free(text);
 }

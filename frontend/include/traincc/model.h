@@ -325,7 +325,8 @@ TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
 TCC_API tcc_status tcc_model_report(tcc_model *m, const char *what, char **out);
 /* Time every step of later runs (costs a little). */
 TCC_API void tcc_model_profile(tcc_model *m, bool on);
-/* Write what profiling saw as a Chrome trace. */
+/* Write what profiling saw of the last training steps, or, before the first, of the last evaluations, as a Chrome
+ * trace: lanes for the host, copies and computing. */
 TCC_API tcc_status tcc_model_write_profile(tcc_model *m, const char *path);
 TCC_API void tcc_string_free(char *s);
 /* What `name` ("cpu", "cuda", "cuda:N", "auto") means on this machine: the device, "cpu" or "cuda:0", and a line on it

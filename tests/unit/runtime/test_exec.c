@@ -260,20 +260,40 @@ static void check_reports(tcc_exec *e, tcc_device *device, tcc_context *cx) {
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);
-    assert_ok(tcc_profile_write_trace(e, &cx->diag, NULL, path), &cx->diag);
+    tcc_step_time times[5];
+    for (int i = 0; i < 5; i++) times[i] = tcc_exec_get_profile(e)[i].last;
+    const tcc_profile_run runs[] = {{e, 7, 1000, 3000, 9000, times}, {e, 8, 10000, 11000, 19000, times}};
+    assert_ok(tcc_profile_write_trace(runs, 2, &cx->diag, NULL, path), &cx->diag);
     char json[8192];
     file = open(path, O_RDONLY);
     ssize_t length = read(file, json, sizeof json - 1);
     assert_true(length > 0);
     json[length] = 0;
     cJSON *root = cJSON_Parse(json), *events = cJSON_GetObjectItem(root, "traceEvents");
-    assert_int_equal(cJSON_GetArraySize(events), 5);
-    assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(events, 0), "name")->valuestring, "scale parts");
-    assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(events, 2), "cat")->valuestring, "pointwise");
+    /* The names of three lanes; then of each run the host, the copies and five steps. */
+    assert_int_equal(cJSON_GetArraySize(events), 3 + 2 * (2 + 5));
+    const char *lanes[] = {"host", "copies to the device", "compute"};
+    for (int i = 0; i < 3; i++) {
+        const cJSON *event = cJSON_GetArrayItem(events, i);
+        assert_int_equal(cJSON_GetObjectItem(event, "tid")->valueint, i + 1);
+        assert_string_equal(cJSON_GetObjectItem(cJSON_GetObjectItem(event, "args"), "name")->valuestring, lanes[i]);
+    }
+    const cJSON *host = cJSON_GetArrayItem(events, 3 + 7), *copy = cJSON_GetArrayItem(events, 3 + 8);
+    assert_non_null(strstr(cJSON_GetObjectItem(host, "name")->valuestring, ", step 8"));
+    assert_true(cJSON_GetObjectItem(host, "ts")->valuedouble == 9 &&
+                cJSON_GetObjectItem(host, "dur")->valuedouble == 9);
+    assert_true(cJSON_GetObjectItem(copy, "ts")->valuedouble == 9 &&
+                cJSON_GetObjectItem(copy, "dur")->valuedouble == 1);
+    const cJSON *first = cJSON_GetArrayItem(events, 3 + 9);
+    assert_true(cJSON_GetObjectItem(first, "ts")->valuedouble >= 10); /* after what it reads was copied */
+    assert_int_equal(cJSON_GetObjectItem(first, "tid")->valueint, 3);
+    assert_int_equal(cJSON_GetObjectItem(cJSON_GetObjectItem(first, "args"), "run")->valueint, 1);
+    assert_string_equal(cJSON_GetObjectItem(first, "name")->valuestring, "scale parts");
+    assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(events, 5 + 2), "cat")->valuestring, "pointwise");
     cJSON_Delete(root);
     close(file);
     unlink(path);
-    assert_int_equal(tcc_profile_write_trace(e, &cx->diag, NULL, "/nonexistent/trace"), TCC_EIO);
+    assert_int_equal(tcc_profile_write_trace(runs, 2, &cx->diag, NULL, "/nonexistent/trace"), TCC_EIO);
     expect_text(&cx->diag, "/nonexistent/trace: error: cannot create the file: No such file");
     assert_true(tcc_peak_resident_bytes() > 1 << 20);
 }
