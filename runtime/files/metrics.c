@@ -182,3 +182,16 @@ tcc_status tcc_metrics_write_text(tcc_metrics *m, int64_t step, const char *key,
     tcc_diag_begin(&m->cx->diag);
     return m->events ? tcc__events_write_text(&m->cx->diag, m->events, step, key, text, size) : TCC_OK;
 }
+
+tcc_status tcc_metrics_write_image(tcc_metrics *m, int64_t step, const char *key, const tcc_metrics_image *image) {
+    enum { MOST = 32768 };
+    tcc_diag_begin(&m->cx->diag);
+    if (image->size != sizeof *image || (image->channels != 1 && image->channels != 3) || image->height < 1 ||
+        image->width < 1 || image->height > MOST || image->width > MOST || !image->pixels)
+        return tcc_error(
+            &m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+            "image \"%s\" of %lld x %lld pixels with %d channels: sides are from 1 to %d, channels 1 or 3, "
+            "and the struct's size is %zu",
+            key, (long long)image->height, (long long)image->width, image->channels, MOST, sizeof *image);
+    return m->events ? tcc__events_write_image(&m->cx->diag, m->events, step, key, image) : TCC_OK;
+}

@@ -5,7 +5,9 @@
  *     Event           1: wall_time, double   2: step, int64   3: file_version, string   5: Summary   7: SessionLog
  *     SessionLog      1: status, enum (1: START)
  *     Summary         1: Value, repeated
- *     Value           1: tag, string   2: simple_value, float   5: HistogramProto   8: TensorProto   9: SummaryMetadata
+ *     Value           1: tag, string   2: simple_value, float   4: Image   5: HistogramProto   8: TensorProto
+ *                     9: SummaryMetadata
+ *     Image           1: height   2: width   3: colorspace (channels)   4: encoded_image_string, a PNG file
  *     HistogramProto  1: min   2: max   3: num   4: sum   5: sum_squares   6: bucket_limit   7: bucket; doubles, the
  *                     last two repeated and packed
  *     TensorProto     1: dtype, enum (7: a string)   2: tensor_shape, empty for a scalar   8: string_val
@@ -16,6 +18,7 @@
 #include "runtime/files/tensorboard.h"
 #include "ir/support/alloc.h"
 #include "runtime/files/file.h"
+#include "runtime/files/png_encode.h"
 #include "runtime/files/utf8.h"
 
 #include <errno.h>
@@ -211,6 +214,25 @@ tcc_status tcc__events_write_text(tcc_diag *d, tcc__events *e, int64_t step, con
     e->message.length = 0;
     add_field(&e->value, 8, e->record.text, e->record.length);
     add_field(&e->value, 9, plugin, sizeof plugin - 1);
+    return write_value(d, e);
+}
+
+static void add_int(tcc_strbuf *b, int field, int64_t x) {
+    add_key(b, field, WIRE_VARINT);
+    add_varint(b, (uint64_t)x);
+}
+
+tcc_status tcc__events_write_image(tcc_diag *d, tcc__events *e, int64_t step, const char *key,
+                                   const tcc_metrics_image *image) {
+    tcc_strbuf png = {0};
+    TCC_TRY(tcc__png_encode(d, image->pixels, image->height, image->width, image->channels, &png));
+    begin_value(e, step, key);
+    add_int(&e->record, 1, image->height);
+    add_int(&e->record, 2, image->width);
+    add_int(&e->record, 3, image->channels);
+    add_field(&e->record, 4, png.text, png.length);
+    add_field(&e->value, 4, e->record.text, e->record.length);
+    tcc_strbuf_free(&png);
     return write_value(d, e);
 }
 

@@ -16,6 +16,8 @@ tcc_status tcc__events_write_histogram(tcc_diag *d, tcc__events *e, int64_t step
                                        int64_t count);
 tcc_status tcc__events_write_text(tcc_diag *d, tcc__events *e, int64_t step, const char *key, const char *text,
                                   size_t size_bytes);
+tcc_status tcc__events_write_image(tcc_diag *d, tcc__events *e, int64_t step, const char *key,
+                                   const tcc_metrics_image *image);
 void tcc__events_close(tcc__events *e);
 
 /* CRC-32C, Castagnoli's polynomial. */

@@ -160,6 +160,8 @@ static void every_option_counts(void **state) {
     MISSES(p.clip_grad_norm = 1);
     MISSES(p.ema_decay = 0.9);
     MISSES(o.keep_gradients = true);
+    MISSES(o.detect_anomaly = true);
+    MISSES(o.statistics = true);
     MISSES(o.mode = TCC_MODE_EAGER);
     MISSES(o.allow_tf32 = true);
     MISSES(o.chunk_rows = 8);

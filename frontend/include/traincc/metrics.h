@@ -43,6 +43,17 @@ TCC_API tcc_status tcc_metrics_write_histogram(tcc_metrics *m, int64_t step, con
                                                int64_t count);
 TCC_API tcc_status tcc_metrics_write_text(tcc_metrics *m, int64_t step, const char *key, const char *text, size_t size);
 
+/* The same of a picture: bytes row by row, a pixel's channels beside each other; 1 channel is grey, 3 are red, green
+ * and blue. TCC_EINVAL for another number of them, and for a side that is not from 1 to 32768. */
+typedef struct tcc_metrics_image {
+    size_t size; /* sizeof(tcc_metrics_image) */
+    int64_t height, width;
+    int channels;
+    const uint8_t *pixels;
+} tcc_metrics_image;
+TCC_API tcc_status tcc_metrics_write_image(tcc_metrics *m, int64_t step, const char *key,
+                                           const tcc_metrics_image *image);
+
 TCC_API void tcc_metrics_close(tcc_metrics *m); /* NULL is allowed */
 
 TCC_API_END

@@ -4,6 +4,7 @@
 #include "harness/files.h"
 #include "ir/support/alloc.h"
 #include "ir/support/context.h"
+#include "runtime/data/pictures/picture.h"
 #include "runtime/files/file.h"
 #include "runtime/files/tensorboard.h"
 
@@ -205,6 +206,13 @@ static field written(void **state, uint8_t **file, int64_t step, const char *tag
     return find_field(value.bytes, value.value, number);
 }
 
+static void remove_events(void **state) {
+    DIR *folder = opendir(*state);
+    for (const struct dirent *e; (e = readdir(folder));)
+        if (strstr(e->d_name, ".tfevents.")) remove(test_path(state, e->d_name));
+    closedir(folder);
+}
+
 static void check_histogram(void **state, const float *values, int count, const double *numbers, int buckets,
                             const double *some) {
     tcc_metrics *m = open_metrics(state, 0, true);
@@ -227,10 +235,7 @@ static void check_histogram(void **state, const float *values, int count, const 
     }
     assert_true(sum == numbers[2] && limit == numbers[1]);
     free(file);
-    DIR *folder = opendir(*state);
-    for (const struct dirent *e; (e = readdir(folder));)
-        if (strstr(e->d_name, ".tfevents.")) remove(test_path(state, e->d_name));
-    closedir(folder);
+    remove_events(state);
 }
 
 static void histograms(void **state) {
@@ -260,6 +265,45 @@ static void texts(void **state) {
     assert_int_equal(string.value, sizeof shown - 1);
     assert_memory_equal(string.bytes, shown, sizeof shown - 1);
     free(file);
+}
+
+/* What the reader of PNG files sees is what was written. */
+static void check_image(void **state, int channels, tcc__picture_form form) {
+    enum { HEIGHT = 5, WIDTH = 7 };
+    uint8_t pixels[HEIGHT * WIDTH * 3], *file;
+    for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 37);
+    const tcc_metrics_image image = {sizeof image, HEIGHT, WIDTH, channels, pixels};
+    tcc_metrics *m = open_metrics(state, 0, true);
+    assert_ok(tcc_metrics_write_image(m, 3, "pair", &image), &cx.diag);
+    tcc_metrics_close(m);
+    const field f = written(state, &file, 3, "pair", 4);
+    assert_int_equal(find_field(f.bytes, f.value, 1).value, HEIGHT);
+    assert_int_equal(find_field(f.bytes, f.value, 2).value, WIDTH);
+    assert_int_equal(find_field(f.bytes, f.value, 3).value, channels);
+    const field png = find_field(f.bytes, f.value, 4);
+    const tcc__bytes bytes = {.data = (uint8_t *)png.bytes, .size = png.value};
+    tcc__picture seen = {0};
+    assert_ok(tcc__png_decode(&cx.diag, "picture", &bytes, form, &seen), &cx.diag);
+    assert_true(seen.height == HEIGHT && seen.width == WIDTH && seen.channels == channels);
+    assert_memory_equal(seen.pixels, pixels, (size_t)(HEIGHT * WIDTH * channels));
+    tcc__free(seen.pixels);
+    free(file);
+    remove_events(state);
+}
+
+static void images(void **state) {
+    check_image(state, 3, TCC__PICTURE_RGB);
+    check_image(state, 1, TCC__PICTURE_LABELS);
+    tcc_metrics *m = open_metrics(state, 0, false);
+    tcc_metrics_image image = {sizeof image, 1, 1, 1, (const uint8_t[]){0}};
+    assert_ok(tcc_metrics_write_image(m, 3, "x", &image), &cx.diag);
+    image.channels = 2;
+    assert_error(tcc_metrics_write_image(m, 3, "x", &image), TCC_EINVAL, &cx.diag, "1 x 1 pixels with 2 channels");
+    tcc_diag_clear(&cx.diag);
+    image.channels = 1, image.height = 32769;
+    assert_error(tcc_metrics_write_image(m, 3, "x", &image), TCC_EINVAL, &cx.diag, "\"x\" of 32769 x 1 pixels");
+    tcc_diag_clear(&cx.diag);
+    tcc_metrics_close(m);
 }
 
 static void bad_folders(void **state) {
@@ -305,6 +349,8 @@ static void out_of_memory(void **state) {
         if (status == TCC_OK) status = tcc_metrics_write(m, 2, &metric, 1);
         if (status == TCC_OK) status = tcc_metrics_write_histogram(m, 2, "w", &(float){1}, 1);
         if (status == TCC_OK) status = tcc_metrics_write_text(m, 2, "t", "text", 4);
+        const tcc_metrics_image image = {sizeof image, 1, 1, 1, (const uint8_t[]){0}};
+        if (status == TCC_OK) status = tcc_metrics_write_image(m, 2, "i", &image);
         tcc__alloc_fail_at(-1);
         tcc_metrics_close(m);
         if (status == TCC_OK) break;
@@ -319,6 +365,7 @@ int main(void) {
         FOLDER_TEST(lines),         FOLDER_TEST(resuming),    FOLDER_TEST(any_locale),
         FOLDER_TEST(events),        FOLDER_TEST(bad_folders), FOLDER_TEST(a_full_disk_leaves_whole_lines),
         FOLDER_TEST(out_of_memory), FOLDER_TEST(histograms),  FOLDER_TEST(texts),
+        FOLDER_TEST(images),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);
