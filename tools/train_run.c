@@ -113,7 +113,8 @@ static int finish(run *s) {
     run_end_line(s);
     if (s->first_step == s->total_steps && !o->quiet)
         printf("nothing to do: all %" PRId64 " steps are done\n", s->total_steps);
-    if (!*s->interrupted && !o->quiet && run_print_sample(s) != TCC_OK) return failed(s);
+    const bool sampled = s->sampled_step && s->sampled_step == tcc_model_step(s->model);
+    if (!*s->interrupted && !o->quiet && !sampled && run_print_sample(s) != TCC_OK) return failed(s);
     if (tcc_model_step(s->model) > s->first_step && print_profile(s) != TCC_OK) return failed(s);
     if (*s->interrupted) {
         const int64_t step = tcc_model_step(s->model);

@@ -42,6 +42,7 @@ typedef struct run {
     int64_t logged_step;                         /* of the last logged line */
     double busy_seconds;                         /* spent in training steps since then */
     int64_t skipped, skipped_in_row;             /* steps that fp16 skipped: so far, and up to the last logged one */
+    int64_t sampled_step;                        /* after so many steps text was sampled last; 0: not yet */
     int64_t watched_step;                        /* the first whose loss was not looked at */
     int64_t bad_step, bad_in_row; /* the first of the last steps whose loss was no number, and how many */
     const tcc_batch *batch;       /* of the last training step */

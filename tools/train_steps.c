@@ -38,6 +38,7 @@ tcc_status run_print_sample(run *s) {
     const bool kept = copy && !fclose(copy);
     if (status == TCC_OK && kept)
         status = tcc_metrics_write_text(s->metrics, tcc_model_step(s->model), "sample", text, size);
+    s->sampled_step = tcc_model_step(s->model);
     free(text);
     return status;
 }

@@ -105,6 +105,24 @@ static void run_folder(void **state) {
     free(again);
 }
 
+/* How often the event file of a run has these bytes. */
+static int count_in_events(void **state, const char *run, const char *text) {
+    char path[512];
+    int count = 0;
+    DIR *folder = opendir(test_path(state, run));
+    assert_non_null(folder);
+    for (const struct dirent *e; (e = readdir(folder));) {
+        if (!strstr(e->d_name, ".tfevents.")) continue;
+        snprintf(path, sizeof path, "%s/%s", run, e->d_name);
+        size_t size;
+        char *bytes = test_read(test_path(state, path), &size);
+        for (const char *at = bytes; (at = memmem(at, size - (size_t)(at - bytes), text, strlen(text))); at++) count++;
+        free(bytes);
+    }
+    closedir(folder);
+    return count;
+}
+
 static double loss_of_step(const cJSON *lines, int step) {
     const cJSON *line;
     cJSON_ArrayForEach(line, lines) if (has(line, "loss") && number(line, "step") == step) return number(line, "loss");
@@ -132,6 +150,9 @@ static void tells_statistics(void **state) {
         assert_true(ratio > 0 && ratio < 1);
     }
     assert_int_equal(told, 3);
+    assert_int_equal(count_in_events(state, "run", "weights/fc1.weight"), 3);
+    assert_int_equal(count_in_events(state, "run", "gradients/fc2.bias"), 3);
+    assert_int_equal(count_in_events(state, "plain", "weights/"), 0);
     for (int step = 0; step < 10; step++) {
         const double with = loss_of_step(lines, step), without = loss_of_step(plain, step);
         assert_true(fabs(with - without) <= 1e-6 * without);
@@ -167,6 +188,15 @@ static void samples_text(void **state) {
     const char *sample = strstr(r.out, "--- sample ---\nthe cat");
     assert_non_null(sample);
     assert_int_equal(strlen(sample), strlen("--- sample ---\nthe cat") + 40 + 1);
+    assert_int_equal(count_in_events(state, "run", "    the cat"), 1);
+    program_free(&r);
+    /* The last sample that is due is the run's last. */
+    r = TRAIN("--run-dir", test_path(state, "often"), write_recipe(state, "gpt"), "sample.length=40",
+              "sample.prompt=the cat", "sample.every=5", "training.max_steps=10");
+    int samples = 0;
+    for (const char *at = r.out; (at = strstr(at, "--- sample ---\n")); at++) samples++;
+    assert_int_equal(samples, 2);
+    assert_int_equal(count_in_events(state, "often", "    the cat"), 2);
     program_free(&r);
 }
 
