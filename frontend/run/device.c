@@ -93,7 +93,7 @@ tcc_status tcc__model_open_device(tcc_model *m, const char *name, int *sm) {
         tcc_logf(cx, TCC_LOG_DEVICE, "auto takes %s: %.*s", m->device_name,
                  (int)strcspn(text.text ? text.text : "", "\n"), text.text ? text.text : "");
     tcc_strbuf_free(&text);
-    return status;
+    return status == TCC_OK ? tcc_nvtx_open(&cx->diag, &m->nvtx) : status;
 }
 
 const char *tcc_model_device(const tcc_model *m) { return m->device_name; }

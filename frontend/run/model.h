@@ -8,6 +8,7 @@
 #include "frontend/run/store.h"
 #include "frontend/run/timeline.h"
 #include "ir/support/train_step.h"
+#include "runtime/cuda/nvtx.h"
 #include "runtime/device.h"
 #include "runtime/exec.h"
 #include "traincc/model.h"
@@ -113,6 +114,7 @@ struct tcc_model {
     bool uses_ema;                     /* parameters and averages are exchanged */
     bool profile;
     tcc_timeline timeline; /* of profiled runs */
+    tcc_nvtx nvtx;         /* for ranges in another's profile */
     int64_t measured;      /* candidates that were timed to make its programs */
 };
 

@@ -30,8 +30,7 @@ static tcc_status fetch_loss(tcc_model *m, tcc_compiled *c) {
     return TCC_OK;
 }
 
-/* One run of one program; *batch as its signature. */
-static tcc_status run_program(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+static tcc_status feed_and_run(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
     const int64_t begin = m->profile ? tcc_clock_ns() : 0;
     TCC_TRY(tcc__compiled_feed(m, c, batch));
     const int64_t fed = m->profile ? tcc_clock_ns() : 0;
@@ -47,6 +46,14 @@ static tcc_status run_program(tcc_model *m, tcc_compiled *c, const tcc_array *ba
     tcc__store_written(&m->store);
     tcc__store_written(&m->moments);
     return tcc__states_ran(m, c);
+}
+
+/* One run of one program; *batch as its signature. */
+static tcc_status run_program(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+    tcc_nvtx_push(&m->nvtx, c->program->name);
+    const tcc_status status = feed_and_run(m, c, batch);
+    tcc_nvtx_pop(&m->nvtx);
+    return status;
 }
 
 /* A step in micro-batches: m->last runs the last of them, and *update the update. */
@@ -96,8 +103,7 @@ static tcc_status check_anomaly(tcc_model *m, tcc_compiled *c, const tcc_array *
     return anomaly(m, batch, count, *(const float *)loss);
 }
 
-static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
-    tcc_diag_begin(&m->cx->diag);
+static tcc_status run_batch(tcc_model *m, bool train, const tcc_array *batch, int count) {
     tcc_compiled *c;
     TCC_TRY(tcc__model_can_run(m));
     if (train && m->uses_ema)
@@ -111,6 +117,17 @@ static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int coun
     TCC_TRY(fetch_loss(m, c));
     m->step++;
     return TCC_OK;
+}
+
+static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_diag_begin(&m->cx->diag);
+    if (!m->nvtx.push) return run_batch(m, train, batch, count);
+    char name[40] = "evaluate";
+    if (train) snprintf(name, sizeof name, "train step %lld", (long long)m->step);
+    tcc_nvtx_push(&m->nvtx, name);
+    const tcc_status status = run_batch(m, train, batch, count);
+    tcc_nvtx_pop(&m->nvtx);
+    return status;
 }
 
 tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count) { return run(m, true, batch, count); }
