@@ -188,9 +188,10 @@ void tcc__model_hyper(const tcc_model *m, float *out) {
             out[TCC_HYPER_LR(group)] = (float)(g ? g->lr_scale * m->lr : m->lr);
             out[TCC_HYPER_WEIGHT_DECAY(group)] = (float)(g ? given(g->weight_decay, usual) : usual);
         }
-        if (set)
-            fill_rates(out + TCC_HYPER_RATE(groups, set, 0), given(g->momentum, m->momentum),
-                       given(g->beta1, m->momentum), given(g->beta2, o->beta2));
+        if (!set) continue;
+        const double momentum = m->sets_momentum ? m->momentum : given(g->momentum, m->momentum);
+        const double beta1 = m->sets_momentum ? m->momentum : given(g->beta1, m->momentum);
+        fill_rates(out + TCC_HYPER_RATE(groups, set, 0), momentum, beta1, given(g->beta2, o->beta2));
     }
     out[TCC_HYPER_EMA(groups, TCC_EMA_COMPLEMENT)] = (float)(1 - o->ema_decay);
     out[TCC_HYPER_EMA(groups, TCC_EMA_WARMUP)] = o->ema_warmup ? 9 : 0;

@@ -49,6 +49,7 @@ tcc_status tcc_model_set_momentum(tcc_model *m, double momentum) {
                          "momentum %g: the model was created with momentum 0, so nothing is kept that it could work on",
                          momentum);
     m->momentum = momentum;
+    m->sets_momentum = true;
     return TCC_OK;
 }
 int64_t tcc_model_step(const tcc_model *m) { return m->step; }

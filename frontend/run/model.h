@@ -111,6 +111,7 @@ struct tcc_model {
     int64_t loss_tickets[TCC_FETCHES]; /* of training step i, in place i % TCC_FETCHES */
     int64_t first_kept, end_kept;      /* steps whose losses are there */
     double lr, momentum;               /* of the next step; momentum: Adam's beta1 */
+    bool sets_momentum;                /* it was set: groups have none of their own any more */
     bool uses_ema;                     /* parameters and averages are exchanged */
     bool profile;
     tcc_timeline timeline; /* of profiled runs */

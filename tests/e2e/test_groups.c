@@ -178,6 +178,45 @@ static void check_refused(tcc_context *cx, const tcc_optimizer_options *o, const
     tcc_context_clear_error(cx);
 }
 
+/* Losses of three steps; `set`: with this momentum for all groups from the second on. */
+static void train_with(tcc_context *cx, const tcc_optimizer_options *o, double set, double losses[3]) {
+    tcc_model *m;
+    OK(cx, create(cx, o, &m));
+    for (int i = 0; i < 3; i++) {
+        if (i && !isnan(set)) OK(cx, tcc_model_set_momentum(m, set));
+        OK(cx, tcc_model_train(m, batch, 2));
+        losses[i] = tcc_model_loss(m);
+    }
+    tcc_model_destroy(m);
+}
+
+/* A momentum that is cycled is that of every group, as with PyTorch's schedulers. */
+static void momentum_is_set_for_all(void **state) {
+    (void)state;
+    tcc_context *cx;
+    OK(NULL, tcc_context_create(&cx));
+    for (int adam = 0; adam < 2; adam++) {
+        tcc_param_group own = group("*");
+        if (adam) own.beta1 = 0.3;
+        else own.momentum = 0.3;
+        tcc_optimizer_options o = OPTIMIZER(TCC_SGD, 0.1, .momentum = 0.9);
+        if (adam) o = (tcc_optimizer_options)OPTIMIZER(TCC_ADAM, 0.1);
+        double plain[3], set[3], own_momentum[3], own_set[3];
+        train_with(cx, &o, NAN, plain);
+        train_with(cx, &o, 0.6, set);
+        o.groups = &own;
+        o.n_groups = 1;
+        train_with(cx, &o, NAN, own_momentum);
+        train_with(cx, &o, 0.6, own_set);
+        assert_true(plain[2] != set[2] && own_momentum[2] != plain[2]);
+        /* The first update is the same without momentum, and Adam's direction is then the gradient's. */
+        if (fabs(own_set[2] - set[2]) > (adam ? 2e-2 : 1e-6) * fabs(set[2]))
+            fail_msg("%.9g is not %.9g", own_set[2], set[2]);
+        if (fabs(own_set[2] - own_momentum[2]) < 1e-4 * fabs(set[2])) fail_msg("the group's own is still in use");
+    }
+    tcc_context_destroy(cx);
+}
+
 static void refuses(void **state) {
     (void)state;
     tcc_context *cx;
@@ -216,7 +255,10 @@ static void refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(frozen_parameters),
-                                       cmocka_unit_test(frozen_parameters_cost_nothing), FOLDER_TEST(plans_have_groups),
-                                       cmocka_unit_test(micro_batches_have_groups), cmocka_unit_test(refuses)};
+                                       cmocka_unit_test(frozen_parameters_cost_nothing),
+                                       FOLDER_TEST(plans_have_groups),
+                                       cmocka_unit_test(micro_batches_have_groups),
+                                       cmocka_unit_test(momentum_is_set_for_all),
+                                       cmocka_unit_test(refuses)};
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

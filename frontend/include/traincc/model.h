@@ -64,7 +64,7 @@ typedef struct tcc_param_group {
         *match;      /* a shell's pattern: "*.bias", "blocks.[0-3].*". It is an error if no parameter is left for it */
     double lr_scale; /* factor of the learning rate, from step to step; 1 */
     double weight_decay; /* of all in the group, norms and biases too; NaN: as of the rest */
-    double beta1, beta2; /* NaN: as of the rest; tcc_model_set_momentum does not change a group's own beta1 */
+    double beta1, beta2; /* NaN: as of the rest */
     double momentum;     /* SGD: the same; above 0 only where the optimizer's is */
     bool frozen;         /* not trained: no gradient is computed, no state is kept */
 } tcc_param_group;
@@ -224,7 +224,8 @@ TCC_API tcc_status tcc_model_loss_scale(tcc_model *m, double *scale, int64_t *sk
 
 /* The learning rate, and the momentum (SGD) or beta1 (all others), of the steps that follow: traincc/schedule.h
  * computes them. They are data, and nothing is compiled again. Errors: TCC_EINVAL for what is out of range, and for a
- * momentum where SGD was created without one. */
+ * momentum where SGD was created without one. All groups get this momentum, those with one of their own too, as PyTorch's
+ * OneCycleLR and CyclicLR do it. */
 TCC_API tcc_status tcc_model_set_lr(tcc_model *m, double lr);
 TCC_API tcc_status tcc_model_set_momentum(tcc_model *m, double momentum);
 TCC_API int64_t tcc_model_step(const tcc_model *m); /* training steps done */
