@@ -224,8 +224,8 @@ TCC_API tcc_status tcc_model_loss_scale(tcc_model *m, double *scale, int64_t *sk
 
 /* The learning rate, and the momentum (SGD) or beta1 (all others), of the steps that follow: traincc/schedule.h
  * computes them. They are data, and nothing is compiled again. Errors: TCC_EINVAL for what is out of range, and for a
- * momentum where SGD was created without one. All groups get this momentum, those with one of their own too, as PyTorch's
- * OneCycleLR and CyclicLR do it. */
+ * momentum where SGD was created without one. All groups get this momentum, those with one of their own too, as
+ * PyTorch's OneCycleLR and CyclicLR do it. */
 TCC_API tcc_status tcc_model_set_lr(tcc_model *m, double lr);
 TCC_API tcc_status tcc_model_set_momentum(tcc_model *m, double momentum);
 TCC_API int64_t tcc_model_step(const tcc_model *m); /* training steps done */
