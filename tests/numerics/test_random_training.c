@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SEEDS = 60 };
+enum { SEEDS = 40 };
 
 /* Rounding errors of gradients are not bounded by the generator; relative to 1 + |value|. */
 #define TOLERANCE 2e-3
