@@ -215,7 +215,8 @@ static tcc_status create(run *s, bool plans) {
                                                                                  : TCC_CHECKPOINTING_AUTO,
                            .memory_budget = r->training.memory_budget,
                            .batch_accumulate = r->training.batch_accumulate,
-                           .detect_anomaly = r->training.detect_anomaly,
+                           .detect_anomaly = r->training.detect_anomaly &&
+                                             s->options->task != TASK_FIND_LR, /* which goes on until it finds some */
                            .statistics = r->training.statistics > 0,
                            .keep_gradients = r->training.statistics > 0, /* for histograms */
                            .autotune_budget_s = r->training.autotune_budget_s,

@@ -81,7 +81,8 @@ static void finds_a_rate(void **state) {
 static void modes_and_precisions(void **state) {
     const char *recipe = write_recipe(state);
     static const char *const more[] = {"training.mixed_precision=bf16", "training.mixed_precision=fp16",
-                                       "training.compile=false", "training.batch_accumulate=3", "optimizer.name=adamw"};
+                                       "training.compile=false",        "training.batch_accumulate=3",
+                                       "training.detect_anomaly=true",  "optimizer.name=adamw"};
     for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
         program_result r = RUN(recipe, "--device", "cpu", "--run-dir", test_path(state, "run"), "--lr-find=50",
                                more[i]);
