@@ -2,6 +2,8 @@
  * Tracing: the state behind a tcc_trace, names and scopes, inputs and outputs. */
 #include "trace.h"
 
+#include "ir/support/train_step.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -214,9 +216,10 @@ void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc at) {
             tcc_note(t->graph->diag, t->graph->outputs.data[i].node->loc, "the first was made here");
             return;
         }
-    if (!strcmp(name, "loss") && (x.node->type.rank || x.node->type.dtype != TCC_F32)) {
-        tcc_trace_error(t, TCC_ESHAPE, at, "the loss must be a scalar f32[], not %s; reduce it with tcc_mean",
-                        tcc_type_text(&x.node->type));
+    const bool weight = !strcmp(name, TCC_LOSS_WEIGHT_OUTPUT);
+    if ((weight || !strcmp(name, "loss")) && (x.node->type.rank || x.node->type.dtype != TCC_F32)) {
+        tcc_trace_error(t, TCC_ESHAPE, at, "the loss%s must be a scalar f32[], not %s; reduce it with %s",
+                        weight ? "'s weight" : "", tcc_type_text(&x.node->type), weight ? "tcc_sum" : "tcc_mean");
         return;
     }
     tcc_ir_output(t->graph, name, x.node, -1);

@@ -83,6 +83,8 @@ typedef enum tcc_step_part {
 #define TCC_SUM_PREFIX "@sum."             /* of a parameter's gradient, in the type of the optimizer's arithmetic */
 #define TCC_LOSS_SUM_STATE "@loss_sum"     /* f32[] */
 #define TCC_WEIGHT_SUM_STATE "@weight_sum" /* f32[]; there is none where losses are sums, which add up as they are */
+/* Output of a model, f32[]: what the mean over a micro-batch that its loss is divides by. */
+#define TCC_LOSS_WEIGHT_OUTPUT "loss_weight"
 /* The vector "hyper" of a micro-batch. */
 enum {
     TCC_MICRO_FIRST,  /* 1 for the first of a step; else 0 */

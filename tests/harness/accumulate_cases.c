@@ -37,6 +37,17 @@ static void counted(tcc_trace *t, void *user) {
     tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y"), .has_ignore_index = true, .ignore_index = 9));
 }
 
+/* A cross-entropy is a part of the loss, with a mean by hand beside it: both over the rows that count. */
+static void weighed(tcc_trace *t, void *user) {
+    tcc_tensor h = hidden_of(t), logits = tcc_linear(tcc_layer_norm(h, "norm"), "out", CLASSES), y = tcc_input(t, "y");
+    tcc_tensor counts = tcc_cast(tcc_ne(y, tcc_constant(t, 9, TCC_I32, 0, NULL)), TCC_F32);
+    tcc_tensor weight = tcc_sum(counts, TCC_ALL);
+    tcc_tensor size = tcc_mul(counts, tcc_sum(tcc_mul(h, h), TCC_DIMS(1)));
+    tcc_tensor entropy = tcc_cross_entropy(logits, y, .has_ignore_index = true, .ignore_index = 9);
+    tcc_loss(t, tcc_add(tcc_scale(entropy, 0.5), tcc_div(tcc_sum(size, TCC_ALL), weight)));
+    if (!user) tcc_loss_weight(t, weight);
+}
+
 static tcc_tensor squares_of(tcc_trace *t) {
     tcc_tensor error = tcc_sub(tcc_linear(hidden_of(t), "out", WIDTH), tcc_input(t, "x"));
     return tcc_mul(error, error);
@@ -107,7 +118,7 @@ static void train(const char *device, const test_case *c, tcc_model_options o, v
     tcc_model *m = make_model(cx, device, c->net, o, &c->optimizer);
     for (int step = 0; step < STEPS; step++) {
         make_batch(step, batch);
-        OK(cx, tcc_model_train(m, batch, c->net == counted ? 2 : 1));
+        OK(cx, tcc_model_train(m, batch, c->net == counted || c->net == weighed ? 2 : 1));
         OK(cx, tcc_model_step_loss(m, step, &out->loss[step]));
         assert_true(tcc_model_loss(m) == out->loss[step]);
     }
@@ -132,6 +143,7 @@ static void compare(const test_case *c, int64_t parts, const values *got, const 
 void check_micro_batches(const char *device, tcc_mode mode, tcc_mixed_precision precision) {
     static const test_case cases[] = {
         {"counted", counted, false, OPTIMIZER(TCC_ADAMW, 0.01, .weight_decay = 0.1, .clip_grad_norm = 0.1)},
+        {"weighed", weighed, false, OPTIMIZER(TCC_ADAMW, 0.01, .clip_grad_norm = 0.1)},
         {"mean", mean, false,
          OPTIMIZER(TCC_SGD, 0.05, .momentum = 0.9, .nesterov = true, .clip_grad_norm = 0.5, .ema_decay = 0.8)},
         {"sum", sum, true, OPTIMIZER(TCC_SGD, 0.001)},
@@ -297,6 +309,13 @@ void check_micro_refusals(void) {
     expect_error(cx, tcc_model_compile(m, true, batch, 3), TCC_ESHAPE, "\"x\" is f32[14,6], \"z\" is f32[6,14]");
     OK(cx, tcc_model_evaluate(m, batch, 3)); /* that is not cut */
     OK(cx, tcc_model_train(m, batch, 1));
+    tcc_model_destroy(m);
+    OK(cx, tcc_model_create(cx, weighed, &o, &o, &m)); /* which does not say what it weighs */
+    expect_error(cx, tcc_model_train(m, batch, 2), TCC_EINVAL, "this cross-entropy divides by the targets that count");
+    tcc_model_destroy(m);
+    o.loss_is_sum = true;
+    OK(cx, tcc_model_create(cx, weighed, NULL, &o, &m));
+    expect_error(cx, tcc_model_train(m, batch, 2), TCC_EINVAL, "but loss_is_sum says that the loss is a sum");
     tcc_model_destroy(m);
     tcc_context_destroy(cx);
 }

@@ -34,6 +34,10 @@ TCC_API void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc
 #define tcc_output(t, name, x) tcc_output_at(t, name, x, TCC_HERE)
 /* The scalar f32 to minimize; also output "loss". At most once in a trace. */
 #define tcc_loss(t, x) tcc_output_at(t, "loss", x, TCC_HERE)
+/* A scalar f32, 0 or more: what the loss divides a sum over the batch by, as the sum of a mask. Micro-batches count by
+ * it, and one that weighs 0 does not count at all, even if its loss is NaN; also output "loss_weight". Only
+ * options.batch_accumulate asks for it. At most once in a trace. */
+#define tcc_loss_weight(t, x) tcc_output_at(t, "loss_weight", x, TCC_HERE)
 
 typedef enum tcc_mode {
     TCC_MODE_DEFAULT,         /* fused, heuristic choices */
@@ -163,7 +167,9 @@ typedef struct tcc_model_options {
      * memory of a step is that of a micro-batch and one sum for each gradient. All arrays of the batch have the same
      * first extent, which is cut in parts of equal size, and one that is smaller where it does not divide. The step is
      * that of the whole batch but for rounding: the loss counts as the mean over the batch, and a micro-batch weighs
-     * as many samples as it has, or, where its loss is a cross-entropy, targets that count. Gradients are clipped, and
+     * what tcc_loss_weight says; else as many samples as it has, or, where its loss is a cross-entropy, targets that
+     * count. A cross-entropy with ignore_index or weights that is a part of the loss alone needs tcc_loss_weight, and
+     * is an error (TCC_EINVAL) without it. Gradients are clipped, and
      * their scale is taken from them, once, as a whole. What a batch norm knows of a batch is of one micro-batch, and
      * its running statistics are updated by each of them; each has dropout masks of its own. Outputs but the loss and
      * gradients are those of the last micro-batch. */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * Optimizers: the states of each trained parameter, its update, and its average.
+ *
+ * The formulas and their order of operations are PyTorch's (torch.optim.SGD, Adam, AdamW), so that the same start gives
+ * the same losses. The update of a parameter is one expression of the elements of p, g and its states and of scalars
+ * from the hyper-parameter vector, so that fusion makes one kernel of it that reads and writes each once.
+ *
+ * Adam's count of updates is a state on the device, not a number of the host's: what leaves an update out leaves the
+ * count as it is as well. The bias corrections are made from it once, in the small kernel that stores the next count.
+ *
+ * Sources: Sutskever et al. 2013 (momentum, Nesterov's form); Kingma and Ba 2014 (Adam); Loshchilov
+ * and Hutter 2017 (AdamW); Chen et al. 2023 (Lion, algorithm 2). */
+#include "passes/step.h"
+
+/* -- State -- */
+
+/* A new state of parameter t, zero at the start. */
+static tcc_step_state add_state(tcc_step *b, const tcc_trained *t, const char *suffix) {
+    const tcc_node *parameter = b->g->inputs.data[t->input];
+    tcc_step_state s = {.input = b->g->inputs.count};
+    const char *name = tcc_arena_printf(&b->g->arena, "%s.%s", parameter->attrs->input.name, suffix);
+    if (!name) tcc_enomem(b->g->diag);
+    else if (t->p) s.value = tcc_ir_input(b->g, name, TCC_ROLE_STATE, &t->p->type, parameter->loc);
+    return s;
+}
+
+/* States that the optimizer has of a parameter. */
+static int count_states(const tcc_train_spec *spec) {
+    if (spec->optimizer == TCC_OPTIMIZER_SGD) return spec->momentum;
+    return spec->optimizer == TCC_OPTIMIZER_LION ? 1 : 2;
+}
+
+int64_t tcc_train_state_bytes(const tcc_train_spec *spec, const tcc_graph *g) {
+    int64_t bytes = 0;
+    for (int i = 0, parameter = 0; i < g->inputs.count; i++) {
+        tcc_type type = g->inputs.data[i]->type;
+        if (g->inputs.data[i]->attrs->input.role != TCC_ROLE_PARAM) continue;
+        if (spec->frozen && spec->frozen[parameter++]) continue;
+        type.dtype = step_arithmetic(type.dtype);
+        bytes += (count_states(spec) + spec->ema) * tcc_type_bytes(&type);
+    }
+    return bytes;
+}
+
+/* How much of the parameter is in its new average: all after the first update, then 1 - decay, with the decay at most
+ * (1 + n) / (10 + n) after n updates if it is to warm up (as in TensorFlow's ExponentialMovingAverage). */
+static tcc_node *ema_weight(tcc_step *b) {
+    tcc_node *n = tcc_ir_binary_c(b->g, TCC_OP_ADD, tcc_ir_cast(b->g, b->count, TCC_F64), -1);
+    tcc_node *warmup = step_hyper(b, TCC_HYPER_EMA(b->spec->n_groups, TCC_EMA_WARMUP), n);
+    tcc_node *least = step_div(b, warmup, tcc_ir_binary_c(b->g, TCC_OP_ADD, n, 10));
+    tcc_node *weight = step_hyper(b, TCC_HYPER_EMA(b->spec->n_groups, TCC_EMA_COMPLEMENT), n);
+    weight = tcc_ir_binary(b->g, TCC_OP_MAX, weight, least);
+    tcc_node *first = n ? tcc_ir_binary(b->g, TCC_OP_LT, n, tcc_ir_splat_like(b->g, n, 0.5)) : NULL;
+    return first ? tcc_ir_select(b->g, first, tcc_ir_splat_like(b->g, weight, 1), weight) : NULL;
+}
+
+tcc_status tcc__step_add_states(tcc_step *b) {
+    static const char *const of_sgd[] = {"momentum"}, *const of_adam[] = {"m", "v"};
+    const bool sgd = b->spec->optimizer == TCC_OPTIMIZER_SGD, lion = b->spec->optimizer == TCC_OPTIMIZER_LION;
+    const int count = count_states(b->spec);
+    for (int i = 0; i < b->trained.count; i++) {
+        tcc_trained *t = &b->trained.data[i];
+        for (int k = 0; k < count; k++) t->states[k] = add_state(b, t, (sgd ? of_sgd : of_adam)[k]);
+        if (b->spec->ema) t->ema = add_state(b, t, "ema");
+    }
+    if (((sgd || lion) && !b->spec->ema) || !b->trained.count) return TCC_OK;
+    const tcc_type scalar = {.dtype = TCC_I64};
+    tcc_ir_set_backward(b->g, TCC_NOWHERE);
+    b->count_input = b->g->inputs.count;
+    b->count = tcc_ir_binary_c(b->g, TCC_OP_ADD, tcc_ir_state(b->g, TCC_STEP_STATE, &scalar, 0, TCC_NOWHERE), 1);
+    if (b->spec->ema) b->ema_weight = ema_weight(b);
+    return b->count ? TCC_OK : b->g->diag->status;
+}
+
+/* -- Averages -- */
+
+/* In the kernel that updates the parameter, which has its new value in a register. */
+static tcc_status update_ema(tcc_step *b, const tcc_trained *t) {
+    tcc_node *weight = tcc_ir_cast(b->g, b->ema_weight, t->p->type.dtype);
+    tcc_node *change = step_sub(b, t->next, t->ema.value);
+    return step_output(b, t->ema.input, step_add(b, t->ema.value, step_mul(b, step_spread(b, weight, t->p), change)));
+}
+
+/* -- Optimizers -- */
+
+/* The parameter's next value, as it is stored. */
+static tcc_status add_next(tcc_step *b, tcc_trained *t, tcc_node *value) {
+    const tcc_dtype stored = b->g->inputs.data[t->input]->type.dtype;
+    if (value && b->spec->ema) t->next = tcc_ir_cast(b->g, tcc_ir_cast(b->g, value, stored), t->p->type.dtype);
+    return step_output(b, t->input, value);
+}
+
+/* p - lr d, with d = g + weight_decay p, through the momentum buffer v = momentum v + dampening d
+ * if there is one. */
+static tcc_status update_sgd(tcc_step *b, tcc_trained *t) {
+    tcc_node *lr = step_hyper(b, TCC_HYPER_LR(t->group), t->p),
+             *decay = step_hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
+    tcc_node *d = step_add(b, t->g, step_mul(b, step_spread(b, decay, t->p), t->p)), *v = NULL;
+    const tcc_step_state buffer = t->states[0];
+    if (b->spec->momentum) {
+        tcc_node *momentum = step_spread(b, step_rate(b, t, TCC_HYPER_MOMENTUM), t->p);
+        tcc_node *weight = step_spread(b, step_rate(b, t, TCC_HYPER_DAMPENING_SCALE), t->p);
+        tcc_node *fresh = step_mul(b, d, weight);
+        v = step_add(b, step_mul(b, buffer.value, momentum), fresh);
+        d = b->spec->nesterov ? step_add(b, d, step_mul(b, v, momentum)) : v;
+    }
+    TCC_TRY(add_next(b, t, step_sub(b, t->p, step_mul(b, step_spread(b, lr, t->p), d))));
+    return b->spec->momentum ? step_output(b, buffer.input, v) : TCC_OK;
+}
+
+/* 1 / (1 - beta^n), n the count of updates, as a scalar of the type of t's arithmetic; rate `complement` is 1 - beta.
+ * In f64, where it is exact to f32's last place for every n; as -1 / expm1(n log1p(-(1 - beta))), since 1 - beta^n
+ * loses what 1 - beta has kept. */
+static tcc_node *bias(tcc_step *b, const tcc_trained *t, int complement) {
+    tcc_node *x = t->p;
+    tcc_node *wide = tcc_ir_cast(b->g, step_rate(b, t, complement), TCC_F64);
+    tcc_node *log_beta = tcc_ir_unary(b->g, TCC_OP_LOG1P, tcc_ir_unary(b->g, TCC_OP_NEG, wide));
+    tcc_node *power = step_mul(b, tcc_ir_cast(b->g, b->count, TCC_F64), log_beta);
+    tcc_node *rest = tcc_ir_unary(b->g, TCC_OP_NEG, tcc_ir_unary(b->g, TCC_OP_EXPM1, power));
+    return x ? tcc_ir_cast(b->g, step_div(b, tcc_ir_splat_like(b->g, rest, 1), rest), x->type.dtype) : NULL;
+}
+
+/* m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, and p loses lr (m bias1) / (sqrt(v
+ * bias2) + eps). Weight decay is added to g by Adam, and taken from p beforehand by AdamW. */
+static tcc_status update_adam(tcc_step *b, tcc_trained *t) {
+    tcc_node *p = t->p, *g = t->g;
+    tcc_node *lr = step_hyper(b, TCC_HYPER_LR(t->group), p),
+             *decay = step_hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), p);
+    if (b->spec->optimizer == TCC_OPTIMIZER_ADAMW)
+        p = step_mul(b, p, step_spread(b, step_one_minus(b, step_mul(b, lr, decay)), p));
+    else g = step_add(b, g, step_mul(b, step_spread(b, decay, p), p));
+    const tcc_step_state old_m = t->states[0], old_v = t->states[1];
+    tcc_node *rate1 = step_rate(b, t, TCC_HYPER_BETA1_COMPLEMENT), *rate2 = step_rate(b, t, TCC_HYPER_BETA2_COMPLEMENT);
+    tcc_node *change = step_sub(b, g, old_m.value);
+    tcc_node *m = step_add(b, old_m.value, step_mul(b, step_spread(b, rate1, p), change));
+    tcc_node *rate2_at_p = step_spread(b, rate2, p);
+    tcc_node *fresh = step_mul(b, step_mul(b, g, g), rate2_at_p);
+    tcc_node *v = step_add(b, step_mul(b, old_v.value, step_spread(b, step_one_minus(b, rate2), p)), fresh);
+    tcc_node *correction = step_spread(b, step_sqrt(b, bias(b, t, TCC_HYPER_BETA2_COMPLEMENT)), p);
+    tcc_node *root = step_mul(b, step_sqrt(b, v), correction);
+    tcc_node *denominator = step_add(b, root, step_spread(b, step_hyper(b, TCC_HYPER_EPS, t->p), p));
+    tcc_node *step = step_mul(b, lr, bias(b, t, TCC_HYPER_BETA1_COMPLEMENT));
+    tcc_node *direction = step_div(b, m, denominator);
+    TCC_TRY(add_next(b, t, step_sub(b, p, step_mul(b, step_spread(b, step, p), direction))));
+    TCC_TRY(step_output(b, old_m.input, m));
+    return step_output(b, old_v.input, v);
+}
+
+/* p - lr (sign(beta1 m + (1 - beta1) g) + weight_decay p), and m = beta2 m + (1 - beta2) g. */
+static tcc_status update_lion(tcc_step *b, tcc_trained *t) {
+    tcc_node *lr = step_hyper(b, TCC_HYPER_LR(t->group), t->p),
+             *decay = step_hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
+    tcc_node *p = step_mul(b, t->p, step_spread(b, step_one_minus(b, step_mul(b, lr, decay)), t->p));
+    const tcc_step_state old = t->states[0];
+    tcc_node *rate1 = step_spread(b, step_rate(b, t, TCC_HYPER_BETA1_COMPLEMENT), p);
+    tcc_node *rate2 = step_spread(b, step_rate(b, t, TCC_HYPER_BETA2_COMPLEMENT), p);
+    tcc_node *change = step_sub(b, t->g, old.value);
+    tcc_node *direction = tcc_ir_unary(b->g, TCC_OP_SIGN, step_add(b, old.value, step_mul(b, rate1, change)));
+    TCC_TRY(add_next(b, t, step_sub(b, p, step_mul(b, step_spread(b, lr, p), direction))));
+    return step_output(b, old.input, step_add(b, old.value, step_mul(b, rate2, change)));
+}
+
+static tcc_status update(tcc_step *b, tcc_trained *t) {
+    switch (b->spec->optimizer) {
+    case TCC_OPTIMIZER_SGD: return update_sgd(b, t);
+    case TCC_OPTIMIZER_LION: return update_lion(b, t);
+    default: return update_adam(b, t);
+    }
+}
+
+tcc_status tcc__step_update(tcc_step *b, tcc_trained *t) {
+    tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
+    TCC_TRY(update(b, t));
+    return b->spec->ema ? update_ema(b, t) : TCC_OK;
+}
