@@ -118,7 +118,8 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gro
     static const tcc_optimizer kinds[] = {[TCC_SGD] = TCC_OPTIMIZER_SGD,
                                           [TCC_ADAM] = TCC_OPTIMIZER_ADAM,
                                           [TCC_ADAMW] = TCC_OPTIMIZER_ADAMW,
-                                          [TCC_LION] = TCC_OPTIMIZER_LION};
+                                          [TCC_LION] = TCC_OPTIMIZER_LION,
+                                          [TCC_ADAFACTOR] = TCC_OPTIMIZER_ADAFACTOR};
     return (tcc_pass_options){
         .amp = m->options.mixed_precision ? &m->making->amp : NULL,
         .train = train,

@@ -57,16 +57,15 @@ tcc_status tcc_ir_text(tcc_context *cx, const tcc_ir *ir, tcc_ir_form form, char
 void tcc_ir_free_text(char *text) { tcc__free(text); }
 
 static tcc_status find_optimizer(tcc_diag *diag, const char *name, tcc_optimizer *out) {
-    static const char *const names[] = {[TCC_OPTIMIZER_NONE] = "none",
-                                        [TCC_OPTIMIZER_SGD] = "sgd",
-                                        [TCC_OPTIMIZER_ADAM] = "adam",
-                                        [TCC_OPTIMIZER_ADAMW] = "adamw",
-                                        [TCC_OPTIMIZER_LION] = "lion"};
+    static const char *const names[] = {
+        [TCC_OPTIMIZER_NONE] = "none",   [TCC_OPTIMIZER_SGD] = "sgd",   [TCC_OPTIMIZER_ADAM] = "adam",
+        [TCC_OPTIMIZER_ADAMW] = "adamw", [TCC_OPTIMIZER_LION] = "lion", [TCC_OPTIMIZER_ADAFACTOR] = "adafactor"};
     *out = TCC_OPTIMIZER_NONE;
     for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(name, names[i])) *out = (tcc_optimizer)i;
     if (!name || !strcmp(name, names[*out])) return TCC_OK;
-    return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "there is no optimizer '%s': sgd, adam, adamw, lion", name);
+    return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "there is no optimizer '%s': sgd, adam, adamw, lion, adafactor",
+                     name);
 }
 
 static bool take_all(void *user, const char *name, int64_t *params) {

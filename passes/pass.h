@@ -13,7 +13,8 @@ typedef enum tcc_optimizer {
     TCC_OPTIMIZER_SGD,
     TCC_OPTIMIZER_ADAM,
     TCC_OPTIMIZER_ADAMW,
-    TCC_OPTIMIZER_LION
+    TCC_OPTIMIZER_LION,
+    TCC_OPTIMIZER_ADAFACTOR
 } tcc_optimizer;
 
 /* How the training step is built. What a schedule may change is not here but in the hyper-parameter vector

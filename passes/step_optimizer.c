@@ -1,43 +1,61 @@
 /* SPDX-License-Identifier: MIT
  * Optimizers: the states of each trained parameter, its update, and its average.
  *
- * The formulas and their order of operations are PyTorch's (torch.optim.SGD, Adam, AdamW), so that the same start gives
- * the same losses. The update of a parameter is one expression of the elements of p, g and its states and of scalars
- * from the hyper-parameter vector, so that fusion makes one kernel of it that reads and writes each once.
+ * The formulas and their order of operations are PyTorch's (torch.optim.SGD, Adam, AdamW, Adafactor), so that the same
+ * start gives the same losses. The update of a parameter is one expression of the elements of p, g and its states and
+ * of scalars from the hyper-parameter vector, so that fusion makes one kernel of it that reads and writes each once;
+ * Adafactor takes sums beforehand.
  *
- * Adam's count of updates is a state on the device, not a number of the host's: what leaves an update out leaves the
+ * The count of updates is a state on the device, not a number of the host's: what leaves an update out leaves the
  * count as it is as well. The bias corrections are made from it once, in the small kernel that stores the next count.
  *
  * Sources: Sutskever et al. 2013 (momentum, Nesterov's form); Kingma and Ba 2014 (Adam); Loshchilov
- * and Hutter 2017 (AdamW); Chen et al. 2023 (Lion, algorithm 2). */
+ * and Hutter 2017 (AdamW); Chen et al. 2023 (Lion, algorithm 2); Shazeer and Stern 2018 (Adafactor). */
 #include "passes/step.h"
+
+#include <float.h>
 
 /* -- State -- */
 
-/* A new state of parameter t, zero at the start. */
-static tcc_step_state add_state(tcc_step *b, const tcc_trained *t, const char *suffix) {
+/* State k that the optimizer has of a parameter of the type *type, which becomes that of the state: its name. NULL:
+ * there is none. */
+static const char *describe_state(const tcc_train_spec *spec, int k, tcc_type *type) {
+    static const char *const adam[] = {"m", "v"}, *const factors[] = {"row_var", "col_var"};
+    type->dtype = step_arithmetic(type->dtype);
+    switch (spec->optimizer) {
+    case TCC_OPTIMIZER_NONE: return NULL;
+    case TCC_OPTIMIZER_SGD: return spec->momentum && k == 0 ? "momentum" : NULL;
+    case TCC_OPTIMIZER_LION: return k == 0 ? "m" : NULL;
+    case TCC_OPTIMIZER_ADAFACTOR:
+        if (type->rank < 2) return k == 0 ? "variance" : NULL;
+        type->dims[type->rank - 1 - k] = 1;
+        return factors[k];
+    default: return adam[k];
+    }
+}
+
+/* A new state, zero at the start. */
+static tcc_step_state add_state(tcc_step *b, const tcc_trained *t, const char *suffix, const tcc_type *type) {
     const tcc_node *parameter = b->g->inputs.data[t->input];
     tcc_step_state s = {.input = b->g->inputs.count};
     const char *name = tcc_arena_printf(&b->g->arena, "%s.%s", parameter->attrs->input.name, suffix);
     if (!name) tcc_enomem(b->g->diag);
-    else if (t->p) s.value = tcc_ir_input(b->g, name, TCC_ROLE_STATE, &t->p->type, parameter->loc);
+    else s.value = tcc_ir_input(b->g, name, TCC_ROLE_STATE, type, parameter->loc);
     return s;
-}
-
-/* States that the optimizer has of a parameter. */
-static int count_states(const tcc_train_spec *spec) {
-    if (spec->optimizer == TCC_OPTIMIZER_SGD) return spec->momentum;
-    return spec->optimizer == TCC_OPTIMIZER_LION ? 1 : 2;
 }
 
 int64_t tcc_train_state_bytes(const tcc_train_spec *spec, const tcc_graph *g) {
     int64_t bytes = 0;
     for (int i = 0, parameter = 0; i < g->inputs.count; i++) {
-        tcc_type type = g->inputs.data[i]->type;
         if (g->inputs.data[i]->attrs->input.role != TCC_ROLE_PARAM) continue;
         if (spec->frozen && spec->frozen[parameter++]) continue;
+        tcc_type type = g->inputs.data[i]->type;
         type.dtype = step_arithmetic(type.dtype);
-        bytes += (count_states(spec) + spec->ema) * tcc_type_bytes(&type);
+        if (spec->ema) bytes += tcc_type_bytes(&type);
+        for (int k = 0; k < TCC_STEP_STATES; k++) {
+            tcc_type state = type;
+            if (describe_state(spec, k, &state)) bytes += tcc_type_bytes(&state);
+        }
     }
     return bytes;
 }
@@ -55,15 +73,19 @@ static tcc_node *ema_weight(tcc_step *b) {
 }
 
 tcc_status tcc__step_add_states(tcc_step *b) {
-    static const char *const of_sgd[] = {"momentum"}, *const of_adam[] = {"m", "v"};
-    const bool sgd = b->spec->optimizer == TCC_OPTIMIZER_SGD, lion = b->spec->optimizer == TCC_OPTIMIZER_LION;
-    const int count = count_states(b->spec);
+    const tcc_optimizer kind = b->spec->optimizer;
     for (int i = 0; i < b->trained.count; i++) {
         tcc_trained *t = &b->trained.data[i];
-        for (int k = 0; k < count; k++) t->states[k] = add_state(b, t, (sgd ? of_sgd : of_adam)[k]);
-        if (b->spec->ema) t->ema = add_state(b, t, "ema");
+        if (!t->p) return b->g->diag->status;
+        for (int k = 0; k < TCC_STEP_STATES; k++) {
+            tcc_type type = t->p->type;
+            const char *suffix = describe_state(b->spec, k, &type);
+            if (suffix) t->states[k] = add_state(b, t, suffix, &type);
+        }
+        if (b->spec->ema) t->ema = add_state(b, t, "ema", &t->p->type);
     }
-    if (((sgd || lion) && !b->spec->ema) || !b->trained.count) return TCC_OK;
+    const bool counts = kind != TCC_OPTIMIZER_SGD && kind != TCC_OPTIMIZER_LION;
+    if ((!counts && !b->spec->ema) || !b->trained.count) return TCC_OK;
     const tcc_type scalar = {.dtype = TCC_I64};
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
     b->count_input = b->g->inputs.count;
@@ -160,10 +182,86 @@ static tcc_status update_lion(tcc_step *b, tcc_trained *t) {
     return step_output(b, old.input, step_add(b, old.value, step_mul(b, rate2, change)));
 }
 
+/* sqrt(mean(x^2)), a scalar. */
+static tcc_node *root_mean_square(tcc_step *b, tcc_node *x) {
+    if (!x) return NULL;
+    const tcc_dims all = tcc_ir_axes_from(0, x->type.rank);
+    const double share = 1.0 / (double)tcc_type_numel(&x->type);
+    tcc_node *square = step_mul(b, x, x);
+    if (all.count) square = tcc_ir_reduce(b->g, TCC_OP_REDUCE_SUM, square, &all);
+    return step_sqrt(b, tcc_ir_binary_c(b->g, TCC_OP_MUL, square, share));
+}
+
+/* The mean along `axis`, whose extent becomes 1. */
+static tcc_node *mean_along(tcc_step *b, tcc_node *x, int axis) {
+    if (!x) return NULL;
+    tcc_type type = x->type;
+    const double share = 1.0 / (double)type.dims[axis];
+    const tcc_dims axes = {1, {axis}};
+    tcc_node *sum = tcc_ir_reduce(b->g, TCC_OP_REDUCE_SUM, x, &axes);
+    type.dims[axis] = 1;
+    return tcc_ir_reshape(b->g, tcc_ir_binary_c(b->g, TCC_OP_MUL, sum, share), type.rank, type.dims);
+}
+
+/* x at the dims of `like`, which has its rank: extents of 1 stretch. */
+static tcc_node *stretch(tcc_step *b, tcc_node *x, const tcc_node *like) {
+    int dims[TCC_MAX_RANK];
+    for (int d = 0; d < like->type.rank; d++) dims[d] = d;
+    return tcc_ir_broadcast(b->g, x, like->type.rank, like->type.dims, dims);
+}
+
+/* State k moves towards `fresh` by the share `weight`. */
+static tcc_node *move_state(tcc_step *b, const tcc_trained *t, int k, tcc_node *fresh, tcc_node *weight) {
+    tcc_node *old = t->states[k].value;
+    tcc_node *change = step_sub(b, fresh, old);
+    return old ? step_add(b, old, step_mul(b, step_spread(b, weight, old), change)) : NULL;
+}
+
+/* The mean of g^2 as Adafactor knows it: of a matrix the product of the means of its rows and of its columns. */
+static tcc_status estimate_variance(tcc_step *b, const tcc_trained *t, double eps, tcc_node **variance) {
+    const int rank = t->p->type.rank;
+    tcc_node *n = tcc_ir_cast(b->g, b->count, TCC_F64);
+    tcc_node *decay = n ? tcc_ir_binary(b->g, TCC_OP_POW, n, tcc_ir_splat_like(b->g, n, -0.8)) : NULL;
+    tcc_node *weight = tcc_ir_cast(b->g, decay, t->p->type.dtype), *square = step_mul(b, t->g, t->g);
+    if (rank < 2) {
+        *variance = move_state(b, t, 0, square, weight);
+        return step_output(b, t->states[0].input, *variance);
+    }
+    tcc_node *rows = move_state(b, t, 0, mean_along(b, square, rank - 1), weight);
+    tcc_node *columns = move_state(b, t, 1, mean_along(b, square, rank - 2), weight);
+    tcc_node *mean = mean_along(b, rows, rank - 2);
+    if (!mean || !columns) return b->g->diag->status;
+    mean = stretch(b, tcc_ir_binary_c(b->g, TCC_OP_MAX, mean, eps), rows);
+    tcc_node *share = stretch(b, step_div(b, rows, mean), t->p);
+    *variance = step_mul(b, share, stretch(b, columns, t->p));
+    TCC_TRY(step_output(b, t->states[0].input, rows));
+    return step_output(b, t->states[1].input, columns);
+}
+
+/* u = g / sqrt(variance), and p loses u / max(1, RMS(u)), times min(lr, 1 / sqrt(n)) max(eps, RMS(p)). Weight decay is
+ * taken from p beforehand. */
+static tcc_status update_adafactor(tcc_step *b, tcc_trained *t) {
+    const double least = t->p->type.dtype == TCC_F64 ? DBL_EPSILON : FLT_EPSILON;
+    tcc_node *lr = step_hyper(b, TCC_HYPER_LR(t->group), t->p);
+    tcc_node *decay = step_hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p), *variance = NULL;
+    TCC_TRY(estimate_variance(b, t, least, &variance));
+    variance = tcc_ir_binary_c(b->g, TCC_OP_MAX, variance, least * least);
+    tcc_node *u = step_mul(b, tcc_ir_unary(b->g, TCC_OP_RSQRT, variance), t->g);
+    tcc_node *n = tcc_ir_cast(b->g, tcc_ir_unary(b->g, TCC_OP_RSQRT, tcc_ir_cast(b->g, b->count, TCC_F64)),
+                              t->p->type.dtype);
+    tcc_node *rate = tcc_ir_binary(b->g, TCC_OP_MIN, lr, n), *eps = step_hyper(b, TCC_HYPER_EPS, t->p);
+    tcc_node *size = tcc_ir_binary(b->g, TCC_OP_MAX, eps, root_mean_square(b, t->p));
+    tcc_node *clip = tcc_ir_binary_c(b->g, TCC_OP_MAX, root_mean_square(b, u), 1);
+    tcc_node *step = step_div(b, step_mul(b, size, rate), clip);
+    tcc_node *p = step_mul(b, t->p, step_spread(b, step_one_minus(b, step_mul(b, lr, decay)), t->p));
+    return add_next(b, t, step_sub(b, p, step_mul(b, step_spread(b, step, p), u)));
+}
+
 static tcc_status update(tcc_step *b, tcc_trained *t) {
     switch (b->spec->optimizer) {
     case TCC_OPTIMIZER_SGD: return update_sgd(b, t);
     case TCC_OPTIMIZER_LION: return update_lion(b, t);
+    case TCC_OPTIMIZER_ADAFACTOR: return update_adafactor(b, t);
     default: return update_adam(b, t);
     }
 }

@@ -16,7 +16,7 @@ static const char usage[] =
     "  --passes=LIST        run these passes, comma-separated; without it only parse, check and print\n"
     "  --pipeline           run the standard pipeline instead\n"
     "  --train              pipeline: with gradients and updates\n"
-    "  --optimizer=NAME     train-step: sgd, adam, adamw, lion\n"
+    "  --optimizer=NAME     train-step: sgd, adam, adamw, lion, adafactor\n"
     "  --momentum --nesterov --clip-norm --keep-gradients\n"
     "                       train-step: what it says\n"
     "  --amp=TYPE           amp: mixed precision with this low type, f16 or bf16; the pipeline has it then\n"

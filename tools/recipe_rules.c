@@ -40,7 +40,7 @@ static const struct rule {
     {"data.header", "data.kind", "csv|text_classes"},
     {"data.separator", "data.kind", "csv|text_classes"},
     {"data.regression", "data.kind", "csv"},
-    {"optimizer.betas", "optimizer.name", "!sgd"},
+    {"optimizer.betas", "optimizer.name", "!sgd|adafactor"},
     {"optimizer.eps", "optimizer.name", "!sgd|lion"},
     {"optimizer.momentum", "optimizer.name", "sgd"},
     {"optimizer.nesterov", "optimizer.name", "sgd"},

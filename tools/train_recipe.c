@@ -70,10 +70,10 @@ static const key keys[] = {
     {"data.scale", LIST, AT(data.scale), "[]", NULL, 0.01, 100},
     {"data.jitter", LIST, AT(data.jitter), "[]", NULL, 0, 1},
     {"data.pin_memory", FLAG, AT(data.pin_memory), "true", NULL, 0, 0},
-    {"optimizer.name", CHOICE, AT(optimizer.name), "adamw", "sgd|adam|adamw|lion", 0, 0},
+    {"optimizer.name", CHOICE, AT(optimizer.name), "adamw", "sgd|adam|adamw|lion|adafactor", 0, 0},
     {"optimizer.lr", NUMBER, AT(optimizer.lr), "auto", "auto", 0, 1e6},
     {"optimizer.betas", LIST, AT(optimizer.betas), "[]", NULL, 0, 0.9999999},
-    {"optimizer.eps", NUMBER, AT(optimizer.eps), "1e-8", NULL, 0, 1},
+    {"optimizer.eps", NUMBER, AT(optimizer.eps), "auto", "auto", 0, 1},
     {"optimizer.weight_decay", NUMBER, AT(optimizer.weight_decay), "0", NULL, 0, 1e6},
     {"optimizer.decay_all", FLAG, AT(optimizer.decay_all), "false", NULL, 0, 0},
     {"optimizer.momentum", NUMBER, AT(optimizer.momentum), "0", NULL, 0, 1},
@@ -516,8 +516,11 @@ int64_t recipe_step_samples(const recipe *r) { return r->data.batch_size * r->tr
 bool recipe_replays(const recipe *r) { return r->training.compile && strcmp(r->training.compile_mode, "default") != 0; }
 
 tcc_optimizer_kind recipe_optimizer(const recipe *r) {
-    static const char *const names[] = {
-        [TCC_SGD] = "sgd", [TCC_ADAM] = "adam", [TCC_ADAMW] = "adamw", [TCC_LION] = "lion"};
+    static const char *const names[] = {[TCC_SGD] = "sgd",
+                                        [TCC_ADAM] = "adam",
+                                        [TCC_ADAMW] = "adamw",
+                                        [TCC_LION] = "lion",
+                                        [TCC_ADAFACTOR] = "adafactor"};
     int kind = 0;
     while (strcmp(names[kind], r->optimizer.name) != 0) kind++;
     return (tcc_optimizer_kind)kind;
@@ -528,17 +531,18 @@ static void settle(recipe *r) {
     tcc_optimizer_options o;
     tcc_optimizer_init(&o, recipe_optimizer(r));
     if (isnan(r->optimizer.lr)) r->optimizer.lr = o.lr;
+    if (isnan(r->optimizer.eps)) r->optimizer.eps = o.eps;
     if (!r->optimizer.betas.count && !r->given[key_index("optimizer.betas")])
         r->optimizer.betas = (recipe_list){2, {o.beta1, o.beta2}};
 }
 
 static bool check_groups(const recipe *r, place at, char *error) {
-    const bool sgd = recipe_optimizer(r) == TCC_SGD;
+    const bool sgd = recipe_optimizer(r) == TCC_SGD, betas = !sgd && recipe_optimizer(r) != TCC_ADAFACTOR;
     for (int i = 0; i < r->optimizer.groups.count; i++) {
         const recipe_group *g = &r->optimizer.groups.v[i];
-        if (!isnan(sgd ? g->betas[0] : g->momentum))
+        if ((!isnan(g->betas[0]) && !betas) || (!isnan(g->momentum) && !sgd))
             return fail(error, at, "optimizer.groups: %s: %s does not apply to optimizer.name %s", g->match,
-                        sgd ? "betas" : "momentum", r->optimizer.name);
+                        sgd || isnan(g->momentum) ? "betas" : "momentum", r->optimizer.name);
         if (!isnan(g->lr) && r->optimizer.lr == 0)
             return fail(error, at,
                         "optimizer.groups: %s: lr is what it has where the schedule gives optimizer.lr, which "

@@ -25,22 +25,25 @@ static tcc_param_group read_group(const tcc_optimizer_options *o, int i) {
 }
 
 static tcc_status check_group(tcc_diag *diag, const tcc_optimizer_options *o, const tcc_param_group *g) {
-    const bool sgd = o->kind == TCC_SGD;
+    static const char betas_of[] = "TCC_ADAM, TCC_ADAMW or TCC_LION";
+    const bool sgd = o->kind == TCC_SGD, betas = !sgd && o->kind != TCC_ADAFACTOR;
     const struct {
         const char *name;
         double value, most;
         bool below, applies;
-    } numbers[] = {{"lr_scale", g->lr_scale, 1e30, false, true},
-                   {"weight_decay", g->weight_decay, 1e30, false, true},
-                   {"beta1", g->beta1, 1, true, !sgd},
-                   {"beta2", g->beta2, 1, true, !sgd},
-                   {"momentum", g->momentum, 1e30, false, sgd && o->momentum > 0}};
+        const char *goes_with;
+    } numbers[] = {{"lr_scale", g->lr_scale, 1e30, false, true, NULL},
+                   {"weight_decay", g->weight_decay, 1e30, false, true, NULL},
+                   {"beta1", g->beta1, 1, true, betas, betas_of},
+                   {"beta2", g->beta2, 1, true, betas, betas_of},
+                   {"momentum", g->momentum, 1e30, false, sgd && o->momentum > 0,
+                    sgd ? "a momentum of the optimizer" : "TCC_SGD"}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         const double value = numbers[i].value, most = numbers[i].most;
         if (isnan(value) && i) continue;
         if (!numbers[i].applies)
             return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: group \"%s\": %s %g goes with %s", g->match,
-                             numbers[i].name, value, sgd ? "another kind, or a momentum of the optimizer" : "TCC_SGD");
+                             numbers[i].name, value, numbers[i].goes_with);
         if (!(value >= 0 && (numbers[i].below ? value < most : value <= most)))
             return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
                              "optimizer: group \"%s\": %s %g must be at least 0 and %s %g", g->match, numbers[i].name,

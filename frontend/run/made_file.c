@@ -85,7 +85,7 @@ static void io_options(tcc_stream *s, tcc_model_options *o, tcc_optimizer_option
     tcc_io_double(s, &o->loss_scale_growth);
     tcc_io_double(s, &o->loss_scale_backoff);
     tcc_io_i64(s, &o->loss_scale_interval);
-    IO_ENUM(s, p->kind, TCC_LION + 1);
+    IO_ENUM(s, p->kind, TCC_ADAFACTOR + 1);
     tcc_io_double(s, &p->lr);
     tcc_io_double(s, &p->beta1);
     tcc_io_double(s, &p->beta2);

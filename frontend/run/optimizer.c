@@ -7,15 +7,22 @@
 /* What a caller's struct has at least: that of the first version. */
 enum { LEAST_SIZE = offsetof(tcc_optimizer_options, clip_grad_norm) + sizeof(double) };
 
+static double default_lr(tcc_optimizer_kind kind) {
+    switch (kind) {
+    case TCC_SGD: return 0.1;
+    case TCC_LION: return 1e-4;
+    case TCC_ADAFACTOR: return 1e-2;
+    default: return 1e-3;
+    }
+}
+
 void tcc_optimizer_init_sized(tcc_optimizer_options *o, size_t size, tcc_optimizer_kind kind) {
     const tcc_optimizer_options defaults = {.size = size,
                                             .kind = kind,
-                                            .lr = kind == TCC_SGD    ? 0.1
-                                                  : kind == TCC_LION ? 1e-4
-                                                                     : 1e-3,
+                                            .lr = default_lr(kind),
                                             .beta1 = 0.9,
                                             .beta2 = kind == TCC_LION ? 0.99 : 0.999,
-                                            .eps = 1e-8};
+                                            .eps = kind == TCC_ADAFACTOR ? 1e-3 : 1e-8};
     memcpy(o, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
@@ -56,9 +63,9 @@ tcc_status tcc__optimizer_read(tcc_diag *diag, const tcc_optimizer_options *give
     if (given->size < LEAST_SIZE)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: size %zu must be at least %d: tcc_optimizer_init",
                          given->size, (int)LEAST_SIZE);
-    if ((unsigned)kind > TCC_LION)
+    if ((unsigned)kind > TCC_ADAFACTOR)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: kind %d must be from 0 to %d", (int)kind,
-                         (int)TCC_LION);
+                         (int)TCC_ADAFACTOR);
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     out->size = sizeof *out;
     return check(diag, out);

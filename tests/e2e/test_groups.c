@@ -244,7 +244,7 @@ static void refuses(void **state) {
     g[1].momentum = 0.5;
     check_refused(cx, &o, "group \"*\": momentum 0.5 goes with TCC_SGD");
     o.kind = TCC_SGD;
-    check_refused(cx, &o, "group \"*\": momentum 0.5 goes with another kind, or a momentum of the optimizer");
+    check_refused(cx, &o, "group \"*\": momentum 0.5 goes with a momentum of the optimizer");
     o.n_groups = 17;
     check_refused(cx, &o, "n_groups 17 must be from 0 to 16");
     o.n_groups = 2;

@@ -105,6 +105,17 @@ static void lion(void **state) {
 #undef LION
 }
 
+/* Whose states have other shapes than the parameters. */
+static void adafactor(void **state) {
+    const char *recipe = write_recipe(state, "cnn"), *whole = test_path(state, "first"),
+               *resumed = test_path(state, "resumed");
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", whole, "optimizer.name=adafactor"));
+    train(NULL,
+          ARGUMENTS("--quiet", recipe, "--run-dir", resumed, "optimizer.name=adafactor", "training.max_steps=10"));
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", resumed, "optimizer.name=adafactor", "--resume"));
+    same_run(state, "first", "resumed");
+}
+
 /* In the middle of a cycle, of the rate and of the momentum, which begins at 0 otherwise; with averages of the
  * parameters, which a run is evaluated with on the way. */
 static void one_cycle(void **state) {
@@ -331,6 +342,7 @@ int main(void) {
                                        FOLDER_TEST(cnn),
                                        FOLDER_TEST(mlp),
                                        FOLDER_TEST(lion),
+                                       FOLDER_TEST(adafactor),
                                        FOLDER_TEST(one_cycle),
                                        FOLDER_TEST(interrupted),
                                        FOLDER_TEST(interrupted_while_compiling),

@@ -148,7 +148,8 @@ void check_micro_batches(const char *device, tcc_mode mode, tcc_mixed_precision 
          OPTIMIZER(TCC_SGD, 0.05, .momentum = 0.9, .nesterov = true, .clip_grad_norm = 0.5, .ema_decay = 0.8)},
         {"sum", sum, true, OPTIMIZER(TCC_SGD, 0.001)},
         {"adam", mean, false, OPTIMIZER(TCC_ADAM, 0.01, .weight_decay = 0.01)},
-        {"lion", mean, false, OPTIMIZER(TCC_LION, 0.001)}};
+        {"lion", mean, false, OPTIMIZER(TCC_LION, 0.001)},
+        {"adafactor", mean, false, OPTIMIZER(TCC_ADAFACTOR, 0.01)}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const test_case *c = &cases[i];
         tcc_model_options o = {.mode = mode, .mixed_precision = precision};

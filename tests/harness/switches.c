@@ -79,7 +79,7 @@ enum {
     STATISTICS,
     DEVICE,
     SWITCHES,
-    MOST_VALUES = 4
+    MOST_VALUES = 5
 };
 
 typedef struct table {
@@ -122,7 +122,10 @@ static bool all_met(const table *t) {
 
 static const tcc_optimizer_options optimizers[] = {
     OPTIMIZER(TCC_SGD, 0.1, .momentum = 0.9), OPTIMIZER(TCC_ADAM, 0.01, .weight_decay = 0.01),
-    OPTIMIZER(TCC_ADAMW, 0.01, .weight_decay = 0.1), OPTIMIZER(TCC_LION, 1e-3, .weight_decay = 0.1)};
+    OPTIMIZER(TCC_ADAMW, 0.01, .weight_decay = 0.1), OPTIMIZER(TCC_LION, 1e-3, .weight_decay = 0.1),
+    OPTIMIZER(TCC_ADAFACTOR, 1e-3, .weight_decay = 0.1)};
+
+enum { KINDS = sizeof optimizers / sizeof *optimizers };
 
 static void read_row(const int *row, const char *const *devices, tcc_optimizer_options *optimizer,
                      tcc_model_options *o) {
@@ -149,8 +152,8 @@ static void read_row(const int *row, const char *const *devices, tcc_optimizer_o
 
 /* What this row is compared with: kept from row to row. */
 static const outcome *reference(const int *row) {
-    static outcome kept[4][2][3];
-    static bool made[4][2][3];
+    static outcome kept[KINDS][2][3];
+    static bool made[KINDS][2][3];
     const int kind = row[OPTIMIZER_KIND], clips = row[CLIPPING], averages = row[AVERAGES];
     if (!made[kind][clips][averages]) {
         const int plain[SWITCHES] = {
@@ -197,7 +200,7 @@ void check_switches(const char *const *devices, int n_devices) {
                            [PRECISION] = 3,
                            [AGAIN] = 3,
                            [MODE] = 4,
-                           [OPTIMIZER_KIND] = 4,
+                           [OPTIMIZER_KIND] = KINDS,
                            [CLIPPING] = 2,
                            [STATISTICS] = 2,
                            [DEVICE] = n_devices}};

@@ -143,6 +143,11 @@ static tcc_optimizer_options optimizer_of(const cJSON *o) {
         options.decay_all = true;
         return options;
     }
+    if (!strcmp(text(o, "name"), "adafactor")) {
+        options.kind = TCC_ADAFACTOR;
+        options.eps = number(o, "eps");
+        return options;
+    }
     const cJSON *betas = cJSON_GetObjectItemCaseSensitive(o, "betas");
     options.beta1 = cJSON_GetArrayItem(betas, 0)->valuedouble;
     options.beta2 = cJSON_GetArrayItem(betas, 1)->valuedouble;

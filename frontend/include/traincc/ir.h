@@ -34,10 +34,10 @@ TCC_API tcc_status tcc_ir_text(tcc_context *cx, const tcc_ir *ir, tcc_ir_form fo
 TCC_API void tcc_ir_free_text(char *text); /* NULL is allowed */
 
 typedef struct tcc_ir_options {
-    size_t size;                                        /* sizeof(tcc_ir_options) */
-    bool train;                                         /* the whole pipeline only: with gradients and updates */
-    bool eager;                                         /* fuse: every op its own group */
-    const char *optimizer;                              /* train-step: "sgd", "adam", "adamw", "lion"; NULL: none */
+    size_t size;           /* sizeof(tcc_ir_options) */
+    bool train;            /* the whole pipeline only: with gradients and updates */
+    bool eager;            /* fuse: every op its own group */
+    const char *optimizer; /* train-step: "sgd", "adam", "adamw", "lion", "adafactor"; NULL: none */
     bool momentum, nesterov, clip_norm, keep_gradients; /* train-step */
     bool no_verify;                                     /* do not check the graph after every pass */
     const char *dump_dir; /* write the graph before and after every pass there; NULL: no */

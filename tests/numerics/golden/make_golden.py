@@ -48,6 +48,7 @@ import models_torch  # noqa: E402
 STEPS, BATCHES, SHAKES, LIMIT = 20, 4, 10, 4e-5
 ADAMW = dict(name="adamw", lr=1e-3, betas=[0.9, 0.99], eps=1e-8, weight_decay=0.1, clip=1.0)
 LION = dict(name="lion", lr=1e-4, betas=[0.9, 0.99], weight_decay=0.1, clip=1.0)
+ADAFACTOR = dict(name="adafactor", lr=1e-2, eps=1e-3, weight_decay=0.1, clip=1.0)
 SGD = dict(name="sgd", lr=0.05, momentum=0.9, nesterov=False, weight_decay=5e-4, clip=0.0)
 NESTEROV = {**SGD, "nesterov": True, "clip": 1.0}
 GROUPS = [
@@ -85,6 +86,8 @@ CNN = dict(kind="cnn", batch=16, input=[1, 28, 28], batches=1)  # one batch: noi
 CASES = {
     "char_gpt_small.adamw": (gpt(2, 2, 32, 16, 4), ADAMW),
     "char_gpt_small.lion": (gpt(2, 2, 32, 16, 4), LION),
+    "char_gpt_small.adafactor": (gpt(2, 2, 32, 16, 4), ADAFACTOR),
+    "resnet18_narrow.adafactor": (resnet(8, 8), {**ADAFACTOR, "lr": 1e-4, "clip": 0.0}),
     "char_gpt_small.sgd": (gpt(2, 2, 32, 16, 4), NESTEROV),
     "gpt2_small.adamw": (gpt(2, 2, 32, 16, 4, bias=True, gelu="tanh"), ADAMW),
     "gpt2_small.adamw_groups": (gpt(2, 2, 32, 16, 4, bias=True, gelu="tanh"), {**ADAMW, "groups": GROUPS}),
@@ -185,6 +188,8 @@ def param_groups(model, o):
 def make_optimizer(model, o):
     if o["name"] == "lion":
         return Lion(model.parameters(), o)
+    if o["name"] == "adafactor":
+        return torch.optim.Adafactor(param_groups(model, {**o, "groups": []}), eps=(None, o["eps"]))
     if "groups" not in o:
         return models_torch.optimizer(model.parameters(), o)
     if o["name"] == "sgd":
