@@ -91,7 +91,6 @@ static int take(tcc_fuser *f, const tcc_group *group, const int *uses) {
         }
         tcc_fuser_give(f, id, unit);
         f->units.data[from].dead = true;
-        if (f->units.data[unit].reach < id) f->units.data[unit].reach = id;
     }
     return unit;
 }
@@ -155,8 +154,8 @@ bool tcc_fuser_take_given(tcc_fuser *f, const tcc_group *given, int count) {
         tcc_fuse_unit *x = &f->units.data[u];
         if (x->dead) continue;
         if (!tcc_fuser_refresh(f, u, &reason) && !f->out_of_memory) fine = false;
-        else tcc_fuser_raise_reach(f, u);
     }
+    fine = fine && tcc_fuser_order_all(f);
     tcc__free(uses);
     tcc__free(own);
     tcc__free(unit);

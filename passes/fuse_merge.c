@@ -8,7 +8,6 @@ enum {
     MOST_SIBLINGS = 12,   /* readers of one tensor that are looked at, on either side */
     LEAST_SHARED = 64,    /* elements that are worth reading together */
     MOST_BETWEEN = 8,     /* units that are merged at once */
-    MOST_SEARCHED = 200,  /* units among which those are looked for */
     MUCH_BYTES = 1 << 20, /* from which on memory counts more than a launch */
     WIDE = 32,            /* operands from which on a concat is a copy: only views go into it. That loses little, for
                           * what is concatenated by dozens is mostly needed elsewhere too; and hundreds of neighbours
@@ -39,74 +38,8 @@ static bool reads_from(const tcc_fuser *f, int u, int source) {
     return false;
 }
 
-/* Adds to f->later the units that load node `id`, but `to`, and none that `to` cannot wait for, as it has a node that
- * is too late. Whether `to` loads it. */
-static bool add_later(tcc_fuser *f, int id, int to) {
-    bool met = false;
-    for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
-        const int user = f->users[i], reader = f->home[user];
-        if (f->inlined[user]) met |= add_later(f, user, to);
-        met |= reader == to;
-        if (reader == NONE || reader == to || f->later_mark[reader] == f->unit_stamp) continue;
-        const tcc_fuse_ids *owned = &f->units.data[reader].owned;
-        if (owned->data[owned->count - 1] > f->units.data[to].reach) continue;
-        f->later_mark[reader] = f->unit_stamp;
-        tcc_fuser_push(f, &f->later, reader);
-    }
-    return met;
-}
-
-/* Adds to f->later the units that wait for unit `u`. Whether one of them is `to`. */
-static bool look_later(tcc_fuser *f, int u, int to) {
-    const tcc_draft *d = &f->units.data[u].draft;
-    bool met = false;
-    for (int i = 0; i < d->n_nodes; i++)
-        if (d->stored[i]) met |= add_later(f, d->nodes[i]->id, to);
-    return met;
-}
-
-/* Adds to f->others what unit `at` of it waits for, and may wait for unit `from`. Whether it waits for `from`. */
-static bool look_earlier(tcc_fuser *f, int at, int from) {
-    const tcc_draft *d = &f->units.data[f->others.data[at]].draft;
-    const int stamp = f->unit_stamp, least = f->units.data[from].owned.data[0];
-    bool found = false;
-    for (int n = 0; n < d->n_nodes; n++)
-        for (int k = 0; k < d->nodes[n]->n_operands; k++) {
-            int id = d->nodes[n]->operands[k]->id, source = f->home[id];
-            if (source == NONE || f->inlined[id] || f->unit_mark[source] == stamp) continue;
-            found |= source == from;
-            if (source == from || f->units.data[source].reach < least) continue; /* what it waits for is earlier */
-            f->unit_mark[source] = stamp;
-            tcc_fuser_push(f, &f->others, source);
-        }
-    return found;
-}
-
-/* Whether `to` depends on `from` through a third unit. Then f->others has `to`, and of what it waits for all that may
- * wait for unit `from`, not `from` itself; or more than MOST_SEARCHED of them. The search goes back from `to` and, as
- * long as that is not known to be in vain, also forth from `from`: where one of them is soon through, so is the
- * search, however large the graph. */
-static bool depends(tcc_fuser *f, int to, int from) {
-    const int stamp = ++f->unit_stamp;
-    int seen_later = 0;
-    bool found = false, forth = true;
-    f->others.count = f->later.count = 0;
-    tcc_fuser_push(f, &f->others, to);
-    tcc_fuser_push(f, &f->later, from);
-    f->unit_mark[to] = f->later_mark[from] = stamp;
-    for (int i = 0; i < f->others.count && !f->out_of_memory; i++) {
-        found |= look_earlier(f, i, from) && i;
-        if (found && f->others.count > MOST_SEARCHED) return true;
-        for (; forth && !found && seen_later <= i && f->later.count <= f->others.count + MOST_SIBLINGS; seen_later++) {
-            if (seen_later == f->later.count) return false;
-            forth = !look_later(f, f->later.data[seen_later], to) || !seen_later; /* straight from `from` is no third */
-        }
-    }
-    return found;
-}
-
-/* After depends(f, to, from) was true: fills `units` with both and all on the ways between them; 0 if these are too
- * many. */
+/* After tcc_fuser_depends(f, to, from) was true: fills `units` with both and all on the ways between them; 0 if these
+ * are too many. */
 static int units_between(const tcc_fuser *f, int to, int from, int *units) {
     int count = 0;
     units[count++] = from;
@@ -120,7 +53,7 @@ static int units_between(const tcc_fuser *f, int to, int from, int *units) {
                 reads |= !listed && reads_from(f, u, units[k]);
             }
             if (listed || !reads) continue;
-            if (count == MOST_BETWEEN || f->others.count > MOST_SEARCHED) return 0;
+            if (count == MOST_BETWEEN || f->others.count > TCC_FUSE_MOST_SEARCHED) return 0;
             units[count++] = u;
             grown = true;
         }
@@ -306,15 +239,14 @@ static void consider_neighbours(tcc_fuser *f, int u, bool later, tcc_fuse_ids *b
 /* Makes one unit of several: the first. */
 static void merge(tcc_fuser *f, const int *units, int count) {
     tcc_fuse_unit *p = &f->units.data[units[0]];
+    tcc_fuser_order_merged(f, units, count);
     for (int u = 1; u < count; u++) {
         tcc_fuse_unit *q = &f->units.data[units[u]];
         while (q->owned.count) tcc_fuser_give(f, q->owned.data[q->owned.count - 1], units[0]);
         q->dead = true;
         q->version++;
-        if (q->reach > p->reach) p->reach = q->reach;
         if (q->bound) p->bound = q->bound;
     }
-    tcc_fuser_raise_reach(f, units[0]);
     const char *reason = "";
     if (!tcc_fuser_refresh(f, units[0], &reason) && !f->out_of_memory)
         TCC_BUG(f->g->diag, "a merge that was legal is not: %s", reason);
@@ -326,8 +258,8 @@ static int units_to_merge(tcc_fuser *f, int a, int b, int *units) {
     int count = 2;
     units[0] = a;
     units[1] = b;
-    if (!reads_from(f, b, a) && depends(f, a, b)) count = units_between(f, a, b, units);
-    else if (!reads_from(f, a, b) && depends(f, b, a)) count = units_between(f, b, a, units);
+    if (!reads_from(f, b, a) && tcc_fuser_depends(f, a, b)) count = units_between(f, a, b, units);
+    else if (!reads_from(f, a, b) && tcc_fuser_depends(f, b, a)) count = units_between(f, b, a, units);
     const char *reason;
     return count == 2 || (count > 2 && gain_of_merge(f, units, count, &reason) > 0) ? count : 0;
 }

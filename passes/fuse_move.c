@@ -71,9 +71,6 @@ static bool try_move(tcc_fuser *f, const tcc_fuse_ids *chain, int u, int source)
     if (tcc_log_on(f->cx->cx, TCC_LOG_FUSION))
         tcc_logf(f->cx->cx, TCC_LOG_FUSION, "move, saves %.0f bytes: %s", before - after,
                  tcc_node_text(f->g->nodes.data[chain->data[chain->count - 1]]));
-    tcc_fuse_unit *grown = &f->units.data[source];
-    if (grown->reach < chain->data[chain->count - 1]) grown->reach = chain->data[chain->count - 1];
-    tcc_fuser_raise_reach(f, source);
     tcc_fuser_refresh(f, source, &reason);
     tcc_fuser_refresh(f, u, &reason);
     return true;

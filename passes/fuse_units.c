@@ -135,24 +135,6 @@ void tcc_fuser_give(tcc_fuser *f, int id, int to) {
     }
 }
 
-void tcc_fuser_raise_reach(tcc_fuser *f, int u) {
-    tcc_fuse_ids work = {0};
-    tcc_fuser_push(f, &work, u);
-    for (int i = 0; i < work.count && !f->out_of_memory; i++) {
-        const tcc_fuse_unit *grown = &f->units.data[work.data[i]];
-        f->unit_stamp++;
-        f->others.count = 0;
-        for (int k = 0; k < grown->owned.count; k++) tcc_fuser_add_readers(f, grown->owned.data[k], work.data[i]);
-        for (int k = 0; k < f->others.count; k++) {
-            tcc_fuse_unit *reader = &f->units.data[f->others.data[k]];
-            if (reader->reach >= grown->reach) continue;
-            reader->reach = grown->reach;
-            tcc_fuser_push(f, &work, f->others.data[k]);
-        }
-    }
-    tcc_vec_free(&work);
-}
-
 bool tcc_fuser_too_early(const tcc_fuser *f, int id, int u) {
     if (!f->backward || !(f->g->nodes.data[id]->marks & TCC_MARK_REMAT)) return false;
     const tcc_fuse_ids *owned = &f->units.data[u].owned;
@@ -204,7 +186,7 @@ static bool make_units(tcc_fuser *f) {
     for (int i = 0; i < g->nodes.count; i++) {
         f->home[i] = tcc_is_leaf(g->nodes.data[i]) ? NONE : f->units.count;
         if (f->home[i] == NONE) continue;
-        tcc_fuse_unit fresh = {.update = update[i], .reach = i};
+        tcc_fuse_unit fresh = {.update = update[i]};
         tcc_fuser_push(f, &fresh.owned, i);
         if (!tcc_vec_push(&f->units, fresh)) {
             tcc_vec_free(&fresh.owned);

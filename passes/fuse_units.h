@@ -8,7 +8,10 @@
 #include "ir/support/vec.h"
 #include "passes/fuse.h"
 
-enum { TCC_FUSE_NO_UNIT = -1 };
+enum {
+    TCC_FUSE_NO_UNIT = -1,
+    TCC_FUSE_MOST_SEARCHED = 200, /* units among which those that lie between two are looked for */
+};
 
 typedef tcc_vec(int) tcc_fuse_ids;
 
@@ -16,7 +19,8 @@ typedef struct tcc_fuse_unit {
     tcc_fuse_ids owned;     /* node ids, ascending */
     tcc_draft draft;        /* of the owned nodes that are needed and what they inline */
     bool dead, update;      /* update: of optimizer work */
-    int reach;              /* no node of it, nor of a unit that it waits for, has a higher id */
+    int64_t place;          /* in the order of units (fuse_order.c): above that of all units that it waits for */
+    int before, after;      /* its neighbours in that order, or TCC_FUSE_NO_UNIT */
     int version;            /* changes when the unit does */
     const tcc_group *bound; /* a given group that adds values up, whose nodes and choice this unit keeps; or NULL */
 } tcc_fuse_unit;
@@ -36,6 +40,7 @@ typedef struct tcc_fuser {
     bool *backward;          /* by node, where values are computed again: tcc_backward_nodes; else NULL */
     int *first_user, *users; /* users of node i: users[first_user[i] .. first_user[i+1]-1] */
     tcc_vec(tcc_fuse_unit) units;
+    int first_unit;                   /* in the order */
     tcc_vec(tcc_fuse_candidate) heap; /* of merges */
     tcc_draft_scratch scratch;
     int *mark, stamp;                        /* by node */
@@ -52,8 +57,9 @@ bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g);
 void tcc_fuser_destroy(tcc_fuser *f);
 static inline bool tcc_fuser_fine(const tcc_fuser *f) { return !f->out_of_memory && f->g->diag->status == TCC_OK; }
 
-/* The units of groups that the graph came with (fuse_given.c); they are the caller's, and outlive the fuser. False: one
- * that adds values up is no group as things are, and the fuser is good for nothing more. */
+/* The units of groups that the graph came with (fuse_given.c), and the order of all units; the groups are the caller's,
+ * and outlive the fuser. False: one that adds values up is no group as things are, and the fuser is good for nothing
+ * more. */
 bool tcc_fuser_take_given(tcc_fuser *f, const tcc_group *given, int count);
 /* Whether the units may be, together, the draft d, as far as bound ones go; otherwise *reason says why not. */
 bool tcc_fuser_takes(tcc_fuser *f, const int *units, int count, const tcc_draft *d, const char **reason);
@@ -77,8 +83,18 @@ bool tcc_fuser_loaded_elsewhere(const tcc_fuser *f, int id);
 tcc_draft tcc_fuser_draft_of(tcc_fuser *f, const int *units, int count);
 /* Recomputes the unit's draft after a change. False: it is no legal group, *reason says why, or out of memory. */
 bool tcc_fuser_refresh(tcc_fuser *f, int u, const char **reason);
-/* The reach of unit u has grown: so does that of all that wait for it. */
-void tcc_fuser_raise_reach(tcc_fuser *f, int u);
+
+/* The order of units (fuse_order.c). Inlining a node and moving one to the unit that it reads keep it. */
+
+/* Orders them, anew. False: some wait for each other, or out of memory. */
+bool tcc_fuser_order_all(tcc_fuser *f);
+/* To be called before the units, none of which waits for another through a third, become one, units[0]. */
+void tcc_fuser_order_merged(tcc_fuser *f, const int *units, int count);
+/* Whether `to` waits for `from` through a third unit. Then f->others has `to`, and of what it waits for all that may
+ * wait for unit `from`, not `from` itself; or more than TCC_FUSE_MOST_SEARCHED of them. The search goes back from `to`
+ * and, as long as that is not known to be in vain, also forth from `from`: where one of them is soon through, so is
+ * the search. */
+bool tcc_fuser_depends(tcc_fuser *f, int to, int from);
 
 /* Adds to f->others the units that load node `id`, but u itself; f->unit_stamp tells those that are in already. */
 void tcc_fuser_add_readers(tcc_fuser *f, int id, int u);
