@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Ready-made models, by the public API alone. */
+#include "traincc/losses.h"
 #include "traincc/models.h"
 #include "traincc/nn.h"
 

@@ -7,6 +7,7 @@
 
 #include "frontend/trace.h"
 #include "passes/group.h"
+#include "traincc/losses.h"
 #include "traincc/models.h"
 
 #include <math.h>

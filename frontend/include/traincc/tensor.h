@@ -291,36 +291,11 @@ TCC_API tcc_tensor tcc_resize_bilinear_at(tcc_tensor x, bool align_corners, int 
 #define tcc_resize_nearest(x, align_corners, ...) tcc_resize_nearest_at(x, align_corners, __VA_ARGS__, TCC_HERE)
 #define tcc_resize_bilinear(x, align_corners, ...) tcc_resize_bilinear_at(x, align_corners, __VA_ARGS__, TCC_HERE)
 
-/* -- Softmax and losses, of floats. A loss is a scalar. -- */
-/* Along `axis`; x's shape. */
+/* -- Softmax, of floats: along `axis`; x's shape -- */
 TCC_API tcc_tensor tcc_softmax_at(tcc_tensor x, int axis, tcc_loc at);
 TCC_API tcc_tensor tcc_log_softmax_at(tcc_tensor x, int axis, tcc_loc at);
 #define tcc_softmax(x, axis) tcc_softmax_at(x, axis, TCC_HERE)
 #define tcc_log_softmax(x, axis) tcc_log_softmax_at(x, axis, TCC_HERE)
-
-/* Mean negative log-likelihood of targets i32 [N..] under logits [N.., C]. A target must lie in [0, C) or be
- * ignore_index. A constant one that does not is an error at once. Any other makes the loss and all gradients NaN, since
- * a step does not stop to report it. */
-typedef struct tcc_cross_entropy_options {
-    size_t size;
-    bool has_ignore_index;    /* ignore_index counts as given even if it is 0 */
-    int64_t ignore_index;     /* targets of this value do not count; 0 without has_ignore_index: -100 */
-    double label_smoothing;   /* in [0, 1] */
-    const tcc_tensor *weight; /* [C], of the logits' type: a weight for each class; NULL: none */
-} tcc_cross_entropy_options;
-TCC_API tcc_tensor tcc_cross_entropy_at(tcc_tensor logits, tcc_tensor targets, const tcc_cross_entropy_options *options,
-                                        tcc_loc at);
-#define tcc_cross_entropy(logits, targets, ...)                                                                \
-    tcc_cross_entropy_at(logits, targets,                                                                      \
-                         &(tcc_cross_entropy_options){.size = sizeof(tcc_cross_entropy_options), __VA_ARGS__}, \
-                         TCC_HERE)
-/* The target has the shape and the type of x: nothing broadcasts. */
-TCC_API tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);        /* mean (x - target)^2 */
-TCC_API tcc_tensor tcc_l1_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);         /* mean |x - target| */
-TCC_API tcc_tensor tcc_bce_with_logits_at(tcc_tensor x, tcc_tensor target, tcc_loc at); /* mean binary cross-entropy */
-#define tcc_mse_loss(x, target) tcc_mse_loss_at(x, target, TCC_HERE)
-#define tcc_l1_loss(x, target) tcc_l1_loss_at(x, target, TCC_HERE)
-#define tcc_bce_with_logits(x, target) tcc_bce_with_logits_at(x, target, TCC_HERE)
 
 TCC_API_END
 #endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ * Losses, as PyTorch defines them. Each is computed in float32 at least, also under mixed precision, in a form whose
+ * value and gradients stay finite where probabilities are 0 or 1 and logits are large. Operands are floats of one type;
+ * the result has it too.
+ *
+ * x and its target have one shape: nothing broadcasts, for [N, 1] against [N] would train to the mean. A loss is the
+ * mean over its elements unless .reduction says otherwise; an option that a loss does not have is an error. */
+#ifndef TRAINCC_LOSSES_H
+#define TRAINCC_LOSSES_H
+
+#include "traincc/tensor.h"
+
+TCC_API_BEGIN
+
+typedef enum tcc_loss_reduction {
+    TCC_REDUCE_MEAN,       /* over all elements */
+    TCC_REDUCE_SUM,        /* over all elements */
+    TCC_REDUCE_NONE,       /* each element's loss by itself */
+    TCC_REDUCE_BATCH_MEAN, /* the sum over all elements, divided by the extent of the first dim */
+} tcc_loss_reduction;
+
+/* -- Classification -- */
+
+/* Of cross_entropy and nll_loss. */
+typedef struct tcc_cross_entropy_options {
+    size_t size;
+    bool has_ignore_index;    /* ignore_index counts as given even if it is 0 */
+    int64_t ignore_index;     /* targets of this value do not count; 0 without has_ignore_index: -100 */
+    double label_smoothing;   /* in [0, 1); of cross_entropy */
+    const tcc_tensor *weight; /* [C], of the logits' type: a weight for each class; NULL: none */
+    tcc_loss_reduction reduction;
+    int axis; /* of the classes in x: 1 for images [N, C, H, W]; 0: the last. -tcc_rank(x) is the first. */
+} tcc_cross_entropy_options;
+/* Negative log-likelihood of targets under logits x, whose classes are dim `axis` of extent C.
+ *
+ * Targets i32 or i64, of x's shape without that dim: classes. One must lie in [0, C) or be ignore_index. A constant one
+ * that does not is an error at once. Any other makes the loss and its gradients NaN, since a step does not stop to
+ * report it. The mean is over targets that count, by the weights of their classes.
+ *
+ * Targets of x's type and shape: probabilities of the classes ("soft"). The mean is over all rows; there is no
+ * ignore_index. */
+TCC_API tcc_tensor tcc_cross_entropy_at(tcc_tensor x, tcc_tensor targets, const tcc_cross_entropy_options *options,
+                                        tcc_loc at);
+/* The same of log-probabilities x, as tcc_log_softmax gives them, and of classes alone. */
+TCC_API tcc_tensor tcc_nll_loss_at(tcc_tensor x, tcc_tensor targets, const tcc_cross_entropy_options *options,
+                                   tcc_loc at);
+#define TCC_CROSS_ENTROPY_OPTIONS(...) \
+    &(tcc_cross_entropy_options) { .size = sizeof(tcc_cross_entropy_options), __VA_ARGS__ }
+#define tcc_cross_entropy(x, targets, ...) \
+    tcc_cross_entropy_at(x, targets, TCC_CROSS_ENTROPY_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_nll_loss(x, targets, ...) tcc_nll_loss_at(x, targets, TCC_CROSS_ENTROPY_OPTIONS(__VA_ARGS__), TCC_HERE)
+
+/* -- Others -- */
+
+/* Behind each option: the losses that have it. */
+typedef struct tcc_loss_options {
+    size_t size;
+    tcc_loss_reduction reduction;
+    const tcc_tensor *weight;     /* bce_loss, bce_with_logits: a factor of each element; broadcasts to x */
+    const tcc_tensor *pos_weight; /* bce_with_logits: a factor of the part of targets 1; broadcasts to x */
+    double beta;                  /* smooth_l1_loss: above 0; 0: 1 */
+    double delta;                 /* huber_loss: above 0; 0: 1 */
+    double margin;                /* triplet_margin_loss, hinge_embedding_loss: 0: 1; cosine_embedding_loss: 0 */
+    bool has_margin;              /* margin counts as given even if it is 0 */
+    double p;                     /* triplet_margin_loss: the distances' norm: 1, 2 or INFINITY; 0: 2 */
+    double eps;                   /* triplet_margin_loss: 0: 1e-6; dice_loss, jaccard_loss: 0: 1e-5 */
+    bool swap;                    /* triplet_margin_loss: the negative's distance to the nearer one counts */
+    bool log_target;              /* kl_div: the target is log-probabilities too */
+} tcc_loss_options;
+#define TCC_LOSS_OPTIONS(...) \
+    &(tcc_loss_options) { .size = sizeof(tcc_loss_options), __VA_ARGS__ }
+
+/* With d = x - target: d^2; |d|; */
+TCC_API tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
+TCC_API tcc_tensor tcc_l1_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
+/* |d| < beta ? d^2 / (2 beta) : |d| - beta / 2 (Girshick 2015); */
+TCC_API tcc_tensor tcc_smooth_l1_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
+/* |d| < delta ? d^2 / 2 : delta (|d| - delta / 2) (Huber 1964). */
+TCC_API tcc_tensor tcc_huber_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
+/* Binary cross-entropy of probabilities x in [0, 1]: -(t log x + (1 - t) log(1 - x)), with logarithms of -100 at least
+ * and slopes of 1e12 where x is 0 or 1. NaN where x is no probability. */
+TCC_API tcc_tensor tcc_bce_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
+/* Of logits: the same of sigmoid(x), with pos_weight t log x. */
+TCC_API tcc_tensor tcc_bce_with_logits_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
+/* Kullback-Leibler divergence from log-probabilities x of the model to probabilities t: t (log t - x), 0 where t is 0.
+ * TCC_REDUCE_BATCH_MEAN is its mathematical mean over a batch. */
+TCC_API tcc_tensor tcc_kl_div_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
+/* a and b [.., D], signs [..], of a's type or integers: with c the cosine of the angle between rows of a and b, 1 - c
+ * where the sign is 1, max(0, c - margin) where it is -1. An element a row. */
+TCC_API tcc_tensor tcc_cosine_embedding_loss_at(tcc_tensor a, tcc_tensor b, tcc_tensor signs,
+                                                const tcc_loss_options *options, tcc_loc at);
+/* x, signs of its type or integers: x where the sign is 1, max(0, margin - x) where it is -1. */
+TCC_API tcc_tensor tcc_hinge_embedding_loss_at(tcc_tensor x, tcc_tensor signs, const tcc_loss_options *options,
+                                               tcc_loc at);
+/* max(0, |anchor - positive + eps| - |anchor - negative + eps| + margin) of rows of three tensors [.., D], an element a
+ * row (Balntas et al. 2016). */
+TCC_API tcc_tensor tcc_triplet_margin_loss_at(tcc_tensor anchor, tcc_tensor positive, tcc_tensor negative,
+                                              const tcc_loss_options *options, tcc_loc at);
+/* Of probabilities x [N, C, ..] and a target of their shape, an element for each n and c, with sums over other dims:
+ * 1 - (2 sum x t + eps) / (sum x + sum t + eps) (Sudre et al. 2017);
+ * 1 - (sum x t + eps) / (sum x + sum t - sum x t + eps). */
+TCC_API tcc_tensor tcc_dice_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
+TCC_API tcc_tensor tcc_jaccard_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
+#define tcc_mse_loss(x, target, ...) tcc_mse_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_l1_loss(x, target, ...) tcc_l1_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_smooth_l1_loss(x, target, ...) tcc_smooth_l1_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_huber_loss(x, target, ...) tcc_huber_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_bce_loss(x, target, ...) tcc_bce_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_bce_with_logits(x, target, ...) tcc_bce_with_logits_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_kl_div(x, target, ...) tcc_kl_div_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_cosine_embedding_loss(a, b, signs, ...) \
+    tcc_cosine_embedding_loss_at(a, b, signs, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_hinge_embedding_loss(x, signs, ...) \
+    tcc_hinge_embedding_loss_at(x, signs, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_triplet_margin_loss(anchor, positive, negative, ...) \
+    tcc_triplet_margin_loss_at(anchor, positive, negative, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_dice_loss(x, target, ...) tcc_dice_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_jaccard_loss(x, target, ...) tcc_jaccard_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+
+TCC_API_END
+#endif

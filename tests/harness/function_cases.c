@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "harness/function_cases.h"
+
+#include "frontend/trace.h"
+#include "harness/check.h"
+#include "passes/pass.h"
+#include "traincc/traincc.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_OPERANDS = 4 };
+
+#define FUNCTION(name, operands, in_c, in_pytorch) \
+    static tcc_tensor make_##name(const tcc_tensor *x) { return in_c; }
+#include "harness/function_cases.def"
+#undef FUNCTION
+
+static const struct {
+    const char *name, *operands;
+    tcc_tensor (*make)(const tcc_tensor *x);
+} cases[] = {
+#define FUNCTION(name, operands, in_c, in_pytorch) {#name, operands, make_##name},
+#include "harness/function_cases.def"
+#undef FUNCTION
+};
+
+int function_case_count(void) { return (int)(sizeof cases / sizeof *cases); }
+const char *function_case_name(int i) { return cases[i].name; }
+bool function_case_is_smooth(int i) { return !strpbrk(cases[i].operands, "bhv"); }
+
+/* -- Operands -- */
+
+typedef struct operand {
+    char kind;
+    int modulus;
+    tcc_type type;
+} operand;
+
+/* The operands of a case; their number. */
+static int parse(int i, tcc_dtype dtype, operand *out) {
+    int n = 0;
+    for (const char *p = cases[i].operands; *p; p++) {
+        assert_true(n < MOST_OPERANDS);
+        operand *o = &out[n++];
+        *o = (operand){.kind = *p++, .type = {.dtype = dtype}};
+        if (o->kind == 'i') o->type.dtype = TCC_I32;
+        if (o->kind == 'l') o->type.dtype = TCC_I64;
+        o->modulus = (int)strtol(p, (char **)&p, 10);
+        assert_int_equal(*p, '[');
+        while (*p++ != ']')
+            if (*p != ']') o->type.dims[o->type.rank++] = strtol(p, (char **)&p, 10);
+        if (!*p) break;
+    }
+    return n;
+}
+
+static double element(const operand *o, int i, int64_t e) {
+    static const double saturated[] = {0, 1, 0, 0.5}, large[] = {0, 90, -90, 1e4, -1e4, 1};
+    if (o->kind == 'v') e /= 2;
+    const double f = fmod((double)(e + 1) * 0.6180339887498949 + 0.37 * i, 1);
+    switch (o->kind) {
+    case 'u':
+    case 'w': return f;
+    case 'b': return saturated[e % 4];
+    case 'h': return large[e % 6];
+    case 'q': return (double)((7 * e + 3) % 5 % 2);
+    case 's': return (7 * e + 3) % 5 % 2 ? 1 : -1;
+    case 'i':
+    case 'l': return (double)((7 * e + 3) % o->modulus);
+    default: return 4 * f - 2;
+    }
+}
+
+tcc_value *function_case_inputs(int i, const tcc_graph *g) {
+    operand operands[MOST_OPERANDS];
+    const int n = parse(i, TCC_F64, operands);
+    tcc_diag diag = {0};
+    tcc_value *values = calloc((size_t)g->inputs.count + 1, sizeof *values);
+    for (int k = 0; k < g->inputs.count; k++) {
+        const tcc_node *input = g->inputs.data[k];
+        const char *name = input->attrs->input.name;
+        const int which = *name == 'x' ? atoi(name + 1) : n;
+        const operand r = {.kind = 'g'}, *o = which < n ? &operands[which] : &r;
+        assert_ok(tcc_value_create(&input->type, &values[k], &diag), &diag);
+        for (int64_t e = 0; e < tcc_type_numel(&input->type); e++) {
+            if (tcc_dtype_is_float(input->type.dtype)) values[k].f[e] = element(o, which, e);
+            else values[k].i[e] = (int64_t)element(o, which, e);
+        }
+        tcc_value_round(&values[k]);
+    }
+    return values;
+}
+
+/* -- Graphs -- */
+
+static tcc_tensor input(tcc_trace *t, const char *name, tcc_role role, const tcc_type *type) {
+    const tcc_attrs attrs = {.input = {.name = name, .role = role}};
+    return tcc_trace_wrap(t, tcc_ir_build(t->graph, TCC_OP_INPUT, NULL, 0, &attrs, type, TCC_HERE));
+}
+
+tcc_graph *function_case_graph(int i, tcc_dtype dtype) {
+    static const char *const names[MOST_OPERANDS] = {"x0", "x1", "x2", "x3"};
+    static tcc_diag diag; /* the graph's */
+    tcc_store store = {.seed = 1};
+    tcc_trace t;
+    assert_ok(tcc_trace_begin(&t, cases[i].name, &store, true, NULL, 0, &diag), &diag);
+    operand operands[MOST_OPERANDS];
+    tcc_tensor x[MOST_OPERANDS];
+    const int n = parse(i, dtype, operands);
+    for (int k = 0; k < n; k++)
+        x[k] = input(&t, names[k], strchr("pubhv", operands[k].kind) ? TCC_ROLE_PARAM : TCC_ROLE_BATCH,
+                     &operands[k].type);
+    tcc_tensor y = cases[i].make(x);
+    tcc_output(&t, "y", y);
+    if (y.node && tcc_dtype_is_float(y.node->type.dtype)) {
+        tcc_tensor r = input(&t, "r", TCC_ROLE_BATCH, &y.node->type);
+        tcc_tensor loss = tcc_sum(tcc_mul(y, r), TCC_ALL);
+        if (loss.node) tcc_ir_output(t.graph, "loss", loss.node, -1);
+    }
+    tcc_graph *g = NULL;
+    if (tcc_trace_end(&t, &g) != TCC_OK) fail_msg("%s: %s", cases[i].name, tcc_diag_text(&diag));
+    tcc_store_free(&store);
+    return g;
+}
+
+tcc_graph *function_case_gradients(const tcc_graph *g) {
+    tcc_context context = {0};
+    tcc_pass_options options = {.train = true};
+    tcc_pass_cx cx = {.cx = &context, .diag = g->diag, .options = &options};
+    tcc_graph *joint = NULL;
+    assert_ok(tcc_pass_autodiff(&cx, g, &joint), g->diag);
+    return joint;
+}
