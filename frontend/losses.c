@@ -13,10 +13,6 @@
 
 /* -- What all of them share -- */
 
-static tcc_tensor number(tcc_tensor like, double value, tcc_loc at) {
-    return tcc_constant(like.trace, value, like.node ? tcc_get_dtype(like) : TCC_F32, 0, NULL);
-}
-
 static bool check_reduction(tcc_trace *t, const char *loss, tcc_loss_reduction reduction, tcc_loc at) {
     if (reduction >= TCC_REDUCE_MEAN && reduction <= TCC_REDUCE_BATCH_MEAN) return true;
     tcc_trace_error(t, TCC_EINVAL, at, "%s: there is no reduction %d: TCC_REDUCE_MEAN, _SUM, _NONE or _BATCH_MEAN",
@@ -170,12 +166,6 @@ static tcc_tensor failed(const loss *l) { /* behind begin */
     return tcc_trace_poison();
 }
 
-/* The square root of a sum of squares, whose slope at 0 is 0. */
-static tcc_tensor safe_sqrt(tcc_tensor x, tcc_loc at) {
-    tcc_tensor above = tcc_gt(x, number(x, 0, at));
-    return tcc_select(above, tcc_sqrt(tcc_select(above, x, number(x, 1, at))), number(x, 0, at));
-}
-
 /* -- Regression -- */
 
 tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *given, tcc_loc at) {
@@ -194,7 +184,7 @@ tcc_tensor tcc_l1_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_option
 /* With m = min(|d|, delta): m (|d| - m / 2). Nothing overflows far out, and the slope at |d| = delta is delta, whatever
  * share of it min gives to either side. */
 static tcc_tensor huber(tcc_tensor x, tcc_tensor target, double delta, tcc_loc at) {
-    tcc_tensor d = tcc_abs(tcc_sub(x, target)), m = tcc_min(d, number(d, delta, at));
+    tcc_tensor d = tcc_abs(tcc_sub(x, target)), m = tcc_min(d, tcc__tensor_like(d, delta, at));
     return tcc_mul(m, tcc_sub(d, tcc_scale(m, 0.5)));
 }
 
@@ -216,12 +206,12 @@ tcc_tensor tcc_smooth_l1_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss
 /* log(1 - z) where that is -100 at least. Below, and where it is infinite, a line of slope 1e12 through -100; the
  * logarithm that is not taken sees 0, so its infinite slope stays out of the gradient. */
 static tcc_tensor bounded_log1m(tcc_tensor z, tcc_tensor low, tcc_tensor left, tcc_loc at) {
-    tcc_tensor log = tcc_log1p(tcc_neg(tcc_select(low, number(z, 0, at), z)));
+    tcc_tensor log = tcc_log1p(tcc_neg(tcc_select(low, tcc__tensor_like(z, 0, at), z)));
     return tcc_select(low, tcc_add_scalar(tcc_scale(left, 1e12), -100), log);
 }
 
 static tcc_tensor bounded_log(tcc_tensor x, tcc_tensor low, tcc_loc at) {
-    tcc_tensor log = tcc_log(tcc_select(low, number(x, 1, at), x));
+    tcc_tensor log = tcc_log(tcc_select(low, tcc__tensor_like(x, 1, at), x));
     return tcc_select(low, tcc_add_scalar(tcc_scale(x, 1e12), -100), log);
 }
 
@@ -231,7 +221,8 @@ tcc_tensor tcc_bce_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_optio
     if (!begin_pair(&l, "bce_loss", WEIGHT, given, &x, &target, at)) return tcc_trace_poison();
     if (l.options.weight && !take_factor(&l, "weight", l.options.weight, x, &weight, at)) return failed(&l);
     const double least = 3.7200759760208361e-44; /* e^-100 */
-    tcc_tensor rest = tcc_add_scalar(tcc_neg(x), 1), zero = number(x, 0, at), bound = number(x, least, at);
+    tcc_tensor rest = tcc_add_scalar(tcc_neg(x), 1), zero = tcc__tensor_like(x, 0, at),
+               bound = tcc__tensor_like(x, least, at);
     tcc_tensor at_zero = tcc_and(tcc_ge(x, zero), tcc_lt(x, bound)),
                at_one = tcc_and(tcc_ge(rest, zero), tcc_lt(rest, bound));
     tcc_tensor ones = tcc_mul(target, bounded_log(x, at_zero, at)),
@@ -258,8 +249,8 @@ tcc_tensor tcc_kl_div_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options
     loss l;
     if (!begin_pair(&l, "kl_div", LOG_TARGET, given, &x, &target, at)) return tcc_trace_poison();
     if (l.options.log_target) return end(&l, tcc_mul(tcc_exp(target), tcc_sub(target, x)), at);
-    tcc_tensor none = tcc_eq(target, number(target, 0, at));
-    tcc_tensor log = tcc_log(tcc_select(none, number(target, 1, at), target));
+    tcc_tensor none = tcc_eq(target, tcc__tensor_like(target, 0, at));
+    tcc_tensor log = tcc_log(tcc_select(none, tcc__tensor_like(target, 1, at), target));
     return end(&l, tcc_mul(target, tcc_sub(log, x)), at);
 }
 
@@ -283,7 +274,7 @@ static bool take_signs(const char *loss, const tcc_type *rows, tcc_tensor *signs
 
 /* `ones` where signs are 1, `others` where they are -1; where they are neither, as PyTorch has it, `neither`. */
 static tcc_tensor by_sign(tcc_tensor signs, tcc_tensor ones, tcc_tensor others, tcc_tensor neither, tcc_loc at) {
-    tcc_tensor one = number(signs, 1, at), minus = number(signs, -1, at);
+    tcc_tensor one = tcc__tensor_like(signs, 1, at), minus = tcc__tensor_like(signs, -1, at);
     return tcc_select(tcc_eq(signs, one), ones, tcc_select(tcc_eq(signs, minus), others, neither));
 }
 
@@ -308,7 +299,7 @@ tcc_tensor tcc_cosine_embedding_loss_at(tcc_tensor a, tcc_tensor b, tcc_tensor s
     tcc_tensor cosine = tcc_mul(ab, tcc_mul(tcc_rsqrt(aa), tcc_rsqrt(bb)));
     return end(&l,
                by_sign(signs, tcc_add_scalar(tcc_neg(cosine), 1), tcc_relu(tcc_add_scalar(cosine, -l.options.margin)),
-                       number(cosine, 0, at), at),
+                       tcc__tensor_like(cosine, 0, at), at),
                at);
 }
 
@@ -332,7 +323,7 @@ static tcc_tensor distance(const loss *l, tcc_tensor a, tcc_tensor b, tcc_loc at
     tcc_tensor d = tcc_add_scalar(tcc_sub(a, b), o->eps > 0 ? o->eps : 1e-6);
     if (o->p == 1) return tcc_sum(tcc_abs(d), TCC_DIMS(-1));
     if (o->p != 0 && isinf(o->p)) return tcc_reduce_max(tcc_abs(d), TCC_DIMS(-1));
-    return safe_sqrt(tcc_sum(tcc_mul(d, d), TCC_DIMS(-1)), at);
+    return tcc__tensor_root(tcc_sum(tcc_mul(d, d), TCC_DIMS(-1)), at);
 }
 
 tcc_tensor tcc_triplet_margin_loss_at(tcc_tensor anchor, tcc_tensor positive, tcc_tensor negative,

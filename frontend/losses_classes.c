@@ -139,10 +139,6 @@ static bool begin(likelihood *l, const char *name, tcc_tensor x, tcc_tensor targ
 
 /* -- Rows -- */
 
-static tcc_tensor number(tcc_tensor like, double value, tcc_loc at) {
-    return tcc_constant(like.trace, value, like.node ? tcc_get_dtype(like) : TCC_F32, 0, NULL);
-}
-
 /* x [..] as [.., 1]. */
 static tcc_tensor column(tcc_tensor x, tcc_loc at) {
     int64_t dims[TCC_MAX_RANK];
@@ -155,10 +151,11 @@ static tcc_tensor column(tcc_tensor x, tcc_loc at) {
  * t is no class, with its gradients. *share is w_t, and 0 where the target does not count. */
 static tcc_tensor class_rows(const likelihood *l, tcc_tensor z, tcc_tensor *share, tcc_loc at) {
     const double s = l->options.label_smoothing;
-    tcc_tensor t = l->targets, zero = number(z, 0, at), first = number(t, 0, at);
-    tcc_tensor counts = tcc_ne(t, number(t, (double)l->ignored, at)),
-               known = tcc_and(tcc_ge(t, first), tcc_lt(t, number(t, (double)l->classes, at)));
-    tcc_tensor good = tcc_select(tcc_or(known, tcc_not(counts)), number(z, 1, at), number(z, NAN, at));
+    tcc_tensor t = l->targets, zero = tcc__tensor_like(z, 0, at), first = tcc__tensor_like(t, 0, at);
+    tcc_tensor counts = tcc_ne(t, tcc__tensor_like(t, (double)l->ignored, at)),
+               known = tcc_and(tcc_ge(t, first), tcc_lt(t, tcc__tensor_like(t, (double)l->classes, at)));
+    tcc_tensor good = tcc_select(tcc_or(known, tcc_not(counts)), tcc__tensor_like(z, 1, at),
+                                 tcc__tensor_like(z, NAN, at));
     z = tcc_mul(z, column(good, at)); /* so NaN reaches the gradients, too */
     int64_t dims[TCC_MAX_RANK];
     for (int d = 0; d < tcc_rank(z); d++) dims[d] = tcc_dim(z, d);

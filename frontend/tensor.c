@@ -161,6 +161,10 @@ tcc_tensor tcc_iota_at(tcc_trace *t, int axis, tcc_dtype dtype, int rank, const 
     return tcc_trace_wrap(t, tcc_ir_iota(tcc__tensor_begin(t, at), &type, axis < 0 ? axis + rank : axis));
 }
 
+tcc_tensor tcc__tensor_like(tcc_tensor x, double value, tcc_loc at) {
+    return x.node ? tcc_constant_at(x.trace, value, x.node->type.dtype, 0, NULL, at) : tcc_trace_poison();
+}
+
 /* -- Element by element -- */
 
 #define UNARY(name, OP) \
@@ -238,6 +242,12 @@ tcc_tensor tcc_add_scalar_at(tcc_tensor x, double c, tcc_loc at) {
     return with_scalar(TCC_OP_ADD, "add_scalar", x, c, at);
 }
 tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at) { return with_scalar(TCC_OP_MUL, "scale", x, c, at); }
+
+tcc_tensor tcc__tensor_root(tcc_tensor x, tcc_loc at) {
+    tcc_tensor zero = tcc__tensor_like(x, 0, at), above = tcc_gt_at(x, zero, at);
+    tcc_tensor root = tcc_sqrt_at(tcc_select_at(above, x, tcc__tensor_like(x, 1, at), at), at);
+    return tcc_select_at(above, root, zero, at);
+}
 
 /* -- Shape -- */
 

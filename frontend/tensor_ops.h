@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the operations on tensors share. Private to frontend/tensor*.c. */
+ * What the operations on tensors share. Private to the files that implement them. */
 #ifndef TCC_FRONTEND_TENSOR_OPS_H
 #define TCC_FRONTEND_TENSOR_OPS_H
 
@@ -12,6 +12,12 @@ tcc_graph *tcc__tensor_begin(tcc_trace *t, tcc_loc at);
 const char *tcc__tensor_op_text(tcc_op op);
 /* Checks x and turns an axis that may be negative into *out. false: the trace has the error, named by `op`. */
 bool tcc__tensor_axis(tcc_tensor x, const char *op, int64_t axis, tcc_loc at, int *out);
+/* The same of the axes of a reduction, ascending; none listed means all. */
+bool tcc__tensor_axes(tcc_tensor x, const char *op, int count, const int64_t *axes, tcc_loc at, tcc_dims *out);
+/* A scalar of x's element type. */
+tcc_tensor tcc__tensor_like(tcc_tensor x, double value, tcc_loc at);
+/* The square root of sums of squares, whose gradient at 0 is 0. */
+tcc_tensor tcc__tensor_root(tcc_tensor x, tcc_loc at);
 /* An op of one operand with attributes; `type` is NULL where it is inferred. */
 tcc_tensor tcc__tensor_op(tcc_op op, tcc_tensor x, const tcc_attrs *attrs, const tcc_type *type, tcc_loc at);
 

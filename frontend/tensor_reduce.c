@@ -4,8 +4,7 @@
 
 /* -- Reductions -- */
 
-/* Ascending distinct axes; none listed means all. */
-static bool reduction_axes(tcc_tensor x, const char *op, int count, const int64_t *axes, tcc_loc at, tcc_dims *out) {
+bool tcc__tensor_axes(tcc_tensor x, const char *op, int count, const int64_t *axes, tcc_loc at, tcc_dims *out) {
     if (!tcc_trace_takes(op, at, 1, &x)) return false;
     if (count == 0) {
         *out = tcc_ir_axes_from(0, x.node->type.rank);
@@ -25,7 +24,7 @@ static bool reduction_axes(tcc_tensor x, const char *op, int count, const int64_
 
 static tcc_tensor reduction(tcc_op op, tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
     tcc_dims list;
-    if (!reduction_axes(x, tcc_op_get_info(op)->text, count, axes, at, &list)) return tcc_trace_poison();
+    if (!tcc__tensor_axes(x, tcc_op_get_info(op)->text, count, axes, at, &list)) return tcc_trace_poison();
     return tcc_trace_wrap(x.trace, tcc_ir_reduce(tcc__tensor_begin(x.trace, at), op, x.node, &list));
 }
 
@@ -43,7 +42,7 @@ tcc_tensor tcc_reduce_min_at(tcc_tensor x, int count, const int64_t *axes, tcc_l
 
 tcc_tensor tcc_mean_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
     tcc_dims list;
-    if (!reduction_axes(x, "mean", count, axes, at, &list)) return tcc_trace_poison();
+    if (!tcc__tensor_axes(x, "mean", count, axes, at, &list)) return tcc_trace_poison();
     if (!tcc_dtype_is_float(x.node->type.dtype))
         return tcc_trace_error(x.trace, TCC_EDTYPE, at,
                                "mean: the mean of %s is no integer; convert first: tcc_mean(tcc_cast(x, TCC_F32), ..)",

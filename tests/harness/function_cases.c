@@ -12,6 +12,18 @@
 
 enum { MOST_OPERANDS = 4 };
 
+static tcc_tensor split_and_join(tcc_tensor x) {
+    tcc_tensor out[3];
+    tcc_split(x, 1, out, TCC_DIMS(1, 3, 2));
+    return tcc_concat(((tcc_tensor[]){out[2], out[0], tcc_mul(out[1], out[1])}), 3, 1);
+}
+
+static tcc_tensor chunk_and_multiply(tcc_tensor x) {
+    tcc_tensor out[3];
+    tcc_chunk(x, 0, 3, out);
+    return tcc_add(tcc_mul(out[0], out[1]), out[2]);
+}
+
 #define FUNCTION(name, operands, in_c, in_pytorch) \
     static tcc_tensor make_##name(const tcc_tensor *x) { return in_c; }
 #include "harness/function_cases.def"

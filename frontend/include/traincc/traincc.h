@@ -6,6 +6,7 @@
 #include "traincc/array.h"
 #include "traincc/cache.h"
 #include "traincc/context.h"
+#include "traincc/functions.h"
 #include "traincc/losses.h"
 #include "traincc/model.h"
 #include "traincc/models.h"

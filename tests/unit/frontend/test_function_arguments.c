@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Arguments that losses refuse: each with a message at the user's line. Values are in numerics/test_functions.c. */
+ * Arguments that losses and functions refuse: each with a message at the user's line. Values are in
+ * numerics/test_functions.c. */
 #include "frontend/trace.h"
 #include "harness/check.h"
 #include "traincc/traincc.h"
@@ -40,16 +41,16 @@ static int end(void **state) {
     return 0;
 }
 
-/* The error is the only one, at the call, which may be some lines long. */
+/* The error is the only one, at the call, which may be some lines long, or stand a line above. */
 static void check_refused(fixture *f, tcc_tensor got, tcc_status status, int line, const char *text) {
     const char *message = tcc_diag_text(&f->cx.diag);
     bool said = false;
-    for (int i = 0; i < 3; i++) {
+    for (int i = -1; i < 3; i++) {
         char place[256];
-        snprintf(place, sizeof place, "test_losses.c:%d: error: %s", line + i, text);
+        snprintf(place, sizeof place, "test_function_arguments.c:%d: error: %s", line + i, text);
         said |= strstr(message, place) != NULL;
     }
-    if (!said) fail_msg("\"%s\" does not say \"test_losses.c:%d: error: %s\"", message, line, text);
+    if (!said) fail_msg("\"%s\" does not say \"test_function_arguments.c:%d: error: %s\"", message, line, text);
     assert_int_equal(f->cx.diag.status, status);
     assert_null(got.node);
     assert_int_equal(f->trace.full_depth, 0);
@@ -140,10 +141,90 @@ static void narrow_types_are_widened(void **state) {
     assert_int_equal(tcc_get_dtype(tcc_cross_entropy(x, f->classes, .reduction = TCC_REDUCE_SUM)), TCC_F16);
 }
 
+static void activations_and_reductions(void **state) {
+    fixture *f = *state;
+    const tcc_tensor x = f->x, bits = tcc_gt(x, f->y);
+    REFUSES(TCC_EDTYPE, "relu6: x is i32[4]", tcc_relu6(f->classes));
+    REFUSES(TCC_EINVAL, "elu: alpha must be finite, not nan", tcc_elu(x, NAN));
+    REFUSES(TCC_ESHAPE,
+            "prelu: the slope, f32[4], must have one element, or one for each channel (dim 1) of x, f32[4,3]",
+            tcc_prelu(x, tcc_sum(x, TCC_DIMS(1))));
+    REFUSES(TCC_ESHAPE, "glu: dim 1 of f32[4,3], 3, has no halves", tcc_glu(x, -1));
+    REFUSES(TCC_EINVAL, "clamp: there is nothing from 2 to 1", tcc_clamp(x, 2, 1));
+    REFUSES(TCC_EINVAL, "clamp: there is nothing from nan to 1", tcc_clamp(x, NAN, 1));
+    REFUSES(TCC_EDTYPE, "constant: 0.5 is no value of i32", tcc_clamp(f->classes, 0.5, 1));
+    REFUSES(TCC_EDTYPE, "clamp: x is bool[4,3], no numbers", tcc_clamp(bits, 0, 1));
+    REFUSES(TCC_EINVAL, "var: 3 elements less a correction of 3 are not above 0", tcc_var(x, 3, TCC_DIMS(1)));
+    REFUSES(TCC_EINVAL, "std: 12 elements less a correction of nan", tcc_std(x, NAN, TCC_ALL));
+    REFUSES(TCC_EINVAL, "var: axis 2 is out of range for f32[4,3]", tcc_var(x, 1, TCC_DIMS(2)));
+    REFUSES(TCC_EINVAL, "norm: p must be 1, 2 or INFINITY, not 0.5", tcc_norm(x, 0.5, TCC_ALL));
+    REFUSES(TCC_EDTYPE, "logsumexp: x is i64[2,5,5]", tcc_logsumexp(f->labels, TCC_ALL));
+    REFUSES(TCC_EINVAL, "argmin: axis 5 is out of range", tcc_argmin(x, 5));
+    assert_int_equal(f->cx.diag.status, TCC_OK);
+}
+
+static void shapes_of_functions(void **state) {
+    fixture *f = *state;
+    const tcc_tensor x = f->x, pair[] = {x, f->image};
+    REFUSES(TCC_EINVAL, "expand_dims: axis 3 of a result with 3 dims is out of range", tcc_expand_dims(x, TCC_DIMS(3)));
+    REFUSES(TCC_EINVAL, "expand_dims: axis -1 of a result with 4 dims is named twice",
+            tcc_expand_dims(x, TCC_DIMS(3, -1)));
+    REFUSES(TCC_ESHAPE, "expand_dims: f32[2,3,5,5] would have 9 dims",
+            tcc_expand_dims(f->image, TCC_DIMS(0, 1, 2, 3, 4)));
+    REFUSES(TCC_ESHAPE, "squeeze: dim 1 of f32[4,3] is not 1", tcc_squeeze(x, TCC_DIMS(1)));
+    REFUSES(TCC_ESHAPE, "stack: operand 1 is f32[2,3,5,5], operand 0 f32[4,3]", tcc_stack(pair, 2, 0));
+    REFUSES(TCC_EINVAL, "stack: axis 3 is out of range for a result with 3 dims", tcc_stack(pair, 1, 3));
+    REFUSES(TCC_EINVAL, "stack: it takes one operand", tcc_stack(pair, 0, 0));
+    tcc_tensor out[3];
+    tcc_split(x, 0, out, TCC_DIMS(1, 2));
+    REFUSES(TCC_ESHAPE, "split: pieces of dim 0 of f32[4,3] have 3 elements together", out[1]);
+    tcc_split(x, 0, out, TCC_DIMS(5, -1));
+    REFUSES(TCC_ESHAPE, "split: piece 0 of dim 0 of f32[4,3] has an extent of 5", out[0]);
+    tcc_chunk(x, 0, 3, out);
+    REFUSES(TCC_ESHAPE, "chunk: dim 0 of f32[4,3] has no 3 equal parts", out[2]);
+    REFUSES(TCC_EINVAL, "repeat: 1 counts for f32[4,3]", tcc_repeat(x, TCC_DIMS(2)));
+    REFUSES(TCC_EINVAL, "repeat: count 1 is 0", tcc_repeat(x, TCC_DIMS(2, 0)));
+    REFUSES(TCC_ESHAPE, "tril: f32[] is no matrix", tcc_tril(f->scalar, 0));
+    REFUSES(TCC_EINVAL, "pad_reflect: 3 before and 0 after dim 1 of f32[4,3]; each takes 0 to 2",
+            tcc_pad_reflect(x, 1, 3, 0));
+    REFUSES(TCC_EINVAL, "pad_wrap: 0 before and 4 after dim 1 of f32[4,3]; each takes 0 to 3",
+            tcc_pad_wrap(x, 1, 0, 4));
+    REFUSES(TCC_EINVAL, "pad_replicate: -1 before and 4 after", tcc_pad_replicate(x, 1, -1, 4));
+    REFUSES(TCC_ESHAPE, "pixel_shuffle: r is 2, x f32[2,3,5,5]; r * r must divide", tcc_pixel_shuffle(f->image, 2));
+    REFUSES(TCC_ESHAPE, "pixel_unshuffle: r is 0", tcc_pixel_unshuffle(f->image, 0));
+    REFUSES(TCC_ESHAPE, "unfold: x is f32[4,3]", tcc_unfold(x, 2));
+    REFUSES(TCC_ESHAPE, "unfold: a window over 7 elements does not fit", tcc_unfold(f->image, 4, .dilation = 2));
+    REFUSES(TCC_EINVAL, "unfold: window 0 (1 to 64)", tcc_unfold(f->image, 0));
+    assert_int_equal(f->cx.diag.status, TCC_OK);
+}
+
+static void indices_and_letters(void **state) {
+    fixture *f = *state;
+    const tcc_tensor x = f->x, two[] = {x, f->y}, mixed[] = {x, tcc_cast(x, TCC_F64)};
+    REFUSES(TCC_EDTYPE, "one_hot: indices are i32 or i64, not f32[4,3]", tcc_one_hot(x, 3, TCC_F32));
+    REFUSES(TCC_EINVAL, "one_hot: there are no 0 classes", tcc_one_hot(f->classes, 0, TCC_F32));
+    REFUSES(TCC_ESHAPE, "scatter: updates are f32[4,3], not f32[4,4], as indices are i32[4] and the base f32[4,3]",
+            tcc_scatter(x, f->classes, x, 1));
+    REFUSES(TCC_EINVAL, "top_k: k must be in 1 .. 3, not 4", tcc_top_k(x, 4, 1, NULL));
+    REFUSES(TCC_EINVAL, "sort: axis 2 is out of range", tcc_sort(x, 2, false));
+    REFUSES(TCC_EINVAL, "einsum: \"ij,jk\" is for 2 operands; 1 are given", tcc_einsum("ij,jk", two, 1));
+    REFUSES(TCC_ESHAPE, "einsum: letter j is 4 in operand 1, f32[4,3], but 3 before", tcc_einsum("ij,jk", two, 2));
+    REFUSES(TCC_ESHAPE, "einsum: operand 0, f32[4,3], has 2 dims and 3 letters, \"ijk\"", tcc_einsum("ijk,jk", two, 2));
+    REFUSES(TCC_EINVAL, "einsum: letter z of the result is in no operand", tcc_einsum("ij,ij->z", two, 2));
+    REFUSES(TCC_EINVAL, "einsum: letter i of the result is there twice", tcc_einsum("ij,ij->ii", two, 2));
+    REFUSES(TCC_EINVAL, "einsum: '.' is no letter", tcc_einsum("...j,ij->i", two, 2));
+    REFUSES(TCC_EINVAL, "einsum: '-' is no letter", tcc_einsum("ij,ij-->i", two, 2));
+    REFUSES(TCC_EDTYPE, "einsum: operand 1 is f64[4,3], operand 0 f32[4,3]", tcc_einsum("ij,ij->i", mixed, 2));
+    assert_int_equal(f->cx.diag.status, TCC_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(options_of_other_losses, begin, end),
                                        cmocka_unit_test_setup_teardown(values_out_of_range, begin, end),
                                        cmocka_unit_test_setup_teardown(shapes_and_types, begin, end),
+                                       cmocka_unit_test_setup_teardown(activations_and_reductions, begin, end),
+                                       cmocka_unit_test_setup_teardown(shapes_of_functions, begin, end),
+                                       cmocka_unit_test_setup_teardown(indices_and_letters, begin, end),
                                        cmocka_unit_test_setup_teardown(narrow_types_are_widened, begin, end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

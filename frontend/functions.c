@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT
+ * Functions made of operations: activations, reductions, indexing. */
+#include "tensor_ops.h"
+
+#include "traincc/functions.h"
+
+#include <math.h>
+
+/* What is built here stands at the line of the function's caller. */
+#undef TCC_HERE
+#define TCC_HERE at
+
+static bool takes_floats(const char *name, tcc_tensor x, tcc_loc at) {
+    if (!tcc_trace_takes(name, at, 1, &x)) return false;
+    if (tcc_dtype_is_float(x.node->type.dtype)) return true;
+    tcc_trace_error(x.trace, TCC_EDTYPE, at, "%s: x is %s; convert it first: tcc_cast(x, TCC_F32)", name,
+                    tcc_type_text(&x.node->type));
+    return false;
+}
+
+/* -- Activations -- */
+
+tcc_tensor tcc_relu6_at(tcc_tensor x, tcc_loc at) {
+    if (!takes_floats("relu6", x, at)) return tcc_trace_poison();
+    tcc_tensor six = tcc__tensor_like(x, 6, at), y = tcc_relu(x);
+    return tcc_select(tcc_ge(y, six), six, y);
+}
+
+tcc_tensor tcc_hardswish_at(tcc_tensor x, tcc_loc at) {
+    if (!takes_floats("hardswish", x, at)) return tcc_trace_poison();
+    return tcc_mul(x, tcc_scale(tcc_relu6(tcc_add_scalar(x, 3)), 1.0 / 6));
+}
+
+tcc_tensor tcc_mish_at(tcc_tensor x, tcc_loc at) {
+    if (!takes_floats("mish", x, at)) return tcc_trace_poison();
+    return tcc_mul(x, tcc_tanh(tcc_softplus(x)));
+}
+
+tcc_tensor tcc_elu_at(tcc_tensor x, double alpha, tcc_loc at) {
+    if (!takes_floats("elu", x, at)) return tcc_trace_poison();
+    if (!isfinite(alpha)) return tcc_trace_error(x.trace, TCC_EINVAL, at, "elu: alpha must be finite, not %g", alpha);
+    tcc_tensor zero = tcc__tensor_like(x, 0, at), above = tcc_gt(x, zero);
+    return tcc_select(above, x, tcc_scale(tcc_expm1(tcc_select(above, zero, x)), alpha));
+}
+
+tcc_tensor tcc_prelu_at(tcc_tensor x, tcc_tensor slope, tcc_loc at) {
+    if (!takes_floats("prelu", x, at) || !tcc_trace_takes("prelu", at, 1, &slope)) return tcc_trace_poison();
+    const tcc_type *is = &slope.node->type, *of = &x.node->type;
+    const int64_t n = tcc_type_numel(is);
+    if (is->dtype != of->dtype || is->rank > 1 || (n != 1 && (of->rank < 2 || n != of->dims[1])))
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
+                               "prelu: the slope, %s, must have one element, or one for each channel (dim 1) of x, %s, "
+                               "and its type",
+                               tcc_type_text(is), tcc_type_text(of));
+    int64_t dims[TCC_MAX_RANK] = {n};
+    for (int d = 1; d < of->rank - 1; d++) dims[d] = 1;
+    slope = n == 1 ? tcc_reshape(slope, 0, NULL) : tcc_reshape(slope, of->rank - 1, dims);
+    return tcc_select(tcc_gt(x, tcc__tensor_like(x, 0, at)), x, tcc_mul(x, slope));
+}
+
+tcc_tensor tcc_glu_at(tcc_tensor x, int axis, tcc_loc at) {
+    if (!takes_floats("glu", x, at)) return tcc_trace_poison();
+    if (!tcc__tensor_axis(x, "glu", axis, at, &axis)) return tcc_trace_poison();
+    const int64_t n = tcc_dim(x, axis);
+    if (n % 2)
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "glu: dim %d of %s, %lld, has no halves", axis,
+                               tcc_type_text(&x.node->type), (long long)n);
+    return tcc_mul(tcc_slice(x, axis, 0, n / 2), tcc_sigmoid(tcc_slice(x, axis, n / 2, n)));
+}
+
+tcc_tensor tcc_clamp_at(tcc_tensor x, double low, double high, tcc_loc at) {
+    if (!tcc_trace_takes("clamp", at, 1, &x)) return tcc_trace_poison();
+    if (x.node->type.dtype == TCC_BOOL)
+        return tcc_trace_error(x.trace, TCC_EDTYPE, at, "clamp: x is %s, no numbers", tcc_type_text(&x.node->type));
+    if (!(low <= high))
+        return tcc_trace_error(x.trace, TCC_EINVAL, at, "clamp: there is nothing from %g to %g", low, high);
+    tcc_tensor y = x;
+    if (low > -INFINITY) {
+        tcc_tensor bound = tcc__tensor_like(x, low, at);
+        y = tcc_select(tcc_lt(x, bound), bound, y);
+    }
+    if (high < INFINITY) {
+        tcc_tensor bound = tcc__tensor_like(x, high, at);
+        y = tcc_select(tcc_gt(x, bound), bound, y);
+    }
+    return y;
+}
+
+/* -- Reductions, in f32 at least -- */
+
+static tcc_tensor widened(tcc_tensor x, tcc_loc at) {
+    return tcc_trace_wrap(x.trace, tcc_ir_widen(tcc__tensor_begin(x.trace, at), x.node));
+}
+
+static tcc_tensor variance(const char *name, tcc_tensor x, double correction, int count, const int64_t *axes,
+                           tcc_loc at) {
+    tcc_dims list;
+    if (!takes_floats(name, x, at) || !tcc__tensor_axes(x, name, count, axes, at, &list)) return tcc_trace_poison();
+    double n = 1;
+    for (int i = 0; i < list.count; i++) n *= (double)tcc_dim(x, (int)list.v[i]);
+    if (!(n - correction > 0 && isfinite(correction)))
+        return tcc_trace_error(x.trace, TCC_EINVAL, at, "%s: %g elements less a correction of %g are not above 0", name,
+                               n, correction);
+    tcc_tensor wide = widened(x, at);
+    if (!wide.node) return wide;
+    tcc_node *m2 = tcc_ir_reduce(tcc__tensor_begin(x.trace, at), TCC_OP_REDUCE_M2, wide.node, &list);
+    return tcc_scale(tcc_trace_wrap(x.trace, m2), 1 / (n - correction));
+}
+
+tcc_tensor tcc_var_at(tcc_tensor x, double correction, int count, const int64_t *axes, tcc_loc at) {
+    return tcc_cast(variance("var", x, correction, count, axes, at), tcc_get_dtype(x));
+}
+
+tcc_tensor tcc_std_at(tcc_tensor x, double correction, int count, const int64_t *axes, tcc_loc at) {
+    return tcc_cast(tcc__tensor_root(variance("std", x, correction, count, axes, at), at), tcc_get_dtype(x));
+}
+
+tcc_tensor tcc_norm_at(tcc_tensor x, double p, int count, const int64_t *axes, tcc_loc at) {
+    if (!takes_floats("norm", x, at)) return tcc_trace_poison();
+    tcc_tensor wide = widened(x, at), y;
+    if (p == 1) y = tcc_sum(tcc_abs(wide), count, axes);
+    else if (p == 2) y = tcc__tensor_root(tcc_sum(tcc_mul(wide, wide), count, axes), at);
+    else if (p > 0 && isinf(p)) y = tcc_reduce_max(tcc_abs(wide), count, axes);
+    else return tcc_trace_error(x.trace, TCC_EINVAL, at, "norm: p must be 1, 2 or INFINITY, not %g", p);
+    return tcc_cast(y, tcc_get_dtype(x));
+}
+
+/* Shifted by the maximum's floor: an integer suffices, and floor has no gradient, as is right for a shift. */
+tcc_tensor tcc_logsumexp_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
+    tcc_dims list;
+    if (!takes_floats("logsumexp", x, at) || !tcc__tensor_axes(x, "logsumexp", count, axes, at, &list))
+        return tcc_trace_poison();
+    tcc_tensor wide = widened(x, at), most = tcc_floor(tcc_reduce_max(wide, count, axes));
+    most = tcc_select(tcc_isfinite(most), most, tcc__tensor_like(wide, 0, at));
+    if (!most.node) return most;
+    tcc_node *shift = tcc_ir_unreduce(tcc__tensor_begin(x.trace, at), most.node, tcc_rank(x), x.node->type.dims, &list);
+    tcc_tensor sum = tcc_sum(tcc_exp(tcc_sub(wide, tcc_trace_wrap(x.trace, shift))), count, axes);
+    return tcc_cast(tcc_add(tcc_log(sum), most), tcc_get_dtype(x));
+}
+
+tcc_tensor tcc_argmin_at(tcc_tensor x, int axis, tcc_loc at) {
+    int a;
+    if (!tcc__tensor_axis(x, "argmin", axis, at, &a)) return tcc_trace_poison();
+    /* The complement reverses the order of integers, of the least one too, which has no negative. */
+    return tcc_argmax(tcc_dtype_is_float(tcc_get_dtype(x)) ? tcc_neg(x) : tcc_not(x), a);
+}
+
+/* -- Indexing -- */
+
+static bool takes_indices(const char *name, tcc_tensor x, tcc_loc at) {
+    const tcc_dtype dtype = tcc_get_dtype(x);
+    if (dtype == TCC_I32 || dtype == TCC_I64) return true;
+    tcc_trace_error(x.trace, TCC_EDTYPE, at, "%s: indices are i32 or i64, not %s", name, tcc_type_text(&x.node->type));
+    return false;
+}
+
+/* The index along `axis` in x's shape. */
+static tcc_tensor index_along(tcc_tensor x, int axis, tcc_dtype dtype, tcc_loc at) {
+    return x.node ? tcc_iota(x.trace, axis, dtype, tcc_rank(x), x.node->type.dims) : x;
+}
+
+tcc_tensor tcc_one_hot_at(tcc_tensor indices, int64_t classes, tcc_dtype dtype, tcc_loc at) {
+    if (!tcc_trace_takes("one_hot", at, 1, &indices) || !takes_indices("one_hot", indices, at))
+        return tcc_trace_poison();
+    if (classes < 1)
+        return tcc_trace_error(indices.trace, TCC_EINVAL, at, "one_hot: there are no %lld classes", (long long)classes);
+    tcc_tensor class = tcc_iota(indices.trace, 0, tcc_get_dtype(indices), 1, &classes);
+    return tcc_cast(tcc_eq(tcc_expand_dims(indices, TCC_DIMS(-1)), class), dtype);
+}
+
+/* Which update comes last at each place, counted from 1, is the maximum over those that hit it; 0: none does. */
+tcc_tensor tcc_scatter_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {
+    if (!tcc_trace_takes("scatter", at, 3, (tcc_tensor[]){base, indices, updates}) ||
+        !takes_indices("scatter", indices, at) || !tcc__tensor_axis(base, "scatter", axis, at, &axis))
+        return tcc_trace_poison();
+    const tcc_type *of = &base.node->type, *is = &updates.node->type;
+    tcc_type want = {.dtype = of->dtype, .rank = of->rank - 1 + tcc_rank(indices)}, flat = *of;
+    for (int d = 0; d < want.rank && want.rank <= TCC_MAX_RANK; d++)
+        want.dims[d] = d < axis                       ? of->dims[d]
+                       : d < axis + tcc_rank(indices) ? tcc_dim(indices, d - axis)
+                                                      : of->dims[d - tcc_rank(indices) + 1];
+    if (!tcc_type_equal(&want, is))
+        return tcc_trace_error(base.trace, TCC_ESHAPE, at,
+                               "scatter: updates are %s, not %s, as indices are %s and the "
+                               "base %s",
+                               tcc_type_text(is), tcc_type_text(&want), tcc_type_text(&indices.node->type),
+                               tcc_type_text(of));
+    const int64_t n = tcc_type_numel(&indices.node->type), places = of->dims[axis];
+    flat.dims[axis] = n;
+    tcc_tensor place = tcc_iota(base.trace, 0, tcc_get_dtype(indices), TCC_DIMS(places, 1)),
+               turn = tcc_add_scalar(tcc_iota(base.trace, 0, TCC_I32, TCC_DIMS(n)), 1);
+    tcc_tensor hits = tcc_eq(place, tcc_reshape(indices, TCC_DIMS(n)));
+    tcc_tensor last = tcc_reduce_max(tcc_select(hits, turn, tcc__tensor_like(turn, 0, at)), TCC_DIMS(1));
+    tcc_tensor rows = tcc_take(tcc_reshape(updates, flat.rank, flat.dims), tcc_add_scalar(last, -1), axis);
+    int64_t along[TCC_MAX_RANK];
+    for (int d = 0; d < of->rank; d++) along[d] = d == axis ? places : 1;
+    tcc_tensor hit = tcc_gt(last, tcc__tensor_like(last, 0, at));
+    return tcc_select(tcc_reshape(hit, of->rank, along), rows, base);
+}
+
+/* -- Order -- */
+
+/* i32 [.., n] -> [.., k] along `axis`, which is the last: where the first k in order stand. An element's place is how
+ * many come before it. */
+static tcc_tensor order(tcc_tensor x, int64_t k, bool descending, tcc_loc at) {
+    tcc_tensor a = tcc_expand_dims(x, TCC_DIMS(-1)), b = tcc_expand_dims(x, TCC_DIMS(-2)); /* is b before a? */
+    tcc_tensor less = descending ? tcc_lt(a, b) : tcc_lt(b, a), same = tcc_eq(a, b);
+    if (tcc_dtype_is_float(tcc_get_dtype(x))) {
+        tcc_tensor odd = tcc_ne(x, x); /* NaN */
+        tcc_tensor odd_a = tcc_expand_dims(odd, TCC_DIMS(-1)), odd_b = tcc_expand_dims(odd, TCC_DIMS(-2));
+        less = tcc_or(less, descending ? tcc_and(odd_b, tcc_not(odd_a)) : tcc_and(odd_a, tcc_not(odd_b)));
+        same = tcc_or(same, tcc_and(odd_a, odd_b));
+    }
+    const int rank = tcc_rank(less);
+    tcc_tensor turn_a = index_along(less, rank - 2, TCC_I32, at), turn_b = index_along(less, rank - 1, TCC_I32, at);
+    tcc_tensor before = tcc_or(less, tcc_and(same, tcc_lt(turn_b, turn_a)));
+    tcc_tensor place = tcc_sum(tcc_cast(before, TCC_I32), TCC_DIMS(-1));
+    tcc_tensor wanted = tcc_iota(x.trace, 0, TCC_I32, TCC_DIMS(k, 1));
+    tcc_tensor is_there = tcc_eq(tcc_expand_dims(place, TCC_DIMS(-2)), wanted);
+    tcc_tensor turn = index_along(is_there, rank - 1, TCC_I32, at);
+    return tcc_sum(tcc_select(is_there, turn, tcc__tensor_like(turn, 0, at)), TCC_DIMS(-1));
+}
+
+/* The same along any axis. */
+static tcc_tensor order_along(const char *name, tcc_tensor x, int64_t k, int axis, bool descending, tcc_loc at) {
+    const int rank = tcc_rank(x);
+    if (rank == TCC_MAX_RANK)
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s: %s has too many dims; it takes %d", name,
+                               tcc_type_text(&x.node->type), TCC_MAX_RANK - 1);
+    int64_t perm[TCC_MAX_RANK];
+    for (int d = 0; d < rank; d++) perm[d] = d == axis ? rank - 1 : d == rank - 1 ? axis : d;
+    return tcc_transpose(order(tcc_transpose(x, rank, perm), k, descending, at), rank, perm);
+}
+
+tcc_tensor tcc_argsort_at(tcc_tensor x, int axis, bool descending, tcc_loc at) {
+    if (!tcc__tensor_axis(x, "argsort", axis, at, &axis)) return tcc_trace_poison();
+    return order_along("argsort", x, tcc_dim(x, axis), axis, descending, at);
+}
+
+tcc_tensor tcc_sort_at(tcc_tensor x, int axis, bool descending, tcc_loc at) {
+    if (!tcc__tensor_axis(x, "sort", axis, at, &axis)) return tcc_trace_poison();
+    return tcc_take_along(x, order_along("sort", x, tcc_dim(x, axis), axis, descending, at), axis);
+}
+
+tcc_tensor tcc_top_k_at(tcc_tensor x, int64_t k, int axis, tcc_tensor *indices, tcc_loc at) {
+    tcc_tensor found = tcc_trace_poison();
+    if (tcc__tensor_axis(x, "top_k", axis, at, &axis)) {
+        if (k < 1 || k > tcc_dim(x, axis))
+            found = tcc_trace_error(x.trace, TCC_EINVAL, at, "top_k: k must be in 1 .. %lld, not %lld",
+                                    (long long)tcc_dim(x, axis), (long long)k);
+        else found = order_along("top_k", x, k, axis, true, at);
+    }
+    if (indices) *indices = found;
+    return tcc_take_along(x, found, axis);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * Functions that are made of the operations of tensor.h: they fuse and have gradients as those do. Errors and operands
+ * are as there; names and definitions are PyTorch's unless said otherwise.
+ *
+ * A reduction drops its dims. Where they are to stay, as extents of 1, tcc_expand_dims puts them back:
+ * tcc_expand_dims(tcc_sum(x, TCC_DIMS(1)), TCC_DIMS(1)). */
+#ifndef TRAINCC_FUNCTIONS_H
+#define TRAINCC_FUNCTIONS_H
+
+#include "traincc/tensor.h"
+
+TCC_API_BEGIN
+
+/* -- Activations, of floats; x's shape -- */
+TCC_API tcc_tensor tcc_relu6_at(tcc_tensor x, tcc_loc at);             /* min(max(x, 0), 6) */
+TCC_API tcc_tensor tcc_hardswish_at(tcc_tensor x, tcc_loc at);         /* x relu6(x + 3) / 6 (Howard et al. 2019) */
+TCC_API tcc_tensor tcc_mish_at(tcc_tensor x, tcc_loc at);              /* x tanh(softplus(x)) (Misra 2019) */
+TCC_API tcc_tensor tcc_elu_at(tcc_tensor x, double alpha, tcc_loc at); /* x > 0 ? x : alpha (e^x - 1) */
+/* x > 0 ? x : slope x. The slope is a tensor, as a rule a parameter: of one element, or [C] for x [N, C, ..]. */
+TCC_API tcc_tensor tcc_prelu_at(tcc_tensor x, tcc_tensor slope, tcc_loc at);
+/* The first half of x along `axis` times the sigmoid of the second, whose shape it has (Dauphin et al. 2017). */
+TCC_API tcc_tensor tcc_glu_at(tcc_tensor x, int axis, tcc_loc at);
+#define tcc_relu6(x) tcc_relu6_at(x, TCC_HERE)
+#define tcc_hardswish(x) tcc_hardswish_at(x, TCC_HERE)
+#define tcc_mish(x) tcc_mish_at(x, TCC_HERE)
+#define tcc_elu(x, alpha) tcc_elu_at(x, alpha, TCC_HERE)
+#define tcc_prelu(x, slope) tcc_prelu_at(x, slope, TCC_HERE)
+#define tcc_glu(x, axis) tcc_glu_at(x, axis, TCC_HERE)
+
+/* x between `low` and `high`, of floats and integers; -INFINITY and INFINITY are no bounds. The gradient is 1 within
+ * and at the bounds, 0 outside; NaN stays. */
+TCC_API tcc_tensor tcc_clamp_at(tcc_tensor x, double low, double high, tcc_loc at);
+#define tcc_clamp(x, low, high) tcc_clamp_at(x, low, high, TCC_HERE)
+
+/* -- Reductions: over the listed axes, which vanish; over all with TCC_ALL -- */
+/* Of floats: the sum of squared differences from the mean, divided by their number less `correction`, which must be
+ * above 0; and its square root, whose gradient is 0 where it is 0. */
+TCC_API tcc_tensor tcc_var_at(tcc_tensor x, double correction, int count, const int64_t *axes, tcc_loc at);
+TCC_API tcc_tensor tcc_std_at(tcc_tensor x, double correction, int count, const int64_t *axes, tcc_loc at);
+/* Of floats: sum |x|, sqrt(sum x^2) or max |x| for p 1, 2 or INFINITY; the gradient of 0 is 0. */
+TCC_API tcc_tensor tcc_norm_at(tcc_tensor x, double p, int count, const int64_t *axes, tcc_loc at);
+/* Of floats: log(sum e^x), which does not overflow. */
+TCC_API tcc_tensor tcc_logsumexp_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
+/* i32: the index of the first minimum along `axis`, which vanishes; of the first NaN if there is one. */
+TCC_API tcc_tensor tcc_argmin_at(tcc_tensor x, int axis, tcc_loc at);
+#define tcc_var(x, correction, ...) tcc_var_at(x, correction, __VA_ARGS__, TCC_HERE)
+#define tcc_std(x, correction, ...) tcc_std_at(x, correction, __VA_ARGS__, TCC_HERE)
+#define tcc_norm(x, p, ...) tcc_norm_at(x, p, __VA_ARGS__, TCC_HERE)
+#define tcc_logsumexp(x, ...) tcc_logsumexp_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_argmin(x, axis) tcc_argmin_at(x, axis, TCC_HERE)
+
+/* -- Shape; of any type -- */
+/* Extents of 1 at these axes of the result, which differ; negative ones count from its end. */
+TCC_API tcc_tensor tcc_expand_dims_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
+/* Without these dims of x, whose extents must be 1; TCC_ALL: without all extents of 1. */
+TCC_API tcc_tensor tcc_squeeze_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
+/* `count` tensors of one shape along a new dim, which is `axis` of the result. */
+TCC_API tcc_tensor tcc_stack_at(const tcc_tensor *xs, int count, int axis, tcc_loc at);
+/* Pieces of x along `axis`, one after another, into out[0], out[1], ...: of these extents, whose sum is x's; or `count`
+ * equal ones, which must divide it. */
+TCC_API void tcc_split_at(tcc_tensor x, int axis, tcc_tensor *out, int count, const int64_t *extents, tcc_loc at);
+TCC_API void tcc_chunk_at(tcc_tensor x, int axis, int count, tcc_tensor *out, tcc_loc at);
+/* Element i goes to i + shift along `axis`; what leaves at one end comes in at the other. */
+TCC_API tcc_tensor tcc_roll_at(tcc_tensor x, int axis, int64_t shift, tcc_loc at);
+/* x so many times along each dim, 1 or more; `rank` is at least x's, and counts are aligned from the right. */
+TCC_API tcc_tensor tcc_repeat_at(tcc_tensor x, int rank, const int64_t *counts, tcc_loc at);
+/* The last two dims' matrices with 0 above (tril) or below (triu) diagonal k: 0 is the main one, 1 the next above. */
+TCC_API tcc_tensor tcc_tril_at(tcc_tensor x, int64_t k, tcc_loc at);
+TCC_API tcc_tensor tcc_triu_at(tcc_tensor x, int64_t k, tcc_loc at);
+/* More elements before and after x along `axis`: mirrored without the outermost, so less than x's extent each; the
+ * outermost repeated; from the other end, at most x's extent each. */
+TCC_API tcc_tensor tcc_pad_reflect_at(tcc_tensor x, int axis, int64_t before, int64_t after, tcc_loc at);
+TCC_API tcc_tensor tcc_pad_replicate_at(tcc_tensor x, int axis, int64_t before, int64_t after, tcc_loc at);
+TCC_API tcc_tensor tcc_pad_wrap_at(tcc_tensor x, int axis, int64_t before, int64_t after, tcc_loc at);
+/* [.., C r r, H, W] -> [.., C, H r, W r] (Shi et al. 2016), and back. */
+TCC_API tcc_tensor tcc_pixel_shuffle_at(tcc_tensor x, int64_t r, tcc_loc at);
+TCC_API tcc_tensor tcc_pixel_unshuffle_at(tcc_tensor x, int64_t r, tcc_loc at);
+#define tcc_expand_dims(x, ...) tcc_expand_dims_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_squeeze(x, ...) tcc_squeeze_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_stack(xs, count, axis) tcc_stack_at(xs, count, axis, TCC_HERE)
+#define tcc_split(x, axis, out, ...) tcc_split_at(x, axis, out, __VA_ARGS__, TCC_HERE)
+#define tcc_chunk(x, axis, count, out) tcc_chunk_at(x, axis, count, out, TCC_HERE)
+#define tcc_roll(x, axis, shift) tcc_roll_at(x, axis, shift, TCC_HERE)
+#define tcc_repeat(x, ...) tcc_repeat_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_tril(x, k) tcc_tril_at(x, k, TCC_HERE)
+#define tcc_triu(x, k) tcc_triu_at(x, k, TCC_HERE)
+#define tcc_pad_reflect(x, axis, before, after) tcc_pad_reflect_at(x, axis, before, after, TCC_HERE)
+#define tcc_pad_replicate(x, axis, before, after) tcc_pad_replicate_at(x, axis, before, after, TCC_HERE)
+#define tcc_pad_wrap(x, axis, before, after) tcc_pad_wrap_at(x, axis, before, after, TCC_HERE)
+#define tcc_pixel_shuffle(x, r) tcc_pixel_shuffle_at(x, r, TCC_HERE)
+#define tcc_pixel_unshuffle(x, r) tcc_pixel_unshuffle_at(x, r, TCC_HERE)
+
+/* x [N, C, H, W] -> [N, C k k, L]: the window of k x k elements around each of the L places that a convolution visits,
+ * of zeros outside of x. */
+typedef struct tcc_unfold_options {
+    size_t size;
+    int64_t stride; /* 0: 1 */
+    int64_t padding;
+    int64_t dilation; /* 0: 1 */
+} tcc_unfold_options;
+TCC_API tcc_tensor tcc_unfold_at(tcc_tensor x, int64_t k, const tcc_unfold_options *options, tcc_loc at);
+#define tcc_unfold(x, k, ...) \
+    tcc_unfold_at(x, k, &(tcc_unfold_options){.size = sizeof(tcc_unfold_options), __VA_ARGS__}, TCC_HERE)
+
+/* -- Indexing -- */
+/* indices i32 or i64 [..] -> [.., classes]: 1 at the index, else 0; an index out of range gives zeros. */
+TCC_API tcc_tensor tcc_one_hot_at(tcc_tensor indices, int64_t classes, tcc_dtype dtype, tcc_loc at);
+/* base with slices replaced by those of `updates` where indices say so; operands as of tcc_scatter_add. Of updates of
+ * one place the last counts. It compares all indices with all places. */
+TCC_API tcc_tensor tcc_scatter_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
+/* x in order along `axis`, ascending or descending; equal elements stay in turn, NaN is the largest. argsort: i32,
+ * where in x each stands. top_k: the k largest, descending, and where they stand in *indices, unless that is NULL. Each
+ * element is compared with each, which is made for some thousand of them at most. */
+TCC_API tcc_tensor tcc_sort_at(tcc_tensor x, int axis, bool descending, tcc_loc at);
+TCC_API tcc_tensor tcc_argsort_at(tcc_tensor x, int axis, bool descending, tcc_loc at);
+TCC_API tcc_tensor tcc_top_k_at(tcc_tensor x, int64_t k, int axis, tcc_tensor *indices, tcc_loc at);
+#define tcc_one_hot(indices, classes, dtype) tcc_one_hot_at(indices, classes, dtype, TCC_HERE)
+#define tcc_scatter(base, indices, updates, axis) tcc_scatter_at(base, indices, updates, axis, TCC_HERE)
+#define tcc_sort(x, axis, descending) tcc_sort_at(x, axis, descending, TCC_HERE)
+#define tcc_argsort(x, axis, descending) tcc_argsort_at(x, axis, descending, TCC_HERE)
+#define tcc_top_k(x, k, axis, indices) tcc_top_k_at(x, k, axis, indices, TCC_HERE)
+
+/* -- Contractions -- */
+/* Sums of products, of floats, as in numpy: tcc_einsum("bij,bjk->bik", xs, 2). Each operand has a letter for each dim;
+ * dims of one letter are equal, also within an operand (a diagonal). Letters that the result lacks are summed over.
+ * Without "->" it has those that occur once, in alphabetical order. Operands are multiplied from left to right. */
+TCC_API tcc_tensor tcc_einsum_at(const char *letters, const tcc_tensor *xs, int count, tcc_loc at);
+#define tcc_einsum(letters, xs, count) tcc_einsum_at(letters, xs, count, TCC_HERE)
+
+TCC_API_END
+#endif
