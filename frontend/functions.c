@@ -18,6 +18,11 @@ static bool takes_floats(const char *name, tcc_tensor x, tcc_loc at) {
     return false;
 }
 
+/* f16 and bf16 as f32: what rounds more than once does so in between. */
+static tcc_tensor widened(tcc_tensor x, tcc_loc at) {
+    return tcc_trace_wrap(x.trace, tcc_ir_widen(tcc__tensor_begin(x.trace, at), x.node));
+}
+
 /* -- Activations -- */
 
 tcc_tensor tcc_relu6_at(tcc_tensor x, tcc_loc at) {
@@ -28,19 +33,22 @@ tcc_tensor tcc_relu6_at(tcc_tensor x, tcc_loc at) {
 
 tcc_tensor tcc_hardswish_at(tcc_tensor x, tcc_loc at) {
     if (!takes_floats("hardswish", x, at)) return tcc_trace_poison();
-    return tcc_mul(x, tcc_scale(tcc_relu6(tcc_add_scalar(x, 3)), 1.0 / 6));
+    tcc_tensor wide = widened(x, at);
+    return tcc_cast(tcc_mul(wide, tcc_scale(tcc_relu6(tcc_add_scalar(wide, 3)), 1.0 / 6)), tcc_get_dtype(x));
 }
 
 tcc_tensor tcc_mish_at(tcc_tensor x, tcc_loc at) {
     if (!takes_floats("mish", x, at)) return tcc_trace_poison();
-    return tcc_mul(x, tcc_tanh(tcc_softplus(x)));
+    tcc_tensor wide = widened(x, at);
+    return tcc_cast(tcc_mul(wide, tcc_tanh(tcc_softplus(wide))), tcc_get_dtype(x));
 }
 
 tcc_tensor tcc_elu_at(tcc_tensor x, double alpha, tcc_loc at) {
     if (!takes_floats("elu", x, at)) return tcc_trace_poison();
     if (!isfinite(alpha)) return tcc_trace_error(x.trace, TCC_EINVAL, at, "elu: alpha must be finite, not %g", alpha);
-    tcc_tensor zero = tcc__tensor_like(x, 0, at), above = tcc_gt(x, zero);
-    return tcc_select(above, x, tcc_scale(tcc_expm1(tcc_select(above, zero, x)), alpha));
+    tcc_tensor wide = widened(x, at), zero = tcc__tensor_like(wide, 0, at), above = tcc_gt(wide, zero);
+    tcc_tensor below = tcc_scale(tcc_expm1(tcc_select(above, zero, wide)), alpha);
+    return tcc_cast(tcc_select(above, wide, below), tcc_get_dtype(x));
 }
 
 tcc_tensor tcc_prelu_at(tcc_tensor x, tcc_tensor slope, tcc_loc at) {
@@ -87,10 +95,6 @@ tcc_tensor tcc_clamp_at(tcc_tensor x, double low, double high, tcc_loc at) {
 }
 
 /* -- Reductions, in f32 at least -- */
-
-static tcc_tensor widened(tcc_tensor x, tcc_loc at) {
-    return tcc_trace_wrap(x.trace, tcc_ir_widen(tcc__tensor_begin(x.trace, at), x.node));
-}
 
 static tcc_tensor variance(const char *name, tcc_tensor x, double correction, int count, const int64_t *axes,
                            tcc_loc at) {

@@ -156,7 +156,7 @@ static tcc_tensor class_rows(const likelihood *l, tcc_tensor z, tcc_tensor *shar
                known = tcc_and(tcc_ge(t, first), tcc_lt(t, tcc__tensor_like(t, (double)l->classes, at)));
     tcc_tensor good = tcc_select(tcc_or(known, tcc_not(counts)), tcc__tensor_like(z, 1, at),
                                  tcc__tensor_like(z, NAN, at));
-    z = tcc_mul(z, column(good, at)); /* so NaN reaches the gradients, too */
+    z = tcc_mul(z, column(good, at)); /* so NaN reaches the gradients */
     int64_t dims[TCC_MAX_RANK];
     for (int d = 0; d < tcc_rank(z); d++) dims[d] = tcc_dim(z, d);
     tcc_tensor classes = tcc_iota(z.trace, -1, TCC_I32, tcc_rank(z), dims);
@@ -171,7 +171,7 @@ static tcc_tensor class_rows(const likelihood *l, tcc_tensor z, tcc_tensor *shar
         tcc_tensor all = tcc_sum(l->options.weight ? tcc_mul(z, l->weight) : z, TCC_DIMS(-1));
         row = tcc_sub(tcc_scale(row, 1 - s), tcc_scale(all, s / (double)l->classes));
     }
-    return tcc_select(counts, row, zero);
+    return tcc_select(counts, tcc_mul(row, good), zero);
 }
 
 static tcc_tensor soft_rows(const likelihood *l, tcc_tensor z, tcc_loc at) {

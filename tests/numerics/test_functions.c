@@ -91,22 +91,113 @@ static void differences_agree(void **state) {
 
 /* -- Compiled -- */
 
+static void check_typed(int i, tcc_dtype dtype, graph_check *check) {
+    tcc_graph *plain = function_case_graph(i, dtype), *g = has_loss(plain) ? function_case_gradients(plain) : plain;
+    tcc_value *inputs = function_case_inputs(i, g);
+    print_message("%s\n", function_case_name(i));
+    check(g, &(compiled_options){.inputs = inputs});
+    free_values(inputs, g->inputs.count);
+    if (g != plain) tcc_graph_destroy(g);
+    tcc_graph_destroy(plain);
+}
+
 static void compiled_programs_agree(void **state) {
     (void)state;
-    for (int i = 0; i < function_case_count(); i++) {
-        tcc_graph *plain = function_case_graph(i, TCC_F32),
-                  *g = has_loss(plain) ? function_case_gradients(plain) : plain;
-        tcc_value *inputs = function_case_inputs(i, g);
-        print_message("%s\n", function_case_name(i));
-        check_compiled(g, &(compiled_options){.inputs = inputs});
-        free_values(inputs, g->inputs.count);
-        if (g != plain) tcc_graph_destroy(g);
-        tcc_graph_destroy(plain);
+    for (int i = 0; i < function_case_count(); i++) check_typed(i, TCC_F32, check_compiled);
+}
+
+/* A few draws may all be small where few numbers are rounded. */
+static void within_noise(const tcc_graph *g, const compiled_options *options) {
+    if (has_loss(g)) check_within_noise(g, options, 16);
+    else check_compiled(g, options); /* of integers */
+}
+
+/* Half of the functions in either type; what overflows in f16 is for bf16. */
+static void narrow_types_agree(void **state) {
+    (void)state;
+    for (int i = 0; i < function_case_count(); i++)
+        check_typed(i, i % 2 && function_case_is_smooth(i) ? TCC_F16 : TCC_BF16, within_noise);
+}
+
+/* -- Values that no row of the table can have -- */
+
+enum { MOST_OUTPUTS = 8 };
+
+/* The outputs of a case with element e of operand x`operand` changed. */
+static tcc_graph *changed(const char *name, int operand, int64_t e, double value, tcc_value *outputs) {
+    tcc_diag diag = {0};
+    int i = 0;
+    while (strcmp(function_case_name(i), name)) assert_true(++i < function_case_count());
+    tcc_graph *plain = function_case_graph(i, TCC_F64), *g = function_case_gradients(plain);
+    tcc_value *inputs = function_case_inputs(i, g);
+    tcc_value *v = &inputs[operand];
+    if (tcc_dtype_is_float(v->type.dtype)) v->f[e] = value;
+    else v->i[e] = (int64_t)value;
+    assert_true(g->outputs.count <= MOST_OUTPUTS);
+    assert_ok(tcc_graph_eval(g, inputs, outputs, &diag), &diag);
+    free_values(inputs, g->inputs.count);
+    tcc_graph_destroy(plain);
+    return g;
+}
+
+static const tcc_value *output(const tcc_graph *g, const tcc_value *outputs, const char *name) {
+    for (int i = 0; i < g->outputs.count; i++)
+        if (!strcmp(g->outputs.data[i].name, name)) return &outputs[i];
+    fail_msg("no output %s", name);
+    return NULL;
+}
+
+static void done(tcc_graph *g, tcc_value *outputs) {
+    for (int i = 0; i < g->outputs.count; i++) tcc_value_free(&outputs[i]);
+    tcc_graph_destroy(g);
+}
+
+/* A target that is no class spoils the loss and the gradients of its row, and no others. */
+static void stray_targets_are_nan(void **state) {
+    (void)state;
+    static const double strays[] = {3, -1, -4294967294.0}; /* the last is class 2 in 32 bits */
+    for (int i = 0; i < 3; i++) {
+        tcc_value outputs[MOST_OUTPUTS];
+        const char *name = i < 2 ? "cross_entropy_none" : "nll_none";
+        const int classes = i < 2 ? 3 : 5;
+        tcc_graph *g = changed(name, 1, 4, strays[i], outputs);
+        const tcc_value *y = output(g, outputs, "y"), *dx = output(g, outputs, "grad.x0");
+        for (int row = 0; row < 7; row++) {
+            assert_int_equal(isnan(y->f[row]) != 0, row == 4);
+            for (int c = 0; c < classes; c++) assert_int_equal(isnan(dx->f[row * classes + c]) != 0, row == 4);
+        }
+        done(g, outputs);
+    }
+}
+
+static void nan_is_the_largest(void **state) {
+    (void)state;
+    tcc_value outputs[MOST_OUTPUTS];
+    tcc_graph *g = changed("sort", 0, 8, NAN, outputs);
+    const double *y = output(g, outputs, "y")->f + 7;
+    for (int i = 1; i < 6; i++) assert_true(y[i - 1] <= y[i]);
+    assert_true(isnan(y[6]));
+    done(g, outputs);
+    g = changed("top_k", 0, 8, NAN, outputs);
+    y = output(g, outputs, "y")->f + 3;
+    assert_true(isnan(y[0]) && y[1] >= y[2]);
+    done(g, outputs);
+}
+
+static void no_probability_is_nan(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        tcc_value outputs[MOST_OUTPUTS];
+        tcc_graph *g = changed("bce_weight", 0, 3, i ? -0.5 : 1.5, outputs);
+        for (int e = 0; e < 15; e++) assert_int_equal(isnan(output(g, outputs, "y")->f[e]) != 0, e == 3);
+        done(g, outputs);
     }
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pytorch_agrees), cmocka_unit_test(differences_agree),
-                                       cmocka_unit_test(compiled_programs_agree)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pytorch_agrees),          cmocka_unit_test(differences_agree),
+                                       cmocka_unit_test(compiled_programs_agree), cmocka_unit_test(narrow_types_agree),
+                                       cmocka_unit_test(stray_targets_are_nan),   cmocka_unit_test(nan_is_the_largest),
+                                       cmocka_unit_test(no_probability_is_nan)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
