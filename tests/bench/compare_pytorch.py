@@ -86,7 +86,24 @@ def reduce(op, x, ints):
         return x.sum(axes) if is_float(x) else x.sum(axes).to(x.dtype)
     if op == "mean":
         return x.mean(axes)
+    if op == "var":
+        return x.var(axes, correction=0)
+    if op == "logsumexp":
+        return x.logsumexp(axes)
     return x.amax(axes) if op == "reduce_max" else x.amin(axes)
+
+
+def border(op, x, axis, before, after):
+    """Elements of x along an axis and of borders on both sides."""
+    n = x.shape[axis]
+    where = torch.arange(-before, n + after)
+    if op == "pad_replicate":
+        where = where.clamp(0, n - 1)
+    elif op == "pad_wrap":
+        where = where % n
+    else:
+        where = (n - 1) - ((n - 1) - where.abs()).abs()
+    return x.index_select(axis, where)
 
 
 def inside(i, extent):
@@ -169,7 +186,9 @@ POINT = {"neg": torch.neg, "abs": torch.abs, "sign": torch.sign, "exp": torch.ex
          "xor": torch.bitwise_xor, "add": torch.add, "sub": torch.sub, "mul": torch.mul, "pow": torch.pow,
          "eq": torch.eq, "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge,
          "max": torch.maximum, "min": torch.minimum, "matmul": torch.matmul, "mse_loss": F.mse_loss,
-         "l1_loss": F.l1_loss, "bce_with_logits": F.binary_cross_entropy_with_logits, "select": torch.where,
+         "l1_loss": F.l1_loss, "smooth_l1_loss": F.smooth_l1_loss, "huber_loss": F.huber_loss,
+         "relu6": F.relu6, "hardswish": F.hardswish, "mish": F.mish,
+         "bce_with_logits": F.binary_cross_entropy_with_logits, "select": torch.where,
          "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "softplus": lambda x: F.softplus(x, threshold=1e3)}
 
 
@@ -261,6 +280,12 @@ class Model:
             return torch.cat([full(i[1]), x, full(i[2])], axis)
         if op == "concat":
             return torch.cat(a, i[0])
+        if op in ("pad_reflect", "pad_replicate", "pad_wrap"):
+            return border(op, a[0], *i[:3])
+        if op == "roll":
+            return a[0].roll(i[1], i[0])
+        if op in ("tril", "triu"):
+            return getattr(a[0], op)(i[0])
         if op == "flip":
             return x.flip(i[0])
         if op == "take":
@@ -306,7 +331,7 @@ class Model:
         if op in ("add_scalar", "scale"):
             c = real if is_float(a[0]) else int(real)
             return a[0] + c if op == "add_scalar" else a[0] * c
-        if op in ("sum", "mean", "reduce_max", "reduce_min"):
+        if op in ("sum", "mean", "reduce_max", "reduce_min", "var", "logsumexp"):
             return reduce(op, a[0], i)
         if op in ("attention", "attention_masked"):
             return attention(a[0], a[1], a[2], a[3] if len(a) > 3 else None, i[0], real)

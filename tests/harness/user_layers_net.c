@@ -8,7 +8,7 @@
 static int activation(user_maker *m, int x) {
     const user_op op = (user_op)USER_ONE_OF(m, USER_relu, USER_relu, USER_gelu, USER_gelu_tanh, USER_silu,
                                             USER_softplus, USER_tanh, USER_sigmoid, USER_leaky_relu, USER_erf, USER_sin,
-                                            USER_cos);
+                                            USER_cos, USER_relu6, USER_hardswish, USER_mish);
     return op == USER_leaky_relu ? user_op_real(m, op, x, 0.1) : user_op1(m, op, x);
 }
 

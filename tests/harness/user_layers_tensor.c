@@ -120,6 +120,22 @@ static void make_shape(user_maker *m) {
     }
 }
 
+/* Rows that move around, borders, triangles. */
+static void make_moved(user_maker *m) {
+    int x = user_pick(m, 2, 4);
+    const int axis = (int)user_below(m, user_rank(m, x));
+    const int64_t n = user_dim(m, x, axis), before = user_below(m, n < 4 ? n : 4), after = user_below(m, n < 4 ? n : 4);
+    if (user_chance(m, 25)) {
+        user_push(m, user_op_ints(m, USER_roll, x, USER_INT_LIST(axis, user_below(m, 2 * n) - n)));
+    } else if (user_chance(m, 35)) {
+        const int64_t k = user_below(m, 5) - 2;
+        user_push(m, user_op_ints(m, (user_op)USER_ONE_OF(m, USER_tril, USER_triu), x, USER_INT_LIST(k)));
+    } else if (user_count(m, x) / n * (n + before + after) <= m->most) {
+        const user_op op = (user_op)USER_ONE_OF(m, USER_pad_reflect, USER_pad_replicate, USER_pad_wrap);
+        user_push(m, user_op_ints(m, op, x, USER_INT_LIST(axis, before, after)));
+    }
+}
+
 /* Slices of one value, worked on and put side by side: a few or dozens. */
 static void make_slices(user_maker *m) {
     int x = user_pick(m, 1, 3);
@@ -210,7 +226,8 @@ static void make_argmax(user_maker *m) {
 /* -- Reductions -- */
 
 static int reduction(user_maker *m, int x, int keep_axis) {
-    const user_op op = (user_op)USER_ONE_OF(m, USER_sum, USER_mean, USER_mean, USER_reduce_max, USER_reduce_min);
+    const user_op op = (user_op)USER_ONE_OF(m, USER_sum, USER_mean, USER_mean, USER_reduce_max, USER_reduce_min,
+                                            USER_var, USER_logsumexp);
     int64_t axes[TCC_MAX_RANK];
     int n = 0;
     for (int d = 0; d < user_rank(m, x); d++)
@@ -382,9 +399,9 @@ static void make_constant_rows(user_maker *m) {
 }
 
 const user_layer_kind user_layers_tensor[] = {
-    {make_math, 8},     {make_binary, 10},   {make_many_uses, 5},     {make_outer, 4},     {make_pairs, 2},
-    {make_shape, 8},    {make_slices, 3},    {make_gate, 3},          {make_take, 5},      {make_take_along, 4},
-    {make_scatter, 4},  {make_argmax, 2},    {make_reduce, 4},        {make_both_sums, 3}, {make_centered, 4},
-    {make_cumsum, 3},   {make_softmax, 4},   {make_select, 5},        {make_matmul, 5},    {make_cast, 4},
-    {make_integers, 2}, {make_magnitude, 2}, {make_constant_rows, 2}, {NULL, 0},
+    {make_math, 8},       {make_binary, 10},  {make_many_uses, 5}, {make_outer, 4},         {make_pairs, 2},
+    {make_shape, 8},      {make_moved, 3},    {make_slices, 3},    {make_gate, 3},          {make_take, 5},
+    {make_take_along, 4}, {make_scatter, 4},  {make_argmax, 2},    {make_reduce, 4},        {make_both_sums, 3},
+    {make_centered, 4},   {make_cumsum, 3},   {make_softmax, 4},   {make_select, 5},        {make_matmul, 5},
+    {make_cast, 4},       {make_integers, 2}, {make_magnitude, 2}, {make_constant_rows, 2}, {NULL, 0},
 };

@@ -108,6 +108,12 @@ static tcc_tensor shape(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
     case USER_slice: return tcc_slice_strided(a, (int)v[0], v[1], v[2], v[3]);
     case USER_pad: return tcc_pad(a, (int)v[0], v[1], v[2], s->real);
     case USER_flip: return tcc_flip(a, (int)v[0]);
+    case USER_roll: return tcc_roll(a, (int)v[0], v[1]);
+    case USER_tril: return tcc_tril(a, v[0]);
+    case USER_triu: return tcc_triu(a, v[0]);
+    case USER_pad_reflect: return tcc_pad_reflect(a, (int)v[0], v[1], v[2]);
+    case USER_pad_replicate: return tcc_pad_replicate(a, (int)v[0], v[1], v[2]);
+    case USER_pad_wrap: return tcc_pad_wrap(a, (int)v[0], v[1], v[2]);
     case USER_take: return tcc_take(a, b, (int)v[0]);
     case USER_take_along: return tcc_take_along(a, b, (int)v[0]);
     case USER_scatter_add: return tcc_scatter_add(a, b, c, (int)v[0]);
@@ -115,6 +121,8 @@ static tcc_tensor shape(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
     case USER_mean: return tcc_mean(a, n, v);
     case USER_reduce_max: return tcc_reduce_max(a, n, v);
     case USER_reduce_min: return tcc_reduce_min(a, n, v);
+    case USER_var: return tcc_var(a, 0, n, v);
+    case USER_logsumexp: return tcc_logsumexp(a, n, v);
     case USER_argmax: return tcc_argmax(a, (int)v[0]);
     case USER_cumsum: return tcc_cumsum(a, (int)v[0]);
     case USER_softmax: return tcc_softmax(a, (int)v[0]);
@@ -150,6 +158,9 @@ static tcc_tensor point(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
         UNARY(gelu_tanh)
         UNARY(silu)
         UNARY(softplus)
+        UNARY(relu6)
+        UNARY(hardswish)
+        UNARY(mish)
 #undef UNARY
     case USER_leaky_relu: return tcc_leaky_relu(a, s->real);
     case USER_cast: return tcc_cast(a, (tcc_dtype)s->ints[0]);
@@ -178,6 +189,8 @@ static tcc_tensor point(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
         BINARY(mse_loss)
         BINARY(l1_loss)
         BINARY(bce_with_logits)
+        BINARY(smooth_l1_loss)
+        BINARY(huber_loss)
 #undef BINARY
     default: return tcc_select(a, b, c);
     }

@@ -175,7 +175,10 @@ static int main_loss(user_maker *m, int v) {
         int64_t copy[TCC_MAX_RANK];
         memcpy(copy, dims, sizeof copy);
         int target = user_new_input(m, TCC_F32, USER_FILL_UNIFORM, 0, rank, copy);
-        return user_op2(m, USER_ONE_OF(m, USER_mse_loss, USER_mse_loss, USER_l1_loss, USER_bce_with_logits), v, target);
+        return user_op2(m,
+                        USER_ONE_OF(m, USER_mse_loss, USER_mse_loss, USER_l1_loss, USER_bce_with_logits,
+                                    USER_smooth_l1_loss, USER_huber_loss),
+                        v, target);
     }
     return weighed(m, v);
 }
