@@ -5,6 +5,7 @@
 #include "frontend/run/draws.h"
 
 #include "ir/support/element.h"
+#include "ir/support/hash.h"
 
 #include <math.h>
 
@@ -16,10 +17,35 @@ tcc_type tcc__array_type(const tcc_array *a) {
 
 enum { PART = 1 << 14 }; /* values that are drawn by one thread; a multiple of TCC_DRAWS */
 
+/* -- Names -- */
+
+/* The slot of that name, or the free one where it belongs. */
+static int *slot_of(const tcc_store *s, const char *name, uint64_t hash) {
+    int at = (int)(hash & (uint64_t)(s->slots - 1));
+    for (; s->table[at] >= 0; at = (at + 1) & (s->slots - 1)) {
+        const tcc_stored *p = &s->entries.data[s->table[at]];
+        if (p->name_hash == hash && !strcmp(p->name, name)) break;
+    }
+    return &s->table[at];
+}
+
 int tcc_store_find(const tcc_store *s, const char *name) {
-    for (int i = 0; i < s->entries.count; i++)
-        if (!strcmp(s->entries.data[i].name, name)) return i;
-    return -1;
+    return s->slots ? *slot_of(s, name, tcc_hash_string(0, name)) : -1;
+}
+
+/* Makes room for one entry more. */
+static bool grow_table(tcc_store *s) {
+    enum { FIRST_SLOTS = 64 };
+    if (2 * (s->entries.count + 1) < s->slots) return true;
+    const int slots = s->slots ? 2 * s->slots : FIRST_SLOTS;
+    int *table = tcc__malloc(sizeof *table * (size_t)slots);
+    if (!table) return false;
+    for (int i = 0; i < slots; i++) table[i] = -1;
+    tcc__free(s->table);
+    s->table = table;
+    s->slots = slots;
+    for (int i = 0; i < s->entries.count; i++) *slot_of(s, s->entries.data[i].name, s->entries.data[i].name_hash) = i;
+    return true;
 }
 
 /* -- Initial values -- */
@@ -103,8 +129,10 @@ tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tc
             return tcc_error(diag, TCC_ESHAPE, at, "parameter \"%s\": extents must be at least 1, not %s", name,
                              tcc_type_text(type));
     tcc_stored p = {.name = tcc_arena_strdup(&s->arena, name), .type = *type, .role = role, .init = *init};
-    if (!p.name || !tcc_vec_push(&s->entries, p)) return tcc_enomem(diag);
+    p.name_hash = tcc_hash_string(0, name);
+    if (!p.name || !grow_table(s) || !tcc_vec_push(&s->entries, p)) return tcc_enomem(diag);
     *index = s->entries.count - 1;
+    *slot_of(s, p.name, p.name_hash) = *index;
     return TCC_OK;
 }
 
@@ -168,5 +196,6 @@ void tcc_store_free(tcc_store *s) {
     for (int i = 0; i < s->blocks.count; i++) tcc__zeroed_free(s->blocks.data[i].data, (size_t)s->blocks.data[i].bytes);
     tcc_vec_free(&s->blocks);
     tcc_vec_free(&s->entries);
+    tcc__free(s->table);
     tcc_arena_free(&s->arena);
 }

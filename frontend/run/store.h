@@ -17,6 +17,7 @@
 /* A parameter (role PARAM) or buffer (STATE): host memory of the model, 64-byte aligned, elements of its type. */
 typedef struct tcc_stored {
     const char *name;
+    uint64_t name_hash;
     tcc_type type;
     tcc_role role;
     tcc_init init;
@@ -37,6 +38,8 @@ typedef struct tcc_stored_block {
 typedef struct tcc_store {
     tcc_arena arena; /* names */
     tcc_vec(tcc_stored) entries;
+    int *table; /* entries by the hash of their name, in the first free slot from there; -1: free */
+    int slots;  /* a power of 2, more than twice the entries; 0: no table yet */
     tcc_vec(tcc_stored_block) blocks; /* one for all entries that got their memory together */
     int filled;                       /* entries that have their values */
     uint64_t seed;
