@@ -160,16 +160,11 @@ static bool list_users(tcc_fuser *f) {
     return true;
 }
 
-/* Arithmetic whose results go into new states of inputs and nowhere else. */
-static bool is_update(const tcc_fuser *f, const bool *update, const tcc_node *n) {
+/* Arithmetic whose results go into new states of inputs and nowhere else. `result` by node: an output that is none. */
+static bool is_update(const tcc_fuser *f, const bool *update, const bool *result, const tcc_node *n) {
     tcc_fusion_class fusion = tcc_fusion_of(n);
-    if (fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW) return false;
-    bool any = false;
-    for (int i = 0; i < f->g->outputs.count; i++) {
-        if (f->g->outputs.data[i].node != n) continue;
-        if (f->g->outputs.data[i].alias < 0) return false;
-        any = true;
-    }
+    if ((fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW) || result[n->id]) return false;
+    bool any = f->output[n->id];
     for (int i = f->first_user[n->id]; i < f->first_user[n->id + 1]; i++) {
         if (!update[f->users[i]]) return false;
         any = true;
@@ -179,10 +174,14 @@ static bool is_update(const tcc_fuser *f, const bool *update, const tcc_node *n)
 
 static bool make_units(tcc_fuser *f) {
     const tcc_graph *g = f->g;
-    bool *update = tcc__calloc((size_t)g->nodes.count + 1, sizeof *update);
+    bool *update = tcc__calloc(2 * (size_t)g->nodes.count + 1, sizeof *update), *result = update + g->nodes.count;
     if (!update) return false;
-    for (int i = g->nodes.count - 1; i >= 0; i--) update[i] = is_update(f, update, g->nodes.data[i]);
-    for (int i = 0; i < g->outputs.count; i++) f->output[g->outputs.data[i].node->id] = true;
+    for (int i = 0; i < g->outputs.count; i++) {
+        const int id = g->outputs.data[i].node->id;
+        f->output[id] = true;
+        result[id] |= g->outputs.data[i].alias < 0;
+    }
+    for (int i = g->nodes.count - 1; i >= 0; i--) update[i] = is_update(f, update, result, g->nodes.data[i]);
     for (int i = 0; i < g->nodes.count; i++) {
         f->home[i] = tcc_is_leaf(g->nodes.data[i]) ? NONE : f->units.count;
         if (f->home[i] == NONE) continue;

@@ -59,7 +59,7 @@ typedef struct scheduler {
     int *missing;        /* by group, during one run: groups that it still waits for */
     int *missing_again;  /* of those, the ones that compute values again */
     int *left;           /* by node, during one run: users to come */
-    bool *seen;          /* by group: scratch */
+    int *seen, searches; /* by group: the last search that met it */
     tcc_arena arena;     /* of launches that are not in the graph */
 } scheduler;
 
@@ -137,13 +137,13 @@ static bool make_task(scheduler *s, int t, const int *producers, tcc_node **inpu
     return ok;
 }
 
-/* Whether group `to` waits, however indirectly, for group `from`. `seen` is cleared scratch, by group. */
-static bool reaches(const scheduler *s, int from, int to, bool *seen) {
+/* Whether group `to` waits, however indirectly, for group `from`. Groups that are seen get the number `search`. */
+static bool reaches(const scheduler *s, int from, int to, int search) {
     if (from == to) return true;
-    seen[from] = true;
+    s->seen[from] = search;
     const int_vec *after = &s->tasks[from].after;
     for (int i = 0; i < after->count; i++)
-        if (!seen[after->data[i]] && reaches(s, after->data[i], to, seen)) return true;
+        if (s->seen[after->data[i]] != search && reaches(s, after->data[i], to, search)) return true;
     return false;
 }
 
@@ -155,8 +155,7 @@ static bool let_readers_go_first(scheduler *s, int t, const int *producers, tcc_
     for (int i = 0; i < n_inputs; i++) {
         const int next = s->next_of[inputs[i]->id], writer = next < 0 ? -1 : producers[g->outputs.data[next].node->id];
         if (writer < 0 || writer == t) continue;
-        memset(s->seen, 0, sizeof *s->seen * (size_t)g->groups.count);
-        if (reaches(s, writer, t, s->seen)) continue;
+        if (reaches(s, writer, t, ++s->searches)) continue;
         if (!tcc_vec_push(&s->tasks[t].after, writer)) return false;
         s->tasks[writer].waits_for++;
     }

@@ -8,19 +8,6 @@
 
 #include <string.h>
 
-/* -- Homes and lives -- */
-
-int tcc_plan_binding(const tcc_graph *g, const tcc_node *node) {
-    int home = -1;
-    for (int i = 0; i < g->outputs.count; i++) {
-        const tcc_output *output = &g->outputs.data[i];
-        if (output->node != node || node->op == TCC_OP_INPUT || node->op == TCC_OP_CONSTANT) continue;
-        if (output->in_place) return i;
-        if (output->alias < 0 && home < 0) home = i;
-    }
-    return home;
-}
-
 /* -- Reading a plan -- */
 
 bool tcc_plan_overwrites(const tcc_plan *plan, const tcc_plan_value *earlier, const tcc_plan_value *later) {

@@ -40,9 +40,6 @@ bool tcc_plan_may_replace(const tcc_graph *g, const tcc_plan *plan, const tcc_ou
 /* Checks that nothing alive at once overlaps, except an output written over an operand that dies in the same launch and
  * that this reads in step, and that outputs marked in_place have no later reader of the old value. */
 tcc_status tcc_plan_check(const tcc_graph *g, tcc_diag *diag);
-/* The output of the graph whose binding is node's home, so that the group that stores it writes there; -1: it has a
- * place. */
-int tcc_plan_binding(const tcc_graph *g, const tcc_node *node);
 static inline int64_t tcc_plan_aligned(int64_t bytes) {
     return (bytes + TCC_PLAN_ALIGNMENT - 1) / TCC_PLAN_ALIGNMENT * TCC_PLAN_ALIGNMENT;
 }

@@ -16,15 +16,12 @@
 
 /* -- Outputs written over the state that they replace -- */
 
-static bool may_overwrite(const tcc_graph *g, const tcc_plan *lives, const tcc_output *output) {
-    const tcc_node *old = g->inputs.data[output->alias];
+/* By node: what it is to the outputs so far. */
+enum { IS_OUTPUT = 1, IS_IN_PLACE = 2, HAS_HOME = 4 };
+
+static bool may_overwrite(const tcc_graph *g, const tcc_plan *lives, const tcc_output *output, const char *marks) {
     if (output->node->op == TCC_OP_INPUT || output->node->op == TCC_OP_CONSTANT) return false;
-    for (int i = 0; i < g->outputs.count; i++) {
-        const tcc_output *other = &g->outputs.data[i];
-        if (other->node == old) return false;
-        if (other != output && other->in_place && (other->alias == output->alias || other->node == output->node))
-            return false;
-    }
+    if (marks[g->inputs.data[output->alias]->id] & IS_OUTPUT || marks[output->node->id] & IS_IN_PLACE) return false;
     return tcc_plan_may_replace(g, lives, output);
 }
 
@@ -177,12 +174,16 @@ static tcc_status place_all(planner *p, int64_t *arena_bytes, tcc_diag *diag) {
 /* -- The pass -- */
 
 /* A place for each stored value without a home in a binding; offsets come later. */
-static tcc_status list_places(tcc_graph *g) {
+static tcc_status list_places(tcc_graph *g, char *marks) {
     g->places.count = 0;
+    for (int i = 0; i < g->outputs.count; i++) {
+        const tcc_output *output = &g->outputs.data[i];
+        if (output->in_place || output->alias < 0) marks[output->node->id] |= HAS_HOME;
+    }
     for (int t = 0; t < g->groups.count; t++)
         for (int i = 0; i < g->groups.data[t].n_outputs; i++) {
             tcc_node *n = g->groups.data[t].outputs[i];
-            if (tcc_plan_binding(g, n) >= 0) continue;
+            if (marks[n->id] & HAS_HOME) continue;
             if (!tcc_vec_push(&g->places, (tcc_place){n, 0})) return tcc_enomem(g->diag);
         }
     return TCC_OK;
@@ -197,14 +198,18 @@ static void log_plan(tcc_pass_cx *cx, const planner *p) {
 }
 
 /* What is written in place, and what goes by way of the arena. */
-static tcc_status plan_outputs(tcc_graph *g, bool apart, tcc_diag *diag) {
+static tcc_status plan_outputs(tcc_graph *g, bool apart, char *marks, tcc_diag *diag) {
     tcc_plan lives;
     g->places.count = 0; /* the lives of bindings alone */
-    for (int i = 0; i < g->outputs.count; i++) g->outputs.data[i].in_place = g->outputs.data[i].staged = false;
+    for (int i = 0; i < g->outputs.count; i++) {
+        g->outputs.data[i].in_place = g->outputs.data[i].staged = false;
+        marks[g->outputs.data[i].node->id] |= IS_OUTPUT;
+    }
     TCC_TRY(tcc_plan_read(g, &lives, diag));
     for (int i = 0; i < g->outputs.count; i++) {
         tcc_output *output = &g->outputs.data[i];
-        if (output->alias >= 0 && !apart) output->in_place = may_overwrite(g, &lives, output);
+        if (output->alias >= 0 && !apart) output->in_place = may_overwrite(g, &lives, output, marks);
+        if (output->in_place) marks[output->node->id] |= IS_IN_PLACE;
         output->staged = is_moved(g, output);
     }
     tcc_plan_free(&lives);
@@ -238,8 +243,11 @@ static tcc_status place_apart(planner *p, int64_t *arena_bytes, tcc_diag *diag) 
 
 static tcc_status plan(tcc_pass_cx *cx, tcc_graph *g) {
     const bool apart = cx->options && cx->options->apart;
-    TCC_TRY(plan_outputs(g, apart, cx->diag));
-    TCC_TRY(list_places(g));
+    char *marks = tcc__calloc((size_t)g->nodes.count + 1, 1);
+    tcc_status listed = marks ? plan_outputs(g, apart, marks, cx->diag) : tcc_enomem(cx->diag);
+    if (listed == TCC_OK) listed = list_places(g, marks);
+    tcc__free(marks);
+    TCC_TRY(listed);
     planner p = {.g = g};
     TCC_TRY(tcc_plan_read(g, &p.plan, cx->diag));
     p.block_of = tcc__malloc(sizeof *p.block_of * (size_t)(p.plan.values.count + 1));
