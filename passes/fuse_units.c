@@ -174,8 +174,9 @@ static bool is_update(const tcc_fuser *f, const bool *update, const bool *result
 
 static bool make_units(tcc_fuser *f) {
     const tcc_graph *g = f->g;
-    bool *update = tcc__calloc(2 * (size_t)g->nodes.count + 1, sizeof *update), *result = update + g->nodes.count;
+    bool *update = tcc__calloc(2 * (size_t)g->nodes.count + 1, sizeof *update);
     if (!update) return false;
+    bool *result = update + g->nodes.count;
     for (int i = 0; i < g->outputs.count; i++) {
         const int id = g->outputs.data[i].node->id;
         f->output[id] = true;
