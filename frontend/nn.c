@@ -109,7 +109,7 @@ static tcc_tensor per_channel(tcc_tensor v, tcc_tensor x, tcc_loc at) {
 }
 
 tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
-                             const tcc_init *weight_init, const tcc_conv_options *given, tcc_loc at) {
+                             const tcc_conv_options *given, const tcc_init *weight_init, tcc_loc at) {
     TCC_OPTIONS(tcc_conv_options, options, given);
     at = layer(name, at);
     if (!tcc_trace_takes("conv", at, 1, &x)) return tcc_trace_poison();

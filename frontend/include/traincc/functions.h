@@ -77,7 +77,7 @@ TCC_API tcc_tensor tcc_pixel_shuffle_at(tcc_tensor x, int64_t r, tcc_loc at);
 TCC_API tcc_tensor tcc_pixel_unshuffle_at(tcc_tensor x, int64_t r, tcc_loc at);
 #define tcc_expand_dims(x, ...) tcc_expand_dims_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_squeeze(x, ...) tcc_squeeze_at(x, __VA_ARGS__, TCC_HERE)
-#define tcc_stack(xs, count, axis) tcc_stack_at(xs, count, axis, TCC_HERE)
+#define tcc_stack(xs, ...) tcc_stack_at(xs, __VA_ARGS__, TCC_HERE)
 #define tcc_split(x, axis, out, ...) tcc_split_at(x, axis, out, __VA_ARGS__, TCC_HERE)
 #define tcc_chunk(x, axis, count, out) tcc_chunk_at(x, axis, count, out, TCC_HERE)
 #define tcc_roll(x, axis, shift) tcc_roll_at(x, axis, shift, TCC_HERE)
@@ -99,8 +99,7 @@ typedef struct tcc_unfold_options {
     int64_t dilation; /* 0: 1 */
 } tcc_unfold_options;
 TCC_API tcc_tensor tcc_unfold_at(tcc_tensor x, int64_t k, const tcc_unfold_options *options, tcc_loc at);
-#define tcc_unfold(x, k, ...) \
-    tcc_unfold_at(x, k, &(tcc_unfold_options){.size = sizeof(tcc_unfold_options), __VA_ARGS__}, TCC_HERE)
+#define tcc_unfold(x, ...) tcc_unfold_at(x, TCC_WITH_OPTIONS(tcc_unfold_options, __VA_ARGS__), TCC_HERE)
 
 /* -- Indexing -- */
 /* indices i32 or i64 [..] -> [.., classes]: 1 at the index, else 0; an index out of range gives zeros. */
@@ -125,7 +124,7 @@ TCC_API tcc_tensor tcc_top_k_at(tcc_tensor x, int64_t k, int axis, tcc_tensor *i
  * dims of one letter are equal, also within an operand (a diagonal). Letters that the result lacks are summed over.
  * Without "->" it has those that occur once, in alphabetical order. Operands are multiplied from left to right. */
 TCC_API tcc_tensor tcc_einsum_at(const char *letters, const tcc_tensor *xs, int count, tcc_loc at);
-#define tcc_einsum(letters, xs, count) tcc_einsum_at(letters, xs, count, TCC_HERE)
+#define tcc_einsum(letters, xs, ...) tcc_einsum_at(letters, xs, __VA_ARGS__, TCC_HERE)
 
 TCC_API_END
 #endif

@@ -44,11 +44,9 @@ TCC_API tcc_tensor tcc_cross_entropy_at(tcc_tensor x, tcc_tensor targets, const 
 /* The same of log-probabilities x, as tcc_log_softmax gives them, and of classes alone. */
 TCC_API tcc_tensor tcc_nll_loss_at(tcc_tensor x, tcc_tensor targets, const tcc_cross_entropy_options *options,
                                    tcc_loc at);
-#define TCC_CROSS_ENTROPY_OPTIONS(...) \
-    &(tcc_cross_entropy_options) { .size = sizeof(tcc_cross_entropy_options), __VA_ARGS__ }
-#define tcc_cross_entropy(x, targets, ...) \
-    tcc_cross_entropy_at(x, targets, TCC_CROSS_ENTROPY_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_nll_loss(x, targets, ...) tcc_nll_loss_at(x, targets, TCC_CROSS_ENTROPY_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_cross_entropy(x, ...) \
+    tcc_cross_entropy_at(x, TCC_WITH_OPTIONS(tcc_cross_entropy_options, __VA_ARGS__), TCC_HERE)
+#define tcc_nll_loss(x, ...) tcc_nll_loss_at(x, TCC_WITH_OPTIONS(tcc_cross_entropy_options, __VA_ARGS__), TCC_HERE)
 
 /* -- Others -- */
 
@@ -67,8 +65,6 @@ typedef struct tcc_loss_options {
     bool swap;                    /* triplet_margin_loss: the negative's distance to the nearer one counts */
     bool log_target;              /* kl_div: the target is log-probabilities too */
 } tcc_loss_options;
-#define TCC_LOSS_OPTIONS(...) \
-    &(tcc_loss_options) { .size = sizeof(tcc_loss_options), __VA_ARGS__ }
 
 /* With d = x - target: d^2; |d|; */
 TCC_API tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
@@ -101,21 +97,21 @@ TCC_API tcc_tensor tcc_triplet_margin_loss_at(tcc_tensor anchor, tcc_tensor posi
  * 1 - (sum x t + eps) / (sum x + sum t - sum x t + eps). */
 TCC_API tcc_tensor tcc_dice_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
 TCC_API tcc_tensor tcc_jaccard_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
-#define tcc_mse_loss(x, target, ...) tcc_mse_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_l1_loss(x, target, ...) tcc_l1_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_smooth_l1_loss(x, target, ...) tcc_smooth_l1_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_huber_loss(x, target, ...) tcc_huber_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_bce_loss(x, target, ...) tcc_bce_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_bce_with_logits(x, target, ...) tcc_bce_with_logits_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_kl_div(x, target, ...) tcc_kl_div_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_cosine_embedding_loss(a, b, signs, ...) \
-    tcc_cosine_embedding_loss_at(a, b, signs, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_hinge_embedding_loss(x, signs, ...) \
-    tcc_hinge_embedding_loss_at(x, signs, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_triplet_margin_loss(anchor, positive, negative, ...) \
-    tcc_triplet_margin_loss_at(anchor, positive, negative, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_dice_loss(x, target, ...) tcc_dice_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_jaccard_loss(x, target, ...) tcc_jaccard_loss_at(x, target, TCC_LOSS_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_mse_loss(x, ...) tcc_mse_loss_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_l1_loss(x, ...) tcc_l1_loss_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_smooth_l1_loss(x, ...) tcc_smooth_l1_loss_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_huber_loss(x, ...) tcc_huber_loss_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_bce_loss(x, ...) tcc_bce_loss_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_bce_with_logits(x, ...) tcc_bce_with_logits_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_kl_div(x, ...) tcc_kl_div_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_cosine_embedding_loss(a, b, ...) \
+    tcc_cosine_embedding_loss_at(a, b, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_hinge_embedding_loss(x, ...) \
+    tcc_hinge_embedding_loss_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_triplet_margin_loss(anchor, positive, ...) \
+    tcc_triplet_margin_loss_at(anchor, positive, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_dice_loss(x, ...) tcc_dice_loss_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_jaccard_loss(x, ...) tcc_jaccard_loss_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
 
 TCC_API_END
 #endif

@@ -82,23 +82,22 @@ typedef struct tcc_linear_options {
 } tcc_linear_options;
 TCC_API tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t features, const tcc_linear_options *options,
                                  tcc_loc at);
-#define tcc_linear(x, name, features, ...) \
-    tcc_linear_at(x, name, features, &(tcc_linear_options){.size = sizeof(tcc_linear_options), __VA_ARGS__}, TCC_HERE)
+#define tcc_linear(x, name, ...) tcc_linear_at(x, name, TCC_WITH_OPTIONS(tcc_linear_options, __VA_ARGS__), TCC_HERE)
 
 /* x [N, C, spatial] -> [N, channels, spatial'], 1 to 3 spatial dims, with NAME.weight [channels, C / groups, kernel,
  * .., kernel] and NAME.bias [channels]. Init: U(+-1/sqrt(fan_in)) as in PyTorch; the weight by weight_init if it is not
  * NULL. The macro has no weight_init. */
 TCC_API tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
-                                     const tcc_init *weight_init, const tcc_conv_options *options, tcc_loc at);
-#define tcc_conv_layer(x, name, channels, kernel, ...) \
-    tcc_conv_layer_at(x, name, channels, kernel, NULL, \
-                      &(tcc_conv_options){.size = sizeof(tcc_conv_options), __VA_ARGS__}, TCC_HERE)
+                                     const tcc_conv_options *options, const tcc_init *weight_init, tcc_loc at);
+#define tcc_conv_layer(x, name, channels, ...) \
+    tcc_conv_layer_at(x, name, channels, TCC_WITH_OPTIONS(tcc_conv_options, __VA_ARGS__), NULL, TCC_HERE)
 
 /* indices i32 or i64 [..] -> [.., width]: rows of the parameter NAME.weight [rows, width]. An index out of range gives
  * a row of 0. Init: N(0, 1), or weight_init if it is not NULL. */
 TCC_API tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, int64_t width,
                                     const tcc_init *weight_init, tcc_loc at);
-#define tcc_embedding(indices, name, rows, width, init) tcc_embedding_at(indices, name, rows, width, init, TCC_HERE)
+#define tcc_embedding(indices, name, rows, width, ...) \
+    tcc_embedding_at(indices, name, rows, width, __VA_ARGS__, TCC_HERE)
 
 typedef struct tcc_norm_options {
     size_t size;
@@ -119,12 +118,11 @@ TCC_API tcc_tensor tcc_group_norm_at(tcc_tensor x, const char *name, int64_t gro
  * normalizes by the mean and the biased variance of the batch, and moves the buffers towards its mean and its unbiased
  * variance. Evaluation: normalizes by the buffers. */
 TCC_API tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at);
-#define TCC_NORM_OPTIONS(...) \
-    &(tcc_norm_options) { .size = sizeof(tcc_norm_options), __VA_ARGS__ }
-#define tcc_layer_norm(x, name, ...) tcc_layer_norm_at(x, name, TCC_NORM_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_rms_norm(x, name, ...) tcc_rms_norm_at(x, name, TCC_NORM_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_group_norm(x, name, groups, ...) tcc_group_norm_at(x, name, groups, TCC_NORM_OPTIONS(__VA_ARGS__), TCC_HERE)
-#define tcc_batch_norm(x, name, ...) tcc_batch_norm_at(x, name, TCC_NORM_OPTIONS(__VA_ARGS__), TCC_HERE)
+#define tcc_layer_norm(x, ...) tcc_layer_norm_at(x, TCC_WITH_OPTIONS(tcc_norm_options, __VA_ARGS__), TCC_HERE)
+#define tcc_rms_norm(x, ...) tcc_rms_norm_at(x, TCC_WITH_OPTIONS(tcc_norm_options, __VA_ARGS__), TCC_HERE)
+#define tcc_group_norm(x, name, ...) \
+    tcc_group_norm_at(x, name, TCC_WITH_OPTIONS(tcc_norm_options, __VA_ARGS__), TCC_HERE)
+#define tcc_batch_norm(x, ...) tcc_batch_norm_at(x, TCC_WITH_OPTIONS(tcc_norm_options, __VA_ARGS__), TCC_HERE)
 
 /* In training: each element of x, of floats, becomes 0 with probability p in [0, 1), else x / (1 - p). Each call draws
  * other numbers, and so does each step. In evaluation: x. */

@@ -21,6 +21,7 @@
 #include "traincc/api.h"
 #include "traincc/dtype_enum.h"
 #include "traincc/loc.h"
+#include "traincc/options.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,11 +37,6 @@ typedef struct tcc_tensor {
     struct tcc_node *node; /* NULL after an error */
     uint64_t trace_id;     /* tells the trace from a later one at the same address */
 } tcc_tensor;
-
-#define TCC_HERE ((tcc_loc){__FILE__, __LINE__})
-/* A list of extents or axes: tcc_reshape(x, TCC_DIMS(32, -1)). */
-#define TCC_DIMS(...) \
-    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 
 /* -- What a tensor is; usable while tracing -- */
 TCC_API int tcc_rank(tcc_tensor x);              /* 0 after an error */
@@ -196,7 +192,7 @@ TCC_API tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at); /* reversed 
 #define tcc_slice(x, axis, start, limit) tcc_slice_at(x, axis, start, limit, 1, TCC_HERE)
 #define tcc_slice_strided(x, axis, start, limit, stride) tcc_slice_at(x, axis, start, limit, stride, TCC_HERE)
 #define tcc_pad(x, axis, before, after, value) tcc_pad_at(x, axis, before, after, value, TCC_HERE)
-#define tcc_concat(xs, count, axis) tcc_concat_at(xs, count, axis, TCC_HERE)
+#define tcc_concat(xs, ...) tcc_concat_at(xs, __VA_ARGS__, TCC_HERE)
 #define tcc_flip(x, axis) tcc_flip_at(x, axis, TCC_HERE)
 
 /* -- Indexing. Indices are i32 or i64; one out of range reads 0 and writes nothing. -- */
@@ -248,8 +244,7 @@ typedef struct tcc_attention_options {
 } tcc_attention_options;
 TCC_API tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *options,
                                     tcc_loc at);
-#define tcc_attention(q, k, v, ...) \
-    tcc_attention_at(q, k, v, &(tcc_attention_options){.size = sizeof(tcc_attention_options), __VA_ARGS__}, TCC_HERE)
+#define tcc_attention(q, k, ...) tcc_attention_at(q, k, TCC_WITH_OPTIONS(tcc_attention_options, __VA_ARGS__), TCC_HERE)
 
 /* Cross-correlation: x [N, C, spatial], w [O, C / groups, kernel] -> [N, O, spatial'], of floats, 1 to 3 spatial dims.
  * The same stride, padding and dilation hold for all spatial dims; groups divides C and O. */
@@ -262,8 +257,7 @@ typedef struct tcc_conv_options {
     bool no_bias;     /* layers only */
 } tcc_conv_options;
 TCC_API tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *options, tcc_loc at);
-#define tcc_conv(x, w, ...) \
-    tcc_conv_at(x, w, &(tcc_conv_options){.size = sizeof(tcc_conv_options), __VA_ARGS__}, TCC_HERE)
+#define tcc_conv(x, ...) tcc_conv_at(x, TCC_WITH_OPTIONS(tcc_conv_options, __VA_ARGS__), TCC_HERE)
 
 /* -- Windows over the 1 to 3 spatial dims of x [N, C, spatial], of floats; N and C stay -- */
 typedef struct tcc_pool_options {
@@ -283,10 +277,8 @@ TCC_API tcc_tensor tcc_resize_nearest_at(tcc_tensor x, bool align_corners, int r
                                          tcc_loc at);
 TCC_API tcc_tensor tcc_resize_bilinear_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial,
                                           tcc_loc at);
-#define tcc_max_pool(x, window, ...) \
-    tcc_max_pool_at(x, window, &(tcc_pool_options){.size = sizeof(tcc_pool_options), __VA_ARGS__}, TCC_HERE)
-#define tcc_avg_pool(x, window, ...) \
-    tcc_avg_pool_at(x, window, &(tcc_pool_options){.size = sizeof(tcc_pool_options), __VA_ARGS__}, TCC_HERE)
+#define tcc_max_pool(x, ...) tcc_max_pool_at(x, TCC_WITH_OPTIONS(tcc_pool_options, __VA_ARGS__), TCC_HERE)
+#define tcc_avg_pool(x, ...) tcc_avg_pool_at(x, TCC_WITH_OPTIONS(tcc_pool_options, __VA_ARGS__), TCC_HERE)
 #define tcc_adaptive_avg_pool(x, ...) tcc_adaptive_avg_pool_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_resize_nearest(x, align_corners, ...) tcc_resize_nearest_at(x, align_corners, __VA_ARGS__, TCC_HERE)
 #define tcc_resize_bilinear(x, align_corners, ...) tcc_resize_bilinear_at(x, align_corners, __VA_ARGS__, TCC_HERE)

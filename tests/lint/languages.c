@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * Each macro that takes options or lists, for headers.sh: this is C and C++. */
+#include <traincc/traincc.h>
+
+#ifndef __cplusplus
+#define INIT(...) \
+    (tcc_init) { __VA_ARGS__ }
+#define NO_BIAS .no_bias = true
+#elif __cplusplus >= 202002L
+#define INIT(...) \
+    tcc_init { __VA_ARGS__ }
+#define NO_BIAS .no_bias = true
+#else
+#define INIT(...) \
+    tcc_init { __VA_ARGS__ }
+#define NO_BIAS true
+#endif
+
+static tcc_tensor layers(tcc_trace *t, tcc_tensor x) {
+    tcc_tensor w = tcc_param(t, "w", INIT(TCC_INIT_UNIFORM, -1, 1, 0), TCC_DIMS(8, 3, 3, 3));
+    tcc_tensor s = tcc_state(t, "s", INIT(TCC_INIT_CONSTANT, 1, 0, 0), TCC_DIMS(8));
+    tcc_update(s, tcc_scale(s, 2));
+    x = tcc_add(tcc_conv(x, w), tcc_unfold(x, 3));
+    x = tcc_batch_norm(tcc_conv_layer(x, "conv", 8, 3), "bn");
+    x = tcc_avg_pool(tcc_max_pool(x, 2), 2);
+    x = tcc_group_norm(tcc_rms_norm(tcc_layer_norm(x, "ln"), "rms"), "gn", 2);
+    x = tcc_linear(tcc_linear(x, "a", 4), "b", 4, NO_BIAS);
+    x = tcc_adaptive_avg_pool(tcc_attention(x, x, x), TCC_DIMS(1, 1));
+    x = tcc_resize_nearest(tcc_resize_bilinear(x, true, TCC_DIMS(4, 4)), false, TCC_DIMS(2, 2));
+    return tcc_embedding(x, "wte", 10, 4, NULL);
+}
+
+static tcc_tensor shapes(tcc_trace *t, tcc_tensor x) {
+    const tcc_tensor both[] = {x, tcc_constant(t, 1, TCC_F32, TCC_DIMS(4))};
+    const double values[] = {1, 2};
+    tcc_tensor parts[2];
+    x = tcc_add(tcc_concat(both, 2, 0), tcc_stack(both, 2, 0));
+    x = tcc_mul(tcc_einsum("ij,jk->ik", both, 2), tcc_literal(t, values, TCC_F32, TCC_DIMS(2)));
+    x = tcc_broadcast(tcc_transpose(tcc_reshape(x, TCC_DIMS(2, -1)), TCC_DIMS(1, 0)), TCC_DIMS(3, 2, 2));
+    x = tcc_sub(tcc_sum(x, TCC_DIMS(0, 1)), tcc_mean(x, TCC_ALL));
+    x = tcc_max(tcc_reduce_max(x, TCC_DIMS(0)), tcc_reduce_min(x, TCC_DIMS(0)));
+    x = tcc_div(tcc_var(x, 1, TCC_ALL), tcc_std(x, 0, TCC_DIMS(0)));
+    x = tcc_add(tcc_norm(x, 2, TCC_ALL), tcc_logsumexp(x, TCC_DIMS(-1)));
+    x = tcc_repeat(tcc_squeeze(tcc_expand_dims(x, TCC_DIMS(0)), TCC_DIMS(0)), TCC_DIMS(2));
+    tcc_split(x, 0, parts, TCC_DIMS(1, 1));
+    return tcc_add(parts[0], tcc_iota(t, 0, TCC_F32, TCC_DIMS(4)));
+}
+
+static tcc_tensor losses(tcc_tensor x, tcc_tensor y) {
+    tcc_tensor l = tcc_add(tcc_cross_entropy(x, y), tcc_nll_loss(x, y));
+    l = tcc_add(l, tcc_add(tcc_mse_loss(x, y), tcc_l1_loss(x, y)));
+    l = tcc_add(l, tcc_add(tcc_smooth_l1_loss(x, y), tcc_huber_loss(x, y)));
+    l = tcc_add(l, tcc_add(tcc_bce_loss(x, y), tcc_bce_with_logits(x, y)));
+    l = tcc_add(l, tcc_add(tcc_kl_div(x, y), tcc_cosine_embedding_loss(x, x, y)));
+    l = tcc_add(l, tcc_add(tcc_hinge_embedding_loss(x, y), tcc_triplet_margin_loss(x, x, y)));
+    return tcc_add(l, tcc_add(tcc_dice_loss(x, y), tcc_jaccard_loss(x, y)));
+}
+
+void traincc_languages(tcc_trace *t, void *user);
+void traincc_languages(tcc_trace *t, void *user) {
+    tcc_optimizer_options adam;
+    tcc_param_group group;
+    tcc_optimizer_init(&adam, TCC_ADAM);
+    tcc_param_group_init(&group, "*.bias");
+    tcc_tensor x = shapes(t, layers(t, tcc_input(t, "x")));
+    if (user) tcc_fail(t, "%d", 1);
+    tcc_loss_weight(t, tcc_sum(x, TCC_ALL));
+    tcc_loss(t, losses(x, tcc_input(t, "y")));
+}
