@@ -11,9 +11,11 @@ build)
     clang=$1 source=$2 folder=$3 sanitizers=$4 seconds=$5 target=$6
     [ -x "$clang" ] || { echo "skipped: no clang (Debian: clang-19, libclang-rt-19-dev)"; exit 77; }
     mkdir -p "$folder"
+    name=${clang##*/}
     # Debug: assertions, and the verifier after every pass; optimized a little, because the tests are to end. Fuzzers do
     # without traced comparisons, which take a third of the time: they have corpora and dictionaries.
-    cmake -G Ninja -S "$source" -B "$folder" -DCMAKE_C_COMPILER="$clang" -DCMAKE_BUILD_TYPE=Debug \
+    cmake -G Ninja -S "$source" -B "$folder" -DCMAKE_C_COMPILER="$clang" \
+        -DCMAKE_CXX_COMPILER="${clang%/*}/${name/clang/clang++}" -DCMAKE_BUILD_TYPE=Debug \
         -DCMAKE_C_FLAGS_DEBUG="-O1 -g1 -fno-sanitize-coverage=trace-cmp" \
         -DTCC_SANITIZE="$sanitizers" -DTCC_FUZZ_SECONDS="$seconds" -DTCC_TEST_CONFIGURATIONS=OFF \
         >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; exit 1; }

@@ -25,6 +25,7 @@ static tcc_tensor layers(tcc_trace *t, tcc_tensor x) {
     x = tcc_avg_pool(tcc_max_pool(x, 2), 2);
     x = tcc_group_norm(tcc_rms_norm(tcc_layer_norm(x, "ln"), "rms"), "gn", 2);
     x = tcc_linear(tcc_linear(x, "a", 4), "b", 4, NO_BIAS);
+    x = tcc_tanh(tcc_linear(x, "c", 4));
     x = tcc_adaptive_avg_pool(tcc_attention(x, x, x), TCC_DIMS(1, 1));
     x = tcc_resize_nearest(tcc_resize_bilinear(x, true, TCC_DIMS(4, 4)), false, TCC_DIMS(2, 2));
     return tcc_embedding(x, "wte", 10, 4, NULL);
@@ -67,3 +68,10 @@ void traincc_languages(tcc_trace *t, void *user) {
     tcc_loss_weight(t, tcc_sum(x, TCC_ALL));
     tcc_loss(t, losses(x, tcc_input(t, "y")));
 }
+
+#ifdef __cplusplus
+/* Bodies inside a class are read late, after the compiler has met every macro's pragmas. */
+struct network {
+    tcc_tensor operator()(tcc_tensor x) const { return tcc_tanh(tcc_linear(x, "fc", 4)); }
+};
+#endif

@@ -94,9 +94,9 @@ TCC_API tcc_tensor tcc_pixel_unshuffle_at(tcc_tensor x, int64_t r, tcc_loc at);
  * of zeros outside of x. */
 typedef struct tcc_unfold_options {
     size_t size;
-    int64_t stride; /* 0: 1 */
-    int64_t padding;
-    int64_t dilation; /* 0: 1 */
+    int64_t stride TCC_OR_ZERO; /* 0: 1 */
+    int64_t padding TCC_OR_ZERO;
+    int64_t dilation TCC_OR_ZERO; /* 0: 1 */
 } tcc_unfold_options;
 TCC_API tcc_tensor tcc_unfold_at(tcc_tensor x, int64_t k, const tcc_unfold_options *options, tcc_loc at);
 #define tcc_unfold(x, ...) tcc_unfold_at(x, TCC_WITH_OPTIONS(tcc_unfold_options, __VA_ARGS__), TCC_HERE)

@@ -24,12 +24,12 @@ typedef enum tcc_loss_reduction {
 /* Of cross_entropy and nll_loss. */
 typedef struct tcc_cross_entropy_options {
     size_t size;
-    bool has_ignore_index;    /* ignore_index counts as given even if it is 0 */
-    int64_t ignore_index;     /* targets of this value do not count; 0 without has_ignore_index: -100 */
-    double label_smoothing;   /* in [0, 1); of cross_entropy */
-    const tcc_tensor *weight; /* [C], of the logits' type: a weight for each class; NULL: none */
-    tcc_loss_reduction reduction;
-    int axis; /* of the classes in x: 1 for images [N, C, H, W]; 0: the last. -tcc_rank(x) is the first. */
+    bool has_ignore_index TCC_OR_ZERO;    /* ignore_index counts as given even if it is 0 */
+    int64_t ignore_index TCC_OR_ZERO;     /* targets of this value do not count; 0 without has_ignore_index: -100 */
+    double label_smoothing TCC_OR_ZERO;   /* in [0, 1); of cross_entropy */
+    const tcc_tensor *weight TCC_OR_ZERO; /* [C], of the logits' type: a weight for each class; NULL: none */
+    tcc_loss_reduction reduction TCC_OR_ZERO;
+    int axis TCC_OR_ZERO; /* of the classes in x: 1 for images [N, C, H, W]; 0: the last. -tcc_rank(x) is the first. */
 } tcc_cross_entropy_options;
 /* Negative log-likelihood of targets under logits x, whose classes are dim `axis` of extent C.
  *
@@ -53,17 +53,17 @@ TCC_API tcc_tensor tcc_nll_loss_at(tcc_tensor x, tcc_tensor targets, const tcc_c
 /* Behind each option: the losses that have it. */
 typedef struct tcc_loss_options {
     size_t size;
-    tcc_loss_reduction reduction;
-    const tcc_tensor *weight;     /* bce_loss, bce_with_logits: a factor of each element; broadcasts to x */
-    const tcc_tensor *pos_weight; /* bce_with_logits: a factor of the part of targets 1; broadcasts to x */
-    double beta;                  /* smooth_l1_loss: above 0; 0: 1 */
-    double delta;                 /* huber_loss: above 0; 0: 1 */
-    double margin;                /* triplet_margin_loss, hinge_embedding_loss: 0: 1; cosine_embedding_loss: 0 */
-    bool has_margin;              /* margin counts as given even if it is 0 */
-    double p;                     /* triplet_margin_loss: the distances' norm: 1, 2 or INFINITY; 0: 2 */
-    double eps;                   /* triplet_margin_loss: 0: 1e-6; dice_loss, jaccard_loss: 0: 1e-5 */
-    bool swap;                    /* triplet_margin_loss: the negative's distance to the nearer one counts */
-    bool log_target;              /* kl_div: the target is log-probabilities too */
+    tcc_loss_reduction reduction TCC_OR_ZERO;
+    const tcc_tensor *weight TCC_OR_ZERO;     /* bce_loss, bce_with_logits: a factor of each element; broadcasts to x */
+    const tcc_tensor *pos_weight TCC_OR_ZERO; /* bce_with_logits: a factor of the part of targets 1; broadcasts to x */
+    double beta TCC_OR_ZERO;                  /* smooth_l1_loss: above 0; 0: 1 */
+    double delta TCC_OR_ZERO;                 /* huber_loss: above 0; 0: 1 */
+    double margin TCC_OR_ZERO;   /* triplet_margin_loss, hinge_embedding_loss: 0: 1; cosine_embedding_loss: 0 */
+    bool has_margin TCC_OR_ZERO; /* margin counts as given even if it is 0 */
+    double p TCC_OR_ZERO;        /* triplet_margin_loss: the distances' norm: 1, 2 or INFINITY; 0: 2 */
+    double eps TCC_OR_ZERO;      /* triplet_margin_loss: 0: 1e-6; dice_loss, jaccard_loss: 0: 1e-5 */
+    bool swap TCC_OR_ZERO;       /* triplet_margin_loss: the negative's distance to the nearer one counts */
+    bool log_target TCC_OR_ZERO; /* kl_div: the target is log-probabilities too */
 } tcc_loss_options;
 
 /* With d = x - target: d^2; |d|; */

@@ -77,8 +77,8 @@ TCC_API void tcc_update_at(tcc_tensor state, tcc_tensor next, tcc_loc at);
  * U(+-1/sqrt(in)) as in PyTorch, or as given. */
 typedef struct tcc_linear_options {
     size_t size;
-    bool no_bias;
-    const tcc_init *weight_init, *bias_init;
+    bool no_bias TCC_OR_ZERO;
+    const tcc_init *weight_init TCC_OR_ZERO, *bias_init TCC_OR_ZERO;
 } tcc_linear_options;
 TCC_API tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t features, const tcc_linear_options *options,
                                  tcc_loc at);
@@ -101,11 +101,11 @@ TCC_API tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_
 
 typedef struct tcc_norm_options {
     size_t size;
-    double eps; /* 0: 1e-5 */
-    bool no_bias;
-    bool no_affine;   /* neither weight nor bias */
-    double momentum;  /* batch norm's running statistics; 0: 0.1 */
-    bool zero_weight; /* start the weight at 0 instead of 1 */
+    double eps TCC_OR_ZERO; /* 0: 1e-5 */
+    bool no_bias TCC_OR_ZERO;
+    bool no_affine TCC_OR_ZERO;   /* neither weight nor bias */
+    double momentum TCC_OR_ZERO;  /* batch norm's running statistics; 0: 0.1 */
+    bool zero_weight TCC_OR_ZERO; /* start the weight at 0 instead of 1 */
 } tcc_norm_options;
 /* Norms: the result has the shape of x. NAME.weight starts at 1, NAME.bias at 0; rms_norm has no bias. */
 /* Over the last dim, whose extent weight and bias have. */

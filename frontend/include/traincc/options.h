@@ -9,11 +9,13 @@
 
 #include <stdint.h>
 
+/* An option that is not given is zero: so a member says in C++, that no compiler warns of it. */
 #ifdef __cplusplus
 #include <initializer_list>
-#ifndef __clang__
-#pragma GCC system_header /* options that are not given are zero: g++ need not warn of each */
-#endif
+#define TCC_OR_ZERO \
+    {}
+#else
+#define TCC_OR_ZERO
 #endif
 
 /* The last argument of a function and its options, a `type` whose first member is its size. A macro with options ends
@@ -26,20 +28,11 @@
 #define TCC_OPTIONS_OF_(type, ...) \
     &(type) { .size = sizeof(type), __VA_ARGS__ }
 #else
-#define TCC_OPTIONS_OF_(type, ...) \
-    TCC_UNSAID_BEGIN_ &static_cast<const type &>(type{TCC_SIZE_ sizeof(type), __VA_ARGS__}) TCC_UNSAID_END_
+#define TCC_OPTIONS_OF_(type, ...) &static_cast<const type &>(type{TCC_SIZE_ sizeof(type), __VA_ARGS__})
 #if __cplusplus >= 202002L
 #define TCC_SIZE_ .size =
 #else
 #define TCC_SIZE_
-#endif
-#ifdef __clang__ /* need not either */
-#define TCC_UNSAID_BEGIN_ \
-    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wmissing-field-initializers\"")
-#define TCC_UNSAID_END_ _Pragma("clang diagnostic pop")
-#else
-#define TCC_UNSAID_BEGIN_
-#define TCC_UNSAID_END_
 #endif
 #endif
 

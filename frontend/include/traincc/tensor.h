@@ -234,13 +234,13 @@ TCC_API tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
  * dims must be equal. The T x S matrix is never stored, nor is what dropout drew. A query whose mask hides all keys
  * gives 0. */
 typedef struct tcc_attention_options {
-    size_t size;  /* sizeof this struct, set by the macro */
-    bool causal;  /* query t sees keys up to t + S - T; S must not be less than T */
-    double scale; /* 0: 1 / sqrt(D) */
+    size_t size;              /* sizeof this struct, set by the macro */
+    bool causal TCC_OR_ZERO;  /* query t sees keys up to t + S - T; S must not be less than T */
+    double scale TCC_OR_ZERO; /* 0: 1 / sqrt(D) */
     /* Broadcasts to [.., T, S]: bool, true where the query sees the key; or of q's type, added to the scaled scores.
      * Left out: none. */
-    tcc_tensor mask;
-    double dropout; /* of the probabilities, in [0, 1), as tcc_dropout; while training only */
+    tcc_tensor mask TCC_OR_ZERO;
+    double dropout TCC_OR_ZERO; /* of the probabilities, in [0, 1), as tcc_dropout; while training only */
 } tcc_attention_options;
 TCC_API tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *options,
                                     tcc_loc at);
@@ -250,11 +250,11 @@ TCC_API tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, co
  * The same stride, padding and dilation hold for all spatial dims; groups divides C and O. */
 typedef struct tcc_conv_options {
     size_t size;
-    int64_t stride;   /* 0: 1 */
-    int64_t padding;  /* zeros on both sides */
-    int64_t dilation; /* 0: 1 */
-    int64_t groups;   /* 0: 1 */
-    bool no_bias;     /* layers only */
+    int64_t stride TCC_OR_ZERO;   /* 0: 1 */
+    int64_t padding TCC_OR_ZERO;  /* zeros on both sides */
+    int64_t dilation TCC_OR_ZERO; /* 0: 1 */
+    int64_t groups TCC_OR_ZERO;   /* 0: 1 */
+    bool no_bias TCC_OR_ZERO;     /* layers only */
 } tcc_conv_options;
 TCC_API tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *options, tcc_loc at);
 #define tcc_conv(x, ...) tcc_conv_at(x, TCC_WITH_OPTIONS(tcc_conv_options, __VA_ARGS__), TCC_HERE)
@@ -262,9 +262,9 @@ TCC_API tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_option
 /* -- Windows over the 1 to 3 spatial dims of x [N, C, spatial], of floats; N and C stay -- */
 typedef struct tcc_pool_options {
     size_t size;
-    int64_t stride;   /* 0: the window */
-    int64_t padding;  /* on both sides; less than the window */
-    bool exclude_pad; /* averages leave padding out */
+    int64_t stride TCC_OR_ZERO;   /* 0: the window */
+    int64_t padding TCC_OR_ZERO;  /* on both sides; less than the window */
+    bool exclude_pad TCC_OR_ZERO; /* averages leave padding out */
 } tcc_pool_options;
 /* Windows of `window` elements along each spatial dim. */
 TCC_API tcc_tensor tcc_max_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at);
