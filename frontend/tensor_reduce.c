@@ -14,6 +14,10 @@ bool tcc__tensor_axes(tcc_tensor x, const char *op, int count, const int64_t *ax
     for (int i = 0; i < count; i++) {
         int a;
         if (!tcc__tensor_axis(x, op, axes[i], at, &a)) return false;
+        if (chosen[a]) {
+            tcc_trace_error(x.trace, TCC_EINVAL, at, "%s: axis %d is named twice", op, a);
+            return false;
+        }
         chosen[a] = true;
     }
     *out = (tcc_dims){0};

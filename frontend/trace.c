@@ -127,9 +127,15 @@ void tcc_scope_end(tcc_trace *t) {
     if (t->prefix.text) t->prefix.text[t->prefix.length] = '\0';
 }
 
+void tcc_trace_resume(tcc_trace *t, tcc_loc at) {
+    tcc_ir_set_segment(t->graph, t->segment_depth ? t->segments : 0);
+    tcc_ir_set_loc(t->graph, at);
+    tcc_ir_set_marks(t->graph, t->full_depth > 0 ? TCC_MARK_FULL : 0);
+}
+
 static void enter_full(tcc_trace *t, int change) {
     t->full_depth += change;
-    tcc_ir_set_marks(t->graph, t->full_depth > 0 ? TCC_MARK_FULL : 0);
+    tcc_trace_resume(t, TCC_NOWHERE);
 }
 
 void tcc_full_precision(tcc_trace *t) {
@@ -144,14 +150,16 @@ void tcc_full_precision_end(tcc_trace *t) {
 
 void tcc_checkpoint_segment(tcc_trace *t) {
     if (!tcc_trace_is_open(t, "checkpoint_segment", TCC_NOWHERE)) return;
-    if (!t->segment_depth++) tcc_ir_set_segment(t->graph, ++t->segments);
+    if (!t->segment_depth++) t->segments++;
+    tcc_trace_resume(t, TCC_NOWHERE);
 }
 
 void tcc_checkpoint_segment_end(tcc_trace *t) {
     if (!tcc_trace_is_open(t, "checkpoint_segment_end", TCC_NOWHERE)) return;
     if (!t->segment_depth)
         tcc_error(t->graph->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_checkpoint_segment_end without tcc_checkpoint_segment");
-    else if (!--t->segment_depth) tcc_ir_set_segment(t->graph, 0);
+    else t->segment_depth--;
+    tcc_trace_resume(t, TCC_NOWHERE);
 }
 
 const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix) {

@@ -39,6 +39,8 @@ tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out);
 /* Full name within the open scopes, in the graph's arena; NULL when memory is short (reported). */
 const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix);
 tcc_node *tcc_trace_rng_key(tcc_trace *t);
+/* Where nodes come from that are built from now on, and their marks, after something else has set them. */
+void tcc_trace_resume(tcc_trace *t, tcc_loc at);
 
 /* Handles may be stale: kept from an earlier trace, or never assigned. So nothing that they point to is looked at
  * before they were compared with the trace that runs on this thread. */

@@ -145,6 +145,21 @@ tcc_node *tcc_ir_dot(tcc_graph *g, tcc_node *a, tcc_node *b, const tcc_attrs_dot
     return build(g, TCC_OP_DOT, (tcc_node *[]){a, b}, 2, &all, NULL);
 }
 
+/* Which elements dropout keeps, with probability 1 - p: bool, dims of `like`. */
+static tcc_node *dropout_keep(tcc_graph *g, const tcc_node *like, tcc_node *key, double p, int64_t id) {
+    if (!like) return NULL;
+    tcc_type type = like->type;
+    type.dtype = TCC_F32;
+    tcc_attrs attrs = {.rng = {.id = id}};
+    return tcc_ir_binary_c(g, TCC_OP_GE, build(g, TCC_OP_RNG_UNIFORM, &key, 1, &attrs, &type), p);
+}
+
+tcc_node *tcc_ir_dropout(tcc_graph *g, tcc_node *x, tcc_node *key, double p, int64_t id) {
+    tcc_node *keep = dropout_keep(g, x, key, p, id);
+    tcc_node *scaled = tcc_ir_binary_c(g, TCC_OP_MUL, x, 1 / (1 - p));
+    return tcc_ir_select(g, keep, scaled, tcc_ir_splat_like(g, x, 0));
+}
+
 tcc_dims tcc_ir_axes_from(int first, int rank) {
     tcc_dims axes = {0};
     for (int d = first; d < rank; d++) axes.v[axes.count++] = d;

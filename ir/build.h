@@ -31,6 +31,8 @@ tcc_node *tcc_ir_pad(tcc_graph *g, tcc_node *x, double value, const int64_t *lo,
 tcc_node *tcc_ir_reduce(tcc_graph *g, tcc_op op, tcc_node *x, const tcc_dims *axes);
 tcc_node *tcc_ir_mean(tcc_graph *g, tcc_node *x, const tcc_dims *axes);
 tcc_node *tcc_ir_dot(tcc_graph *g, tcc_node *a, tcc_node *b, const tcc_attrs_dot *attrs);
+/* x / (1 - p) where dropout keeps it, with probability 1 - p, else 0; by the key's uniform draw `id`. */
+tcc_node *tcc_ir_dropout(tcc_graph *g, tcc_node *x, tcc_node *key, double p, int64_t id);
 /* All dims from `first` on, as axes of a reduction. */
 tcc_dims tcc_ir_axes_from(int first, int rank);
 

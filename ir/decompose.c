@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Definitions of the composite ops: the table, activations, softmax, dropout and cross-entropy.
- * Norms are in decompose_norm.c.
+ * Norms are in decompose_norm.c, and gradients that are ops in decompose_gradient.c.
  *
  * Each is written so that fusion makes one kernel of it: reductions over the same dims, broadcasts
  * that put their values back, and elementwise work. No view or cast is there without need.
@@ -27,11 +27,13 @@ static tcc_definition *const definitions[TCC_OP_COUNT] = {
 #define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) DEFINITION_##fusion(id)
 #include "ir/ops.def"
 #undef TCC_OP
-};
+    /* Gradients that are ops are differentiated through these. */
+    DEFINITION_COMPOSITE(MAX_POOL_GRAD) DEFINITION_COMPOSITE(SDPA_LSE) DEFINITION_COMPOSITE(SDPA_GRAD_Q)
+        DEFINITION_COMPOSITE(SDPA_GRAD_K) DEFINITION_COMPOSITE(SDPA_GRAD_V)};
 
 tcc_node *tcc_ir_decompose(tcc_graph *g, const tcc_node *n, tcc_node *const *operands) {
     if (!definitions[n->op]) {
-        TCC_BUG(g->diag, "decompose: %s is not composite", tcc_op_get_info(n->op)->text);
+        TCC_BUG(g->diag, "decompose: %s has no definition", tcc_op_get_info(n->op)->text);
         return NULL;
     }
     for (int i = 0; i < n->n_operands; i++)
@@ -114,20 +116,9 @@ TCC_DEFINITION(LOG_SOFTMAX) {
 
 /* -- Dropout -- */
 
-tcc_node *tcc_ir_dropout_keep(tcc_graph *g, const tcc_node *n, tcc_node *x, tcc_node *key) {
-    if (!x || !key) return NULL;
-    tcc_type type = x->type;
-    type.dtype = TCC_F32;
-    tcc_attrs attrs = {.rng = {.id = n->attrs->dropout.id}};
-    tcc_node *uniform = tcc_ir_build(g, TCC_OP_RNG_UNIFORM, &key, 1, &attrs, &type, n->loc);
-    return tcc_ir_binary_c(g, TCC_OP_GE, uniform, n->attrs->dropout.p);
-}
+TCC_DEFINITION(DROPOUT) { return tcc_ir_dropout(g, in[0], in[1], n->attrs->dropout.p, n->attrs->dropout.id); }
 
-TCC_DEFINITION(DROPOUT) {
-    tcc_node *keep = tcc_ir_dropout_keep(g, n, in[0], in[1]);
-    tcc_node *scaled = tcc_ir_binary_c(g, TCC_OP_MUL, in[0], 1 / (1 - n->attrs->dropout.p));
-    return tcc_ir_select(g, keep, scaled, tcc_ir_splat_like(g, in[0], 0));
-}
+TCC_DEFINITION(STOP_GRADIENT) { return in[0]; }
 
 /* -- Cross-entropy --
  * The target's logit is picked by comparing an iota with the target, not by indexing, so that it

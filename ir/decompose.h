@@ -48,9 +48,6 @@ tcc_ir_softmax tcc_ir_get_softmax(tcc_graph *g, tcc_node *x, int axis);
 /* power / sum */
 tcc_node *tcc_ir_softmax_value(tcc_graph *g, const tcc_ir_softmax *s, int axis);
 
-/* Which elements dropout `n` keeps: bool, dims of x. */
-tcc_node *tcc_ir_dropout_keep(tcc_graph *g, const tcc_node *n, tcc_node *x, tcc_node *key);
-
 /* Phi(x), the distribution function of the standard normal. */
 tcc_node *tcc_ir_normal_cdf(tcc_graph *g, tcc_node *x);
 

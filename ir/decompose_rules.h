@@ -14,7 +14,8 @@ typedef tcc_node *tcc_definition(tcc_graph *g, const tcc_node *n, tcc_node *cons
 #include "ir/ops.def"
 #undef TCC_OP
 
-#define TCC_DEFINITION(id) \
-    tcc_node *tcc__define_##id(tcc_graph *g, const tcc_node *n __attribute__((unused)), tcc_node *const *in)
+#define TCC_DEFINITION(id)                                                                                      \
+    tcc_node *tcc__define_##id(tcc_graph *g __attribute__((unused)), const tcc_node *n __attribute__((unused)), \
+                               tcc_node *const *in)
 
 #endif

@@ -20,5 +20,6 @@ static void check_f64(const tcc_graph *g, tcc_value *inputs) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    return gradient_cases_run(TCC_F32, check_f32) + gradient_cases_run(TCC_F64, check_f64) + op_cases_run(check_gpu);
+    return gradient_cases_run(TCC_F32, FIRST_ORDER, check_f32) + gradient_cases_run(TCC_F64, FIRST_ORDER, check_f64) +
+           op_cases_run(check_gpu);
 }

@@ -3,6 +3,7 @@
 
 #include "frontend/trace.h"
 #include "harness/check.h"
+#include "harness/second_order.h"
 #include "passes/pass.h"
 #include "traincc/traincc.h"
 
@@ -40,7 +41,7 @@ static const struct {
 
 int function_case_count(void) { return (int)(sizeof cases / sizeof *cases); }
 const char *function_case_name(int i) { return cases[i].name; }
-bool function_case_is_smooth(int i) { return !strpbrk(cases[i].operands, "bhv"); }
+bool function_case_is_smooth(int i) { return !strpbrk(cases[i].operands, "bhvd"); }
 
 /* -- Operands -- */
 
@@ -122,7 +123,7 @@ tcc_graph *function_case_graph(int i, tcc_dtype dtype) {
     tcc_tensor x[MOST_OPERANDS];
     const int n = parse(i, dtype, operands);
     for (int k = 0; k < n; k++)
-        x[k] = input(&t, names[k], strchr("pubhv", operands[k].kind) ? TCC_ROLE_PARAM : TCC_ROLE_BATCH,
+        x[k] = input(&t, names[k], strchr("pubhvd", operands[k].kind) ? TCC_ROLE_PARAM : TCC_ROLE_BATCH,
                      &operands[k].type);
     tcc_tensor y = cases[i].make(x);
     tcc_output(&t, "y", y);

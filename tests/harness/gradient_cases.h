@@ -9,9 +9,12 @@
  * changed and put back. */
 typedef void gradient_check(const tcc_graph *g, tcc_value *inputs);
 
+/* What the loss is made of: the op's result, or its gradients by the parameters. */
+typedef enum gradient_order { FIRST_ORDER, SECOND_ORDER } gradient_order;
+
 /* All cases with parameters of a float type, as a group of tests; the number that failed. */
-int gradient_cases_run(tcc_dtype dtype, gradient_check *check);
-/* A test: every op that has a derivative is in some case. */
+int gradient_cases_run(tcc_dtype dtype, gradient_order order, gradient_check *check);
+/* A test: every op that has a derivative is in some case of second order. */
 void gradient_cases_cover(void **state);
 
 #endif

@@ -54,7 +54,9 @@ static tcc_tensor losses(tcc_tensor x, tcc_tensor y) {
     l = tcc_add(l, tcc_add(tcc_bce_loss(x, y), tcc_bce_with_logits(x, y)));
     l = tcc_add(l, tcc_add(tcc_kl_div(x, y), tcc_cosine_embedding_loss(x, x, y)));
     l = tcc_add(l, tcc_add(tcc_hinge_embedding_loss(x, y), tcc_triplet_margin_loss(x, x, y)));
-    return tcc_add(l, tcc_add(tcc_dice_loss(x, y), tcc_jaccard_loss(x, y)));
+    l = tcc_add(l, tcc_add(tcc_dice_loss(x, y), tcc_jaccard_loss(x, y)));
+    tcc_gradients(l, &x, 1, &y);
+    return tcc_add(tcc_stop_gradient(y), tcc_gradient(l, x));
 }
 
 void traincc_languages(tcc_trace *t, void *user);

@@ -10,7 +10,8 @@ failed=0
 
 # A header of each room, and what each room may include beside its own: the arrows of ARCHITECTURE.md.
 declare -A header=(
-    [support]=ir/support/diag.h [ir]=ir/ir.h [passes]=passes/pass.h [program]=codegen/program.h
+    [support]=ir/support/diag.h [ir]=ir/ir.h [gradient]=passes/gradient/gradients.h
+    [passes]=passes/pass.h [program]=codegen/program.h
     [options]=codegen/options.h
     [emit]=codegen/emit/llvm.h [body]=codegen/body/body.h [schedule]=codegen/schedule/lowering.h
     [library]=codegen/library/call.h
@@ -24,7 +25,7 @@ declare -A header=(
 )
 below='support ir passes program options' # what each room of codegen may include beside those under it
 declare -A arrows=(
-    [support]='' [program]='support' [ir]='support' [passes]='support ir'
+    [support]='' [program]='support' [ir]='support' [gradient]='support ir' [passes]='support ir gradient'
     [emit]="$below" [body]="$below emit" [schedule]="$below emit body" [library]="$below emit body schedule"
     [contract]="$below emit body schedule library" [attention]="$below emit body schedule library contract"
     [verify]="$below emit body schedule"
@@ -33,9 +34,9 @@ declare -A arrows=(
     [cpu]='support program public runtime' [cuda]='support program public runtime'
     [tokenize]='support public files' [pictures]='support files'
     [run]='support program public files tokenize pictures data runtime cpu cuda'
-    [frontend]='support ir public run'
-    [compile]="$below emit body schedule library contract attention verify codegen files tokenize pictures data \
-               runtime cpu cuda public run frontend"
+    [frontend]='support ir gradient public run'
+    [compile]="$below gradient emit body schedule library contract attention verify codegen files tokenize pictures \
+               data runtime cpu cuda public run frontend"
 )
 for name in "${header[@]}"; do
     [ -e "$source/$name" ] || [ -e "$source/frontend/include/$name" ] ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Every op's gradient against finite differences in the interpreter, in double precision. */
+ * Every op's gradient, and the gradient of that, against finite differences in the interpreter, in double precision. */
 #include "harness/check.h"
 #include "harness/gradcheck.h"
 #include "harness/gradient_cases.h"
@@ -13,5 +13,6 @@ static void check(const tcc_graph *g, tcc_value *inputs) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(gradient_cases_cover)};
-    return gradient_cases_run(TCC_F64, check) + cmocka_run_group_tests(tests, NULL, NULL);
+    return gradient_cases_run(TCC_F64, FIRST_ORDER, check) + gradient_cases_run(TCC_F64, SECOND_ORDER, check) +
+           cmocka_run_group_tests(tests, NULL, NULL);
 }

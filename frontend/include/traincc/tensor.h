@@ -289,5 +289,20 @@ TCC_API tcc_tensor tcc_log_softmax_at(tcc_tensor x, int axis, tcc_loc at);
 #define tcc_softmax(x, axis) tcc_softmax_at(x, axis, TCC_HERE)
 #define tcc_log_softmax(x, axis) tcc_log_softmax_at(x, axis, TCC_HERE)
 
+/* -- Gradients -- */
+/* x as a constant: no gradient goes through it. */
+TCC_API tcc_tensor tcc_stop_gradient_at(tcc_tensor x, tcc_loc at);
+/* The gradients of y, a float scalar, by x[0 .. n), which may be any floats of the trace: inputs, parameters, results.
+ * gradients[i] has x[i]'s shape and type, and is zeros where y does not depend on it. It is the whole derivative: also
+ * what goes by way of others of x. Gradients are tensors like others; they may be differentiated again, by the loss
+ * too. Of a y of more elements, the product of its Jacobian with v is the gradient of tcc_sum(tcc_mul(y, v), TCC_ALL).
+ * Errors: TCC_ESHAPE, TCC_EDTYPE. */
+TCC_API void tcc_gradients_at(tcc_tensor y, const tcc_tensor *x, int n, tcc_tensor *gradients, tcc_loc at);
+/* The gradient by one. */
+TCC_API tcc_tensor tcc_gradient_at(tcc_tensor y, tcc_tensor x, tcc_loc at);
+#define tcc_stop_gradient(x) tcc_stop_gradient_at(x, TCC_HERE)
+#define tcc_gradients(y, x, n, gradients) tcc_gradients_at(y, x, n, gradients, TCC_HERE)
+#define tcc_gradient(y, x) tcc_gradient_at(y, x, TCC_HERE)
+
 TCC_API_END
 #endif

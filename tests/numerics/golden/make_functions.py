@@ -16,6 +16,7 @@ import re
 import torch
 import torch.nn.functional as F
 
+import second_order
 from make_ops import count, projections
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -73,7 +74,7 @@ def operand(i, text):
     values = [element(kind, int(modulus or 0), i, e) for e in range(count(shape))]
     integer = kind in "il"
     t = torch.tensor(values, dtype=torch.int64 if integer else torch.float64).reshape(shape)
-    return t.requires_grad_(kind in "pubhv")
+    return t.requires_grad_(kind in "pubhvd")
 
 
 def case(operands, expression):

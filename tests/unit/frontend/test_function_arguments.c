@@ -3,6 +3,7 @@
  * numerics/test_functions.c. */
 #include "frontend/trace.h"
 #include "harness/check.h"
+#include "ir/support/alloc.h"
 #include "traincc/traincc.h"
 
 #include <math.h>
@@ -72,6 +73,57 @@ static void options_of_other_losses(void **state) {
     REFUSES(TCC_EINVAL, "mse_loss has no option swap", tcc_mse_loss(x, y, .swap = true));
     REFUSES(TCC_EINVAL, "kl_div has no option p", tcc_kl_div(x, y, .p = 2));
     REFUSES(TCC_EINVAL, "nll_loss has no option label_smoothing", tcc_nll_loss(x, f->classes, .label_smoothing = 0.1));
+}
+
+static void gradients(void **state) {
+    fixture *f = *state;
+    REFUSES(TCC_ESHAPE, "gradients: y must be a float scalar, not f32[4,3]; reduce it with tcc_sum",
+            tcc_gradient(f->y, f->x));
+    REFUSES(TCC_ESHAPE, "gradients: y must be a float scalar, not i32[]; reduce it with tcc_sum",
+            tcc_gradient(tcc_cast(f->scalar, TCC_I32), f->x));
+    REFUSES(TCC_EDTYPE, "gradients: x[0] is i32[4]: only floats have gradients", tcc_gradient(f->scalar, f->classes));
+    REFUSES(TCC_EINVAL, "gradients: operand 1 is no tensor", tcc_gradient(f->scalar, (tcc_tensor){0}));
+    assert_ptr_equal(tcc_stop_gradient(f->classes).node, f->classes.node);
+    REFUSES(TCC_EINVAL, "reduce_sum: axis 1 is named twice", tcc_sum(f->x, TCC_DIMS(1, 0, -1)));
+}
+
+/* What is built for a gradient has the line of its op, no segment and that op's precision; what the user builds next
+ * is where the user is. */
+static void gradients_leave_the_place(void **state) {
+    fixture *f = *state;
+    tcc_trace *t = &f->trace;
+    tcc_checkpoint_segment(t);
+    const tcc_tensor y = tcc_sum(tcc_sin(f->x), TCC_ALL);
+    tcc_full_precision(t);
+    const tcc_tensor slope = tcc_gradient(y, f->x), next = tcc_exp(slope);
+    assert_int_equal(slope.node->loc.line, y.node->loc.line);
+    assert_false(slope.node->backward);
+    assert_int_equal(slope.node->segment, 0);
+    assert_int_equal(slope.node->marks, 0);
+    assert_int_equal(next.node->segment, 1);
+    assert_int_equal(next.node->marks, TCC_MARK_FULL);
+    assert_int_equal(next.node->loc.line, y.node->loc.line + 2);
+    tcc_full_precision_end(t);
+    tcc_checkpoint_segment_end(t);
+    assert_int_equal(tcc_exp(y).node->segment, 0);
+    assert_int_equal(tcc_cos(y).node->marks, 0);
+}
+
+/* Each allocation fails in turn. */
+static void gradients_without_memory(void **state) {
+    fixture *f = *state;
+    const tcc_tensor y = tcc_sum(tcc_softplus(tcc_mul(f->x, f->y)), TCC_ALL), by[] = {f->x, f->y};
+    tcc_tensor gradients[2];
+    int failures = 0;
+    do {
+        tcc_diag_clear(&f->cx.diag);
+        tcc__alloc_fail_at(failures++);
+        tcc_gradients(y, by, 2, gradients);
+        tcc__alloc_fail_at(-1);
+        assert_true(f->cx.diag.status == TCC_OK || f->cx.diag.status == TCC_ENOMEM);
+        assert_true((f->cx.diag.status == TCC_OK) == (gradients[0].node && gradients[1].node));
+    } while (f->cx.diag.status != TCC_OK);
+    assert_true(failures > 10);
 }
 
 static void values_out_of_range(void **state) {
@@ -220,6 +272,9 @@ static void indices_and_letters(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(options_of_other_losses, begin, end),
+                                       cmocka_unit_test_setup_teardown(gradients, begin, end),
+                                       cmocka_unit_test_setup_teardown(gradients_leave_the_place, begin, end),
+                                       cmocka_unit_test_setup_teardown(gradients_without_memory, begin, end),
                                        cmocka_unit_test_setup_teardown(values_out_of_range, begin, end),
                                        cmocka_unit_test_setup_teardown(shapes_and_types, begin, end),
                                        cmocka_unit_test_setup_teardown(activations_and_reductions, begin, end),

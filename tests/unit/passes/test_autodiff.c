@@ -236,13 +236,6 @@ static void test_errors(void **state) {
            "constant {values=[1]} : f32[]\n"
            "output \"loss\" %1\n}\n",
            TCC_EDTYPE, "m.c:7: error: parameter 'x' is i32[2]: only floats can be trained, freeze it");
-    refuse("graph @net {\n%0 = input {role=param, name=\"x\"} : f32[1,1,2]\n"
-           "%1 = max_pool_grad(%0, %0) {window=[1], stride=[1], pad_lo=[0], pad_hi=[0]} : "
-           "f32[1,1,2] loc(\"m.c\":9)\n"
-           "%2 = reduce_sum(%1) {axes=[0, 1, 2]} : f32[]\noutput \"loss\" %2\n}\n",
-           TCC_EUNSUPPORTED,
-           "m.c:9: error: the gradient of max_pool_grad is not known: it is a gradient itself, and "
-           "has no second derivative here");
 }
 
 static void test_failing_allocations(void **state) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Gradient rules of element-by-element ops and activations. */
 #include "ir/decompose.h"
-#include "passes/vjp.h"
+#include "passes/gradient/vjp.h"
 
 #include <math.h>
 
@@ -157,6 +157,6 @@ TCC_VJP_RULE(silu) {
 }
 
 TCC_VJP_RULE(dropout) {
-    tcc_node *keep = tcc_ir_dropout_keep(v->g, v->y, v->x[0], v->x[1]);
-    tcc__vjp_give(v, 0, vjp_where(v, keep, vjp_scale(v, v->dy, 1 / (1 - v->y->attrs->dropout.p))));
+    const tcc_attrs_dropout *a = &v->y->attrs->dropout;
+    tcc__vjp_give(v, 0, tcc_ir_dropout(v->g, v->dy, v->x[1], a->p, a->id));
 }

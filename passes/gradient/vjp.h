@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Gradient rules (vector-Jacobian products): what a rule gets and may do. How they are used, and
- * how to add one, is told at the head of autodiff.c. Rules are by family in vjp_*.c. */
+ * how to add one, is told at the head of gradients.c. Rules are by family in vjp_*.c. */
 #ifndef TCC_PASSES_VJP_H
 #define TCC_PASSES_VJP_H
 
@@ -13,16 +13,16 @@ typedef struct tcc_contribution {
     struct tcc_contribution *next;
 } tcc_contribution;
 
-/* The pass at work on a graph. */
+/* The work on a graph. */
 typedef struct tcc_autodiff {
-    tcc_diag *diag;
-    int n_inputs;             /* of the graph that came in; the joint one has the scale's state behind them */
-    const bool *trainable;    /* by such an input */
-    bool keep_scale;          /* gradients stay multiplied by the scale of the loss */
-    double loss_scale;        /* what the scale begins with; 0: the loss is not scaled */
-    tcc_node *scale;          /* the state, in the joint graph; NULL: none */
-    bool *needs;              /* by node of the forward graph: on a path from a trainable parameter */
-    tcc_contribution **first; /* by node of the forward graph: in the order of the uses, from last to first */
+    tcc_graph *g;
+    bool backward; /* what is built is a training step's backward pass */
+    int count;     /* nodes of the forward graph, definitions included */
+    /* By such a node: */
+    bool *needs;              /* on a path from a node whose gradient is wanted */
+    tcc_node **definition;    /* equal to it, and its gradient goes there; NULL: it has a rule */
+    int *uses;                /* by which a gradient may still come */
+    tcc_contribution **first; /* in the order of the uses, from last to first */
     tcc_contribution **last;
     tcc_arena memory; /* of the contributions */
     bool failed;
@@ -45,16 +45,14 @@ typedef struct tcc_vjp {
 /* Gives the gradient by operand i for each i that is wanted. */
 typedef void tcc_vjp_rule(tcc_vjp *v);
 
-/* Does the loss's gradient by any parameter go through operand i? False for operands that are not
+/* Does a gradient that is wanted go through operand i? False for operands that are not
  * floats. */
 bool tcc__vjp_wants(const tcc_vjp *v, int i);
 /* Adds to the gradient of operand i, which is ignored if it is not wanted. NULL is an error that
  * the graph's diag tells. */
 void tcc__vjp_give(tcc_vjp *v, int i, tcc_node *gradient);
-/* The gradient is not known: an error with the node's line. */
-void tcc__vjp_refuse(tcc_vjp *v, const char *why);
 
-/* The sum of `count` gradients of one value, one at least (gradient_sum.c). NULL after an error. */
+/* The sum of `count` gradients of one value, one at least (sum.c). NULL after an error. */
 tcc_node *tcc__gradient_sum(tcc_graph *g, tcc_node *const *given, int count);
 
 /* One declaration a name in the vjp column. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Gradient rules of views and indexing. They are linear, so each rule is the op's transpose. */
-#include "passes/vjp.h"
+#include "passes/gradient/vjp.h"
 
 TCC_VJP_RULE(reshape) {
     const tcc_type *x = &v->x[0]->type;

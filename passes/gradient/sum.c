@@ -9,7 +9,7 @@
  *
  * Sums of f16 and bf16 are in f32, and rounded once. */
 #include "ir/support/alloc.h"
-#include "passes/vjp.h"
+#include "passes/gradient/vjp.h"
 
 #include <stdlib.h>
 

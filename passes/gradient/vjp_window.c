@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Gradient rules of pooling and resizing. Each op but max pooling is linear, so that op and
  * gradient are each other's gradient. */
-#include "passes/vjp.h"
+#include "passes/gradient/vjp.h"
 
 TCC_VJP_RULE(max_pool) {
     tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_MAX_POOL_GRAD, (tcc_node *[]){v->x[0], v->dy}, 2, NULL));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What gradient rules call, and the rules that stand for themselves. */
-#include "passes/vjp.h"
+#include "passes/gradient/vjp.h"
 
 #include "ir/support/alloc.h"
 
@@ -9,7 +9,7 @@ bool tcc__vjp_wants(const tcc_vjp *v, int i) { return v->autodiff->needs[v->x[i]
 void tcc__gradient_add(tcc_autodiff *a, const tcc_node *x, tcc_node *gradient) {
     tcc_contribution *c = gradient ? TCC_ARENA_NEW(&a->memory, tcc_contribution) : NULL;
     if (!c) {
-        if (gradient) tcc_enomem(a->diag);
+        if (gradient) tcc_enomem(a->g->diag);
         a->failed = true;
         return;
     }
@@ -30,12 +30,6 @@ void tcc__vjp_give(tcc_vjp *v, int i, tcc_node *gradient) {
     tcc__gradient_add(v->autodiff, v->x[i], gradient);
 }
 
-void tcc__vjp_refuse(tcc_vjp *v, const char *why) {
-    tcc_error(v->g->diag, TCC_EUNSUPPORTED, v->y->loc, "the gradient of %s is not known: %s",
-              tcc_op_get_info(v->y->op)->text, why);
-    v->autodiff->failed = true;
-}
-
 tcc_node *tcc__gradient_of(tcc_autodiff *a, tcc_graph *g, const tcc_node *x) {
     tcc_vec(tcc_node *) given = {0};
     tcc_node *sum = NULL;
@@ -44,7 +38,7 @@ tcc_node *tcc__gradient_of(tcc_autodiff *a, tcc_graph *g, const tcc_node *x) {
     for (const tcc_contribution *c = a->first[x->id]; c && complete; c = c->next)
         complete = tcc_vec_push(&given, c->gradient);
     if (complete) sum = tcc__gradient_sum(g, given.data, given.count);
-    else tcc_enomem(a->diag);
+    else tcc_enomem(a->g->diag);
     tcc_vec_free(&given);
     a->failed |= !sum;
     return sum;
@@ -55,10 +49,8 @@ tcc_node *tcc__gradient_of(tcc_autodiff *a, tcc_graph *g, const tcc_node *x) {
 /* Never called: such nodes need no gradient. */
 TCC_VJP_RULE(zero) { (void)v; }
 
-/* Never called: such nodes were expanded. */
+/* Never called: the gradient goes to the definition. */
 TCC_VJP_RULE(composite) {
-    TCC_BUG(v->g->diag, "a composite was not expanded: %s", tcc_node_text(v->y));
+    TCC_BUG(v->g->diag, "a composite has no definition: %s", tcc_node_text(v->y));
     v->autodiff->failed = true;
 }
-
-TCC_VJP_RULE(first_order_only) { tcc__vjp_refuse(v, "it is a gradient itself, and has no second derivative here"); }

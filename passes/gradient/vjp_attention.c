@@ -2,7 +2,7 @@
  * Gradient rule of scaled dot-product attention. q, k and v get theirs from ops that never hold the
  * T x S scores; the mask's own gradient is a T x S tensor by nature and is written out. */
 #include "ir/sdpa.h"
-#include "passes/vjp.h"
+#include "passes/gradient/vjp.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Gradient rules of dot and convolution. Both are bilinear, so the gradient by one operand is a
  * contraction of dy with the other. */
-#include "passes/vjp.h"
+#include "passes/gradient/vjp.h"
 
 static bool has(const tcc_dims *dims, int64_t d) {
     for (int i = 0; i < dims->count; i++)

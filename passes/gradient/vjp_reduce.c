@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Gradient rules of reductions and running sums. */
-#include "passes/vjp.h"
+#include "passes/gradient/vjp.h"
 
 TCC_VJP_RULE(reduce_sum) { tcc__vjp_give(v, 0, vjp_back(v, v->dy, v->x[0], &v->y->attrs->axes.axes)); }
 

@@ -2,7 +2,7 @@
  * Gradient rules of softmax, the norms and cross-entropy, in closed form from x (or y) and the
  * statistics that forward has. */
 #include "ir/decompose.h"
-#include "passes/vjp.h"
+#include "passes/gradient/vjp.h"
 
 /* With p = softmax(x): dx = p (dy - sum of dy p). */
 TCC_VJP_RULE(softmax) {
