@@ -6,6 +6,20 @@
 #include <stdlib.h>
 
 static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
+    const int least = offsetof(tcc_model_options, keep_gradients); /* of the first version */
+    if (o->size && o->size < (size_t)least)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "options: size %zu must be sizeof the struct, at least %d, or 0 for that of this version",
+                         o->size, least);
+    if ((unsigned)o->mode > TCC_MODE_MAX_AUTOTUNE)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "mode %d must be from 0 to %d", (int)o->mode,
+                         (int)TCC_MODE_MAX_AUTOTUNE);
+    if ((unsigned)o->checkpointing > TCC_CHECKPOINTING_SEGMENTS)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "checkpointing %d must be from 0 to %d",
+                         (int)o->checkpointing, (int)TCC_CHECKPOINTING_SEGMENTS);
+    if (o->verify_samples < 0)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "verify_samples %lld must be at least 1, or 0",
+                         (long long)o->verify_samples);
     if (!(o->autotune_budget_s >= 0))
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "autotune_budget_s %g must be above 0, or 0 for a minute",
                          o->autotune_budget_s);

@@ -390,6 +390,26 @@ static void the_last_error_is_told(void **state) {
     tcc_context_destroy(cx);
 }
 
+static void options_are_in_range(void **state) {
+    (void)state;
+    tcc_context *cx;
+    tcc_model *m;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    const struct {
+        tcc_model_options options;
+        const char *message;
+    } none[] = {
+        {{.size = 8}, "options: size 8 must be sizeof the struct"},
+        {{.mode = (tcc_mode)4}, "mode 4 must be from 0 to 3"},
+        {{.mode = (tcc_mode)-1}, "mode -1 must be from 0 to 3"},
+        {{.checkpointing = (tcc_checkpointing)3}, "checkpointing 3 must be from 0 to 2"},
+        {{.verify_samples = -1}, "verify_samples -1 must be at least 1, or 0"},
+    };
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        refused(cx, tcc_model_create(cx, net, NULL, &none[i].options, &m), TCC_EINVAL, none[i].message);
+    tcc_context_destroy(cx);
+}
+
 static void errors_say_where_and_what(void **state) {
     (void)state;
     tcc_context *cx;
@@ -541,6 +561,7 @@ int main(void) {
         cmocka_unit_test(modes_agree_and_schedules_do_not_recompile),
         cmocka_unit_test(two_contexts_in_two_threads),
         cmocka_unit_test(errors_say_where_and_what),
+        cmocka_unit_test(options_are_in_range),
         cmocka_unit_test(the_last_error_is_told),
         cmocka_unit_test(a_target_that_is_no_class),
         cmocka_unit_test(tensors_of_an_earlier_trace),
