@@ -14,9 +14,6 @@ static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
     if ((unsigned)o->mode > TCC_MODE_MAX_AUTOTUNE)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "mode %d must be from 0 to %d", (int)o->mode,
                          (int)TCC_MODE_MAX_AUTOTUNE);
-    if ((unsigned)o->checkpointing > TCC_CHECKPOINTING_SEGMENTS)
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "checkpointing %d must be from 0 to %d",
-                         (int)o->checkpointing, (int)TCC_CHECKPOINTING_SEGMENTS);
     if (o->verify_samples < 0)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "verify_samples %lld must be at least 1, or 0",
                          (long long)o->verify_samples);
