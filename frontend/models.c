@@ -180,8 +180,9 @@ tcc_tensor tcc_cnn(tcc_trace *t, tcc_tensor x, const tcc_cnn_options *o) {
 static tcc_tensor conv_norm(tcc_trace *t, tcc_tensor x, const char *conv, const char *norm, int64_t channels,
                             int64_t kernel, int64_t stride) {
     const tcc_init init = {.kind = TCC_INIT_KAIMING_NORMAL, .a = sqrt(2), .fan_in = channels * kernel * kernel};
-    const tcc_conv_options options = {.size = sizeof options, .stride = stride, .padding = kernel / 2, .no_bias = true};
-    return tcc_batch_norm(tcc_conv_layer_at(x, conv, channels, kernel, &options, &init, TCC_HERE), norm);
+    return tcc_batch_norm(tcc_conv_layer(x, conv, channels, kernel, .stride = stride, .padding = kernel / 2,
+                                         .no_bias = true, .weight_init = &init),
+                          norm);
 }
 
 static tcc_tensor shortcut(tcc_trace *t, tcc_tensor x, int64_t channels, int64_t stride) {

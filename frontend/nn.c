@@ -108,30 +108,55 @@ static tcc_tensor per_channel(tcc_tensor v, tcc_tensor x, tcc_loc at) {
     return tcc_reshape_at(v, tcc_rank(x), dims, at);
 }
 
-tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
-                             const tcc_conv_options *given, const tcc_init *weight_init, tcc_loc at) {
+/* A convolution with a parameter for its weight: of a transposed one [C, channels / groups, kernel..], else
+ * [channels, C / groups, kernel..]. */
+static tcc_tensor conv_layer(bool transposed, tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
+                             const tcc_conv_options *given, tcc_loc at) {
+    const char *what = transposed ? "conv_transpose" : "conv";
     TCC_OPTIONS(tcc_conv_options, options, given);
     at = layer(name, at);
-    if (!tcc_trace_takes("conv", at, 1, &x)) return tcc_trace_poison();
-    int64_t groups = options.groups ? options.groups : 1, in = tcc_dim(x, 1),
-            dims[TCC_MAX_RANK] = {channels, in / groups};
-    int rank = tcc_rank(x);
-    if (rank < 3 || rank > 5)
+    if (!tcc_trace_takes(what, at, 1, &x)) return tcc_trace_poison();
+    const int rank = tcc_rank(x), spatial = rank - 2;
+    if (spatial < 1 || spatial > 3)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at,
-                               "conv \"%s\": x must be [N, C, spatial] with 1 to 3 spatial dims, not %s", name,
+                               "%s \"%s\": x must be [N, C, spatial] with 1 to 3 spatial dims, not %s", what, name,
                                tcc_type_text(&x.node->type));
+    const int64_t groups = options.groups ? options.groups : 1, in = tcc_dim(x, 1);
     if (groups < 0 || in % groups || channels % groups)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at,
-                               "conv \"%s\": %lld groups do not divide %lld input and %lld output channels", name,
+                               "%s \"%s\": %lld groups do not divide %lld input and %lld output channels", what, name,
                                (long long)groups, (long long)in, (long long)channels);
-    int64_t fan_in = dims[1];
-    for (int d = 2; d < rank; d++) fan_in *= dims[d] = kernel;
-    tcc_tensor w = stored(x.trace, name, ".weight", TCC_ROLE_PARAM, weight_init ? *weight_init : torch_default, rank,
-                          dims, at);
-    tcc_tensor y = tcc_conv_at(x, w, &options, at);
-    if (options.no_bias || !y.node) return y;
-    tcc_tensor b = stored(x.trace, name, ".bias", TCC_ROLE_PARAM, bias_default(fan_in), 1, (int64_t[]){channels}, at);
+    int64_t dims[TCC_MAX_RANK] = {transposed ? in : channels, (transposed ? channels : in) / groups};
+    for (int d = 0; d < 3; d++) {
+        const int64_t of = options.kernel_of[d];
+        if (d < spatial) dims[2 + d] = of ? of : kernel;
+        else if (of)
+            return tcc_trace_error(x.trace, TCC_EINVAL, at,
+                                   "%s \"%s\": kernel_of[%d] is %lld, but x, %s, has %d spatial dim%s", what, name, d,
+                                   (long long)of, tcc_type_text(&x.node->type), spatial, spatial == 1 ? "" : "s");
+    }
+    tcc_tensor w = stored(x.trace, name, ".weight", TCC_ROLE_PARAM,
+                          options.weight_init ? *options.weight_init : torch_default, rank, dims, at);
+    if (!w.node) return w;
+    const tcc_init bias = options.bias_init ? *options.bias_init
+                                            : bias_default(tcc_type_numel(&w.node->type) / dims[0]);
+    const bool no_bias = options.no_bias;
+    options.no_bias = false, options.weight_init = options.bias_init = NULL; /* those of layers */
+    memset(options.kernel_of, 0, sizeof options.kernel_of);
+    tcc_tensor y = transposed ? tcc_conv_transpose_at(x, w, &options, at) : tcc_conv_at(x, w, &options, at);
+    if (no_bias || !y.node) return y;
+    tcc_tensor b = stored(x.trace, name, ".bias", TCC_ROLE_PARAM, bias, 1, (int64_t[]){channels}, at);
     return tcc_add_at(y, per_channel(b, y, at), at);
+}
+
+tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
+                             const tcc_conv_options *options, tcc_loc at) {
+    return conv_layer(false, x, name, channels, kernel, options, at);
+}
+
+tcc_tensor tcc_conv_transpose_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
+                                       const tcc_conv_options *options, tcc_loc at) {
+    return conv_layer(true, x, name, channels, kernel, options, at);
 }
 
 tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, int64_t width,

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Operations on tensors: matrix products, attention, convolution, and windows over spatial dims. */
+ * Operations on tensors: matrix products and attention. */
 #include "tensor_ops.h"
 
 #include <math.h>
-
-/* -- Contractions -- */
 
 /* Broadcasts the leading dims of a and b (all but the last two) together; the ranks become equal. */
 static bool broadcast_batch(tcc_graph *g, tcc_tensor *a, tcc_tensor *b, tcc_loc at) {
@@ -110,75 +108,4 @@ tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_
         operands[n++] = tcc_trace_rng_key(q.trace);
     }
     return tcc_trace_wrap(q.trace, tcc_ir_build(q.trace->graph, TCC_OP_SDPA, operands, n, &attrs, NULL, at));
-}
-
-tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *given, tcc_loc at) {
-    TCC_OPTIONS(tcc_conv_options, options, given);
-    if (!tcc_trace_takes("conv", at, 2, (tcc_tensor[]){x, w})) return tcc_trace_poison();
-    int spatial = tcc_rank(x) - 2;
-    if (spatial < 1 || spatial > 3)
-        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
-                               "conv: x must be [N, C, spatial] with 1 to 3 spatial dims, not %s",
-                               tcc_type_text(&x.node->type));
-    tcc_attrs attrs = {.conv = {.groups = options.groups ? options.groups : 1}};
-    tcc_dims *lists[] = {&attrs.conv.stride, &attrs.conv.pad_lo, &attrs.conv.pad_hi, &attrs.conv.dilation};
-    int64_t values[] = {options.stride ? options.stride : 1, options.padding, options.padding,
-                        options.dilation ? options.dilation : 1};
-    for (int i = 0; i < 4; i++) {
-        lists[i]->count = spatial;
-        for (int d = 0; d < spatial; d++) lists[i]->v[d] = values[i];
-    }
-    return tcc_trace_wrap(
-        x.trace, tcc_ir_build(x.trace->graph, TCC_OP_CONV, (tcc_node *const[]){x.node, w.node}, 2, &attrs, NULL, at));
-}
-
-/* -- Windows -- */
-
-static tcc_tensor pool(tcc_op op, tcc_tensor x, int64_t window, const tcc_pool_options *given, tcc_loc at) {
-    TCC_OPTIONS(tcc_pool_options, options, given);
-    if (!tcc_trace_takes(tcc__tensor_op_text(op), at, 1, &x)) return tcc_trace_poison();
-    int spatial = tcc_rank(x) - 2;
-    if (spatial < 1 || spatial > 3)
-        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
-                               "%s: x must be [N, C, spatial] with 1 to 3 spatial dims, not %s",
-                               tcc_op_get_info(op)->text, tcc_type_text(&x.node->type));
-    tcc_attrs attrs = {.pool = {.include_pad = op == TCC_OP_AVG_POOL && !options.exclude_pad}};
-    tcc_dims *lists[] = {&attrs.pool.window, &attrs.pool.stride, &attrs.pool.pad_lo, &attrs.pool.pad_hi};
-    int64_t values[] = {window, options.stride ? options.stride : window, options.padding, options.padding};
-    for (int i = 0; i < 4; i++) {
-        lists[i]->count = spatial;
-        for (int d = 0; d < spatial; d++) lists[i]->v[d] = values[i];
-    }
-    return tcc__tensor_op(op, x, &attrs, NULL, at);
-}
-
-tcc_tensor tcc_max_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at) {
-    return pool(TCC_OP_MAX_POOL, x, window, options, at);
-}
-
-tcc_tensor tcc_avg_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at) {
-    return pool(TCC_OP_AVG_POOL, x, window, options, at);
-}
-
-/* x's type with other spatial extents. */
-static tcc_tensor resized(tcc_op op, tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at) {
-    if (!tcc_trace_takes(tcc__tensor_op_text(op), at, 1, &x)) return tcc_trace_poison();
-    if (rank != tcc_rank(x) - 2)
-        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s: %d spatial extents for x of type %s",
-                               tcc_op_get_info(op)->text, rank, tcc_type_text(&x.node->type));
-    tcc_type type = x.node->type;
-    for (int d = 0; d < rank; d++) type.dims[2 + d] = spatial[d];
-    return tcc__tensor_op(op, x, &(tcc_attrs){.resize = {.align_corners = align_corners}}, &type, at);
-}
-
-tcc_tensor tcc_adaptive_avg_pool_at(tcc_tensor x, int rank, const int64_t *spatial, tcc_loc at) {
-    return resized(TCC_OP_ADAPTIVE_AVG_POOL, x, false, rank, spatial, at);
-}
-
-tcc_tensor tcc_resize_nearest_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at) {
-    return resized(TCC_OP_RESIZE_NEAREST, x, align_corners, rank, spatial, at);
-}
-
-tcc_tensor tcc_resize_bilinear_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at) {
-    return resized(TCC_OP_RESIZE_BILINEAR, x, align_corners, rank, spatial, at);
 }

@@ -246,7 +246,8 @@ static void visit(rewriter *r, const tcc_node *old) {
 static bool worth_it(const tcc_graph *g) {
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *n = g->nodes.data[i];
-        if (n->op == TCC_OP_CONV && !n->attrs->conv.channels_last &&
+        const bool makes_image = n->op == TCC_OP_CONV || n->op == TCC_OP_CONV_GRAD_INPUT;
+        if (makes_image && !n->attrs->conv.channels_last &&
             (n->operands[0]->type.dims[1] >= LEAST_CHANNELS || n->type.dims[1] >= LEAST_CHANNELS))
             return true;
     }

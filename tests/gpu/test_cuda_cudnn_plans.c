@@ -84,6 +84,24 @@ static void test_convolutions(void **state) {
         }
 }
 
+/* A transposed convolution is a data gradient: what doubles an image, with an element more behind it, or less. */
+static void test_transposed(void **state) {
+    (void)state;
+    static const tcc_dtype types[] = {TCC_F16, TCC_BF16, TCC_F32};
+    if (!cudnn_planners_available()) skip();
+    for (int t = 0; t < 3; t++)
+        for (int form = 0; form < 3; form++) {
+            tcc_cudnn_conv_params p = conv_2d(56 + (form == 1), 64, 128, form == 2 ? 3 : 2);
+            p.type = types[t], p.allow_tf32 = true, p.workspace_bytes = 64 << 20;
+            for (int i = 1; i < CONV_SPATIAL; i++) p.conv.stride[i] = 2, p.conv.pad_low[i] = p.conv.pad_high[i] = 0;
+            if (form == 2) p.conv.pad_high[2] = 1;
+            conv_complete(&p.conv, true);
+            check_planned(TCC_CUDNN_CONV_DATA_GRADIENT, &p);
+            check_planned(TCC_CUDNN_CONV_FORWARD, &p);
+            check_planned(TCC_CUDNN_CONV_FILTER_GRADIENT, &p);
+        }
+}
+
 /* The engine that p is planned with; `only`: that one or none. -1: there is none. */
 static int64_t engine_of(int device, const tcc_cudnn_conv_params *p, const int64_t *only, bool *keeps_nan) {
     tcc_cudnn_graph *g = NULL;
@@ -283,9 +301,9 @@ static void test_networks(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_relu_engines),
-                                       cmocka_unit_test(test_forms),        cmocka_unit_test(test_packs),
-                                       cmocka_unit_test(test_refusals),     cmocka_unit_test(test_moves),
-                                       cmocka_unit_test(test_networks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_transposed),
+                                       cmocka_unit_test(test_relu_engines), cmocka_unit_test(test_forms),
+                                       cmocka_unit_test(test_packs),        cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_moves),        cmocka_unit_test(test_networks)};
     return cmocka_run_group_tests(tests, cudnn_planners_open, cudnn_planners_close);
 }

@@ -6,14 +6,17 @@
 #define INIT(...) \
     (tcc_init) { __VA_ARGS__ }
 #define NO_BIAS .no_bias = true
+#define STRIDES .stride = 1, .stride_of = {2, 1}
 #elif __cplusplus >= 202002L
 #define INIT(...) \
     tcc_init { __VA_ARGS__ }
 #define NO_BIAS .no_bias = true
+#define STRIDES .stride = 1, .stride_of = {2, 1}
 #else
 #define INIT(...) \
     tcc_init { __VA_ARGS__ }
 #define NO_BIAS true
+#define STRIDES 2
 #endif
 
 static tcc_tensor layers(tcc_trace *t, tcc_tensor x) {
@@ -22,6 +25,7 @@ static tcc_tensor layers(tcc_trace *t, tcc_tensor x) {
     tcc_update(s, tcc_scale(s, 2));
     x = tcc_add(tcc_conv(x, w), tcc_unfold(x, 3));
     x = tcc_batch_norm(tcc_conv_layer(x, "conv", 8, 3), "bn");
+    x = tcc_conv_transpose_layer(tcc_conv_transpose(x, w, STRIDES), "up", 8, 3, STRIDES);
     x = tcc_avg_pool(tcc_max_pool(x, 2), 2);
     x = tcc_group_norm(tcc_rms_norm(tcc_layer_norm(x, "ln"), "rms"), "gn", 2);
     x = tcc_linear(tcc_linear(x, "a", 4), "b", 4, NO_BIAS);

@@ -84,13 +84,19 @@ TCC_API tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t feature
                                  tcc_loc at);
 #define tcc_linear(x, name, ...) tcc_linear_at(x, name, TCC_WITH_OPTIONS(tcc_linear_options, __VA_ARGS__), TCC_HERE)
 
-/* x [N, C, spatial] -> [N, channels, spatial'], 1 to 3 spatial dims, with NAME.weight [channels, C / groups, kernel,
- * .., kernel] and NAME.bias [channels]. Init: U(+-1/sqrt(fan_in)) as in PyTorch; the weight by weight_init if it is not
- * NULL. The macro has no weight_init. */
+/* x [N, C, spatial] -> [N, channels, spatial'], 1 to 3 spatial dims, as tcc_conv, with NAME.weight [channels,
+ * C / groups, kernel..] and NAME.bias [channels]. The kernel's extents are `kernel`, or .kernel_of. Init: both
+ * U(+-1/sqrt(fan_in)) as in PyTorch, fan_in = C / groups times the kernel's elements; or as given. */
 TCC_API tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
-                                     const tcc_conv_options *options, const tcc_init *weight_init, tcc_loc at);
+                                     const tcc_conv_options *options, tcc_loc at);
 #define tcc_conv_layer(x, name, channels, ...) \
-    tcc_conv_layer_at(x, name, channels, TCC_WITH_OPTIONS(tcc_conv_options, __VA_ARGS__), NULL, TCC_HERE)
+    tcc_conv_layer_at(x, name, channels, TCC_WITH_OPTIONS(tcc_conv_options, __VA_ARGS__), TCC_HERE)
+/* The same as tcc_conv_transpose, with NAME.weight [C, channels / groups, kernel..]. fan_in, as in PyTorch, is
+ * channels / groups times the kernel's elements. */
+TCC_API tcc_tensor tcc_conv_transpose_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
+                                               const tcc_conv_options *options, tcc_loc at);
+#define tcc_conv_transpose_layer(x, name, channels, ...) \
+    tcc_conv_transpose_layer_at(x, name, channels, TCC_WITH_OPTIONS(tcc_conv_options, __VA_ARGS__), TCC_HERE)
 
 /* indices i32 or i64 [..] -> [.., width]: rows of the parameter NAME.weight [rows, width]. An index out of range gives
  * a row of 0. Init: N(0, 1), or weight_init if it is not NULL. */

@@ -246,27 +246,55 @@ TCC_API tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, co
                                     tcc_loc at);
 #define tcc_attention(q, k, ...) tcc_attention_at(q, k, TCC_WITH_OPTIONS(tcc_attention_options, __VA_ARGS__), TCC_HERE)
 
-/* Cross-correlation: x [N, C, spatial], w [O, C / groups, kernel] -> [N, O, spatial'], of floats, 1 to 3 spatial dims.
- * The same stride, padding and dilation hold for all spatial dims; groups divides C and O. */
+/* -- Convolutions over 1 to 3 spatial dims, of floats --
+ * An option holds for all spatial dims: .stride = 2. The list beside it has one number for each, and where that is not
+ * 0 it counts instead: .stride_of = {2, 1}. So do the lists of paddings on one side. Errors: TCC_EINVAL, an option out
+ * of range or for a dim that x does not have; TCC_ESHAPE; TCC_EDTYPE. */
+struct tcc_init;
 typedef struct tcc_conv_options {
     size_t size;
-    int64_t stride TCC_OR_ZERO;   /* 0: 1 */
-    int64_t padding TCC_OR_ZERO;  /* zeros on both sides */
-    int64_t dilation TCC_OR_ZERO; /* 0: 1 */
-    int64_t groups TCC_OR_ZERO;   /* 0: 1 */
-    bool no_bias TCC_OR_ZERO;     /* layers only */
+    int64_t stride TCC_OR_ZERO;            /* 0: 1 */
+    int64_t padding TCC_OR_ZERO;           /* zeros on both sides */
+    int64_t dilation TCC_OR_ZERO;          /* 0: 1 */
+    int64_t groups TCC_OR_ZERO;            /* 0: 1; divides the channels of x and of the result */
+    bool no_bias TCC_OR_ZERO;              /* layers only */
+    int64_t stride_of[3] TCC_OR_ZERO;      /* by spatial dim, as all that follow */
+    int64_t padding_of[3] TCC_OR_ZERO;     /* on both sides */
+    int64_t padding_before[3] TCC_OR_ZERO; /* on one side, instead of the above */
+    int64_t padding_after[3] TCC_OR_ZERO;
+    bool same TCC_OR_ZERO; /* not transposed: padding that gives ceil(spatial / stride), an odd element of it behind */
+    int64_t dilation_of[3] TCC_OR_ZERO;
+    int64_t output_padding TCC_OR_ZERO; /* transposed only: elements more behind the result; less than the stride */
+    int64_t output_padding_of[3] TCC_OR_ZERO;
+    int64_t kernel_of[3] TCC_OR_ZERO;               /* layers only: the kernel's extents */
+    const struct tcc_init *weight_init TCC_OR_ZERO; /* layers only; as nn.h says */
+    const struct tcc_init *bias_init TCC_OR_ZERO;   /* layers only */
 } tcc_conv_options;
+/* Cross-correlation: x [N, C, spatial], w [O, C / groups, kernel] -> [N, O, spatial'], with
+ * spatial' = (spatial + padding on both sides - dilation (kernel - 1) - 1) / stride + 1, rounded down. */
 TCC_API tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *options, tcc_loc at);
+/* The transpose of that, which is the gradient of a convolution by its image: x [N, C, spatial],
+ * w [C, O / groups, kernel] -> [N, O, spatial'], with spatial' = (spatial - 1) stride - padding on both sides
+ * + dilation (kernel - 1) + output_padding + 1. Padding cuts the result off. */
+TCC_API tcc_tensor tcc_conv_transpose_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *options, tcc_loc at);
 #define tcc_conv(x, ...) tcc_conv_at(x, TCC_WITH_OPTIONS(tcc_conv_options, __VA_ARGS__), TCC_HERE)
+#define tcc_conv_transpose(x, ...) tcc_conv_transpose_at(x, TCC_WITH_OPTIONS(tcc_conv_options, __VA_ARGS__), TCC_HERE)
 
 /* -- Windows over the 1 to 3 spatial dims of x [N, C, spatial], of floats; N and C stay -- */
 typedef struct tcc_pool_options {
     size_t size;
-    int64_t stride TCC_OR_ZERO;   /* 0: the window */
-    int64_t padding TCC_OR_ZERO;  /* on both sides; less than the window */
-    bool exclude_pad TCC_OR_ZERO; /* averages leave padding out */
+    int64_t stride TCC_OR_ZERO;       /* 0: the window */
+    int64_t padding TCC_OR_ZERO;      /* on both sides; less than the window */
+    bool exclude_pad TCC_OR_ZERO;     /* averages leave padding out */
+    int64_t window_of[3] TCC_OR_ZERO; /* by spatial dim, as all that follow; see tcc_conv_options */
+    int64_t stride_of[3] TCC_OR_ZERO;
+    int64_t padding_of[3] TCC_OR_ZERO;
+    int64_t padding_before[3] TCC_OR_ZERO;
+    int64_t padding_after[3] TCC_OR_ZERO;
+    bool ceil_mode TCC_OR_ZERO; /* a last window may reach beyond the padding; averages leave that out */
 } tcc_pool_options;
-/* Windows of `window` elements along each spatial dim. */
+/* Windows of `window` elements along each spatial dim. Extents become (spatial + padding on both sides - window) /
+ * stride + 1, rounded down, or up with ceil_mode; but no window begins behind x and the padding before it. */
 TCC_API tcc_tensor tcc_max_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at);
 TCC_API tcc_tensor tcc_avg_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at);
 /* To spatial extents `spatial`; rank is their number. Result i of `out` along a dim of extent `in` is the mean over
