@@ -65,23 +65,28 @@ tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at) {
     return tcc_trace_wrap(a.trace, tcc_ir_dot(g, a.node, b.node, &attrs));
 }
 
-/* What is added to the scores [.., T, S] of q and k; NULL after an error. It is converted before it is broadcast, while
- * it is small. */
-static tcc_node *attention_mask(tcc_tensor mask, tcc_tensor q, tcc_tensor k, tcc_loc at) {
+/* The type of the scores [.., T, S] of q and k, to which the mask must broadcast. false after an error. */
+static bool check_mask(tcc_tensor mask, tcc_tensor q, tcc_tensor k, tcc_loc at, tcc_type *scores) {
     const tcc_type *is = &mask.node->type;
-    tcc_type scores = q.node->type;
-    if (scores.rank < 2 || tcc_rank(k) != scores.rank) return mask.node; /* the op says what is wrong */
-    scores.dims[scores.rank - 1] = tcc_dim(k, -2);
-    const int shift = scores.rank - is->rank;
-    bool fits = shift >= 0 && (is->dtype == TCC_BOOL || is->dtype == scores.dtype);
-    for (int d = 0; fits && d < is->rank; d++) fits = is->dims[d] == 1 || is->dims[d] == scores.dims[d + shift];
+    *scores = q.node->type;
+    scores->dims[scores->rank - 1] = tcc_dim(k, -2);
+    const int shift = scores->rank - is->rank;
+    bool fits = shift >= 0 && (is->dtype == TCC_BOOL || is->dtype == scores->dtype);
+    for (int d = 0; fits && d < is->rank; d++) fits = is->dims[d] == 1 || is->dims[d] == scores->dims[d + shift];
     if (!fits)
-        return tcc_trace_error(
-                   q.trace, TCC_ESHAPE, at,
-                   "attention: the mask, %s, does not broadcast to the scores, %s, or is not of bool or their type",
-                   tcc_type_text(is), tcc_type_text(&scores))
-            .node;
-    if (is->dtype == TCC_BOOL) {
+        tcc_trace_error(
+            q.trace, TCC_ESHAPE, at,
+            "attention: the mask, %s, does not broadcast to the scores, %s, or is not of bool or their type",
+            tcc_type_text(is), tcc_type_text(scores));
+    return fits;
+}
+
+/* What is added to the scores; NULL after an error. It is converted before it is broadcast, while it is small. */
+static tcc_node *attention_mask(tcc_tensor mask, tcc_tensor q, tcc_tensor k, tcc_loc at) {
+    tcc_type scores;
+    if (tcc_rank(q) < 2 || tcc_rank(k) != tcc_rank(q)) return mask.node; /* the op says what is wrong */
+    if (!check_mask(mask, q, k, at, &scores)) return NULL;
+    if (mask.node->type.dtype == TCC_BOOL) {
         const int64_t one = 1;
         tcc_tensor seen = tcc_constant_at(q.trace, 0, scores.dtype, 1, &one, at),
                    hidden = tcc_constant_at(q.trace, -INFINITY, scores.dtype, 1, &one, at);
@@ -91,6 +96,59 @@ static tcc_node *attention_mask(tcc_tensor mask, tcc_tensor q, tcc_tensor k, tcc
     return tcc_broadcast_at(mask, scores.rank, scores.dims, at).node;
 }
 
+/* Queries in a group that shares a head of k and v, which is dim -3; 1 where each head has its own. */
+static int64_t group_of(tcc_tensor q, tcc_tensor k, tcc_tensor v) {
+    const int64_t heads = tcc_dim(q, -3), shared = tcc_dim(k, -3);
+    const bool divides = tcc_rank(q) >= 4 && tcc_rank(k) == tcc_rank(q) && tcc_rank(v) == tcc_rank(q) &&
+                         tcc_dim(v, -3) == shared && heads % shared == 0;
+    return divides ? heads / shared : 1;
+}
+
+/* x [.., H, rows, columns] with its heads in groups: [.., H / group, group, rows, columns]. Dims that a mask lacks, or
+ * of 1, stay so. */
+static tcc_tensor grouped(tcc_tensor x, int64_t group, tcc_loc at) {
+    int64_t dims[TCC_MAX_RANK];
+    const int rank = tcc_rank(x), head = rank - 3;
+    if (head < 0) return x;
+    for (int d = 0; d < rank; d++) dims[d < head ? d : d + 1] = tcc_dim(x, d);
+    dims[head] = tcc_dim(x, head) == 1 ? 1 : tcc_dim(x, head) / group;
+    dims[head + 1] = tcc_dim(x, head) == 1 ? 1 : group;
+    return tcc_reshape_at(x, rank + 1, dims, at);
+}
+
+/* k or v [.., H, S, D] for each query of a group: [.., H, group, S, D]. Attention reads it where it lies. */
+static tcc_tensor shared(tcc_tensor x, int64_t group, tcc_loc at) {
+    int64_t dims[TCC_MAX_RANK];
+    int own[TCC_MAX_RANK];
+    const int rank = tcc_rank(x), head = rank - 3;
+    for (int d = 0; d < rank; d++) {
+        own[d] = d <= head ? d : d + 1;
+        dims[own[d]] = tcc_dim(x, d);
+    }
+    dims[head + 1] = group;
+    return tcc_trace_wrap(x.trace, tcc_ir_broadcast(tcc__tensor_begin(x.trace, at), x.node, rank + 1, dims, own));
+}
+
+/* Attention of queries in groups: each group is one more dim, in which k and v are the same. */
+static tcc_tensor group_attention(tcc_tensor q, tcc_tensor k, tcc_tensor v, int64_t group, tcc_attention_options *o,
+                                  tcc_loc at) {
+    int64_t dims[TCC_MAX_RANK];
+    const int rank = tcc_rank(q);
+    if (rank == TCC_MAX_RANK)
+        return tcc_trace_error(q.trace, TCC_ESHAPE, at, "attention: heads that share keys take at most %d dims, not %s",
+                               TCC_MAX_RANK - 1, tcc_type_text(&q.node->type));
+    if (o->scale == 0) o->scale = 1 / sqrt((double)tcc_dim(q, -1));
+    for (int d = 0; d < rank; d++) dims[d] = tcc_dim(q, d);
+    dims[rank - 1] = tcc_dim(v, -1);
+    if (o->mask.node) {
+        tcc_type scores;
+        if (!check_mask(o->mask, q, k, at, &scores)) return tcc_trace_poison();
+        o->mask = grouped(o->mask, group, at);
+    }
+    tcc_tensor y = tcc_attention_at(grouped(q, group, at), shared(k, group, at), shared(v, group, at), o, at);
+    return tcc_reshape_at(y, rank, dims, at);
+}
+
 tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_attention_options, options, given);
     const bool masked = options.mask.trace || options.mask.node;
@@ -98,6 +156,8 @@ tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_
     if (!(options.dropout >= 0 && options.dropout < 1))
         return tcc_trace_error(q.trace, TCC_EINVAL, at, "attention: dropout must be in [0, 1), not %g",
                                options.dropout);
+    const int64_t group = group_of(q, k, v);
+    if (group > 1) return group_attention(q, k, v, group, &options, at);
     double scale = options.scale != 0 ? options.scale : 1 / sqrt((double)tcc_dim(q, -1));
     tcc_attrs attrs = {.sdpa = {.scale = scale, .causal = options.causal}};
     tcc_node *operands[5] = {q.node, k.node, v.node};

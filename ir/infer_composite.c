@@ -20,11 +20,6 @@ static tcc_status scores_type(const tcc_infer *q, tcc_type *scores) {
     if (!isfinite(q->attrs->sdpa.scale)) return tcc__refuse(q, TCC_EINVAL, "the scale is not finite");
     *scores = *query;
     scores->dims[scores->rank - 1] = key->dims[key->rank - 2];
-    if (q->attrs->sdpa.causal && scores->dims[scores->rank - 1] < scores->dims[scores->rank - 2])
-        return tcc__refuse(q, TCC_ESHAPE,
-                           "causal, but there are fewer keys than queries, so that the first "
-                           "queries see none: q %s, k %s",
-                           tcc_type_text(query), tcc_type_text(key));
     return TCC_OK;
 }
 

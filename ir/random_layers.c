@@ -238,10 +238,10 @@ void tcc__gen_attention(tcc_gen *r) {
     tcc_type q = {.dtype = tcc__gen_float(r)}, k, v, scores;
     const int leading = (int)tcc__gen_below(r, 3);
     for (int i = 0; i < leading; i++) q.dims[q.rank++] = 1 + tcc__gen_below(r, 3);
-    int64_t queries = TCC_GEN_ONE_OF(r, lengths), keys = tcc__gen_chance(r, 50) ? queries : TCC_GEN_ONE_OF(r, lengths);
+    const int64_t queries = TCC_GEN_ONE_OF(r, lengths),
+                  keys = tcc__gen_chance(r, 50) ? queries : TCC_GEN_ONE_OF(r, lengths);
     const int64_t width = TCC_GEN_ONE_OF(r, widths);
     const bool causal = tcc__gen_chance(r, 50);
-    if (causal && keys < queries) keys = queries;
     q.rank += 2;
     k = v = scores = q;
     q.dims[leading] = scores.dims[leading] = queries;

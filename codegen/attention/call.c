@@ -2,8 +2,9 @@
  * Attention that cuDNN computes: of f16 or bf16, without a mask or dropout, all gradients at once.
  *
  * Not with a mask, because a query that sees no key gives 0 here and NaN there, and which mask hides what is known only
- * when it runs. Not of f32, which the library rounds to tf32, and for whose gradients it has no engine. Not with
- * dropout of the probabilities, whose random numbers are ours. */
+ * when it runs; nor causal with more queries than keys, where the first see none. Not of f32, which the library rounds
+ * to tf32, and for whose gradients it has no engine. Not with dropout of the probabilities, whose random numbers are
+ * ours. Not with keys that heads share, whose gradients it would add up. */
 #include "codegen/attention/call.h"
 #include "codegen/options.h"
 #include "codegen/library/call.h"
@@ -63,6 +64,7 @@ static const char *describe(const tcc_attention *a, const tcc_plan_buffer *buffe
     if (type != TCC_F16 && type != TCC_BF16) return "it is not of f16 or bf16";
     if (a->has[TCC_ATTENTION_MASK]) return "a query whose mask hides all keys would not give 0";
     if (a->has[TCC_ATTENTION_RNG]) return "its dropout would draw other random numbers";
+    if (a->causal && a->T > a->S) return "its first queries see no key";
     if (a->n_batch > 2) return "it has more than two batch dims";
     if ((double)p->batch * (double)p->heads * (double)a->T * (double)a->S * (double)(a->D + a->E) <
         TCC_LIBRARY_LEAST_WORK)

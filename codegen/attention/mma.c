@@ -294,6 +294,7 @@ static void emit_queries(tcc_emitter *e, const tcc_attention_block *b) {
     if (!a->has[TCC_ATTENTION_DQ]) return;
     send_rows(e, b, TCC_ATTENTION_Q, b->row0, p->rows, a->T, a->D, at.rows_d);
     send_rows(e, b, TCC_ATTENTION_DO, b->row0, p->rows, a->T, a->E, at.rows_e);
+    tcc_emit_copy_commit(e); /* waited for at the end where the rows see no key */
     clear(e, dq, n);
     tcc_attention_columns(e, b, &from, &to);
     tcc_emit_loop blocks;

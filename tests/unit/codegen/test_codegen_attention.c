@@ -136,6 +136,9 @@ static void dropout(void **state) {
         {"2,2,2,", 9, 30, 4, 6, "scale=1", .mask = "2,1,1,9,30", .p = 0.75},
         {"2,3,", 9, 30, 4, 6, "scale=1, causal=true", .mask = "2,1,1,30", .p = 0.3},
         {"", 70, 1041, 16, 32, "scale=0.2, causal=true", .p = 0.2},
+        {"2,", 130, 7, 8, 12, "scale=0.2, causal=true", .p = 0.2}, /* the first see no key */
+        {"2,", 600, 530, 8, 8, "scale=0.2, causal=true", .p = 0},
+        {"3,", 9, 1, 4, 4, "scale=0.2, causal=true", .mask = "3,9,1"},
         {"2,", 1, 3, 4, 4, "scale=0.2", .mask = "2,1,3", .p = 0.9},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -150,9 +153,12 @@ static void dropout_of_other_types(void **state) {
     attention_graph a = {"2,2,",    10,           11, 8, 16, "scale=0.5, causal=true", .mask = "1,2,10,11",
                          .p = 0.25, .type = "f64"};
     char text[4096];
-    attention_graph_text(text, sizeof text, &a);
-    for (char *at = text; (at = strstr(at, "f32"));) memcpy(at, "f64", 3); /* its denominators are f64 */
-    check_text(text, &(compiled_options){.tolerance = 1e-9});
+    for (int i = 0; i < 2; i++) {
+        const attention_graph few_keys = {"2,", 9, 5, 4, 3, "scale=0.5, causal=true", .type = "f64"};
+        attention_graph_text(text, sizeof text, i ? &few_keys : &a);
+        for (char *at = text; (at = strstr(at, "f32"));) memcpy(at, "f64", 3); /* its denominators are f64 */
+        check_text(text, &(compiled_options){.tolerance = 1e-9});
+    }
     static const char *const types[] = {"f16", "bf16"};
     for (int i = 0; i < 2; i++) {
         a.type = types[i];
@@ -173,6 +179,8 @@ static void narrow_types_of_many_shapes(void **state) {
         {"", 64, 290, 32, 64, "scale=0.25, causal=true", .p = 0.5},
         {"2,", 300, 300, 16, 16, "scale=0.25, causal=true", .p = 0},
         {"1,", 19, 61, 20, 16, "scale=0.25, causal=true", .mask = "1,19,61", .p = 0.3},
+        {"2,", 100, 33, 32, 16, "scale=0.25, causal=true", .p = 0.3},
+        {"", 300, 270, 16, 32, "scale=0.25, causal=true", .p = 0},
     };
     static const char *const types[] = {"bf16", "f16"};
     for (size_t i = 0; i < 2 * (sizeof all / sizeof *all); i++) {
