@@ -51,7 +51,7 @@ tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *o) {
         return tcc_fail(t, "%lld tokens do not fit the context of %lld", (long long)length, (long long)o->context);
 
     tcc_scope(t, "transformer");
-    tcc_tensor x = tcc_embedding(tokens, "wte", o->vocab, o->width, &init);
+    tcc_tensor x = tcc_embedding(tokens, "wte", o->vocab, o->width, .weight_init = &init);
     tcc_tensor wte = tcc_param(t, "wte.weight", init, TCC_DIMS(o->vocab, o->width));
     tcc_tensor wpe = tcc_param(t, "wpe.weight", init, TCC_DIMS(o->context, o->width));
     x = tcc_dropout(tcc_add(x, tcc_slice(wpe, 0, 0, length)), o->dropout);
@@ -111,7 +111,7 @@ static tcc_tensor bert_mlp(tcc_trace *t, tcc_tensor x, const tcc_distilbert_opti
 /* tokens [B, T] -> [B, T, C] */
 static tcc_tensor bert_embeddings(tcc_trace *t, tcc_tensor tokens, const tcc_distilbert_options *o) {
     tcc_scope(t, "embeddings");
-    tcc_tensor x = tcc_embedding(tokens, "word_embeddings", o->vocab, o->width, &bert_init);
+    tcc_tensor x = tcc_embedding(tokens, "word_embeddings", o->vocab, o->width, .weight_init = &bert_init);
     tcc_tensor positions = tcc_param(t, "position_embeddings.weight", bert_init, TCC_DIMS(o->context, o->width));
     x = tcc_layer_norm(tcc_add(x, tcc_slice(positions, 0, 0, tcc_dim(tokens, 1))), "LayerNorm", BERT_EPS);
     tcc_scope_end(t);

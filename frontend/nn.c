@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Parameters and layers. */
-#include "trace.h"
+#include "layers.h"
 
 #include "ir/decompose.h"
 
@@ -15,7 +15,7 @@ static tcc_tensor stored(tcc_trace *t, const char *name, const char *suffix, tcc
     if (rank < 0 || rank > TCC_MAX_RANK)
         return tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": rank %d is out of range (0 to %d)", name, rank,
                                TCC_MAX_RANK);
-    tcc_type type = {.dtype = TCC_F32, .rank = rank};
+    tcc_type type = {.dtype = t->types.count ? t->types.data[t->types.count - 1] : TCC_F32, .rank = rank};
     for (int d = 0; d < rank; d++) type.dims[d] = dims[d];
     const char *full = tcc_trace_name(t, name, suffix);
     if (!full || diag->status != TCC_OK) return tcc_trace_wrap(t, NULL);
@@ -44,6 +44,11 @@ tcc_tensor tcc_param_at(tcc_trace *t, const char *name, tcc_init init, int rank,
     return stored(t, name, "", TCC_ROLE_PARAM, init, rank, dims, at);
 }
 
+tcc_tensor tcc__layer_param(tcc_trace *t, const char *name, const char *suffix, tcc_init init, int rank,
+                            const int64_t *dims, tcc_loc at) {
+    return stored(t, name, suffix, TCC_ROLE_PARAM, init, rank, dims, at);
+}
+
 tcc_tensor tcc_state_at(tcc_trace *t, const char *name, tcc_init init, int rank, const int64_t *dims, tcc_loc at) {
     return stored(t, name, "", TCC_ROLE_STATE, init, rank, dims, at);
 }
@@ -66,8 +71,7 @@ void tcc_update_at(tcc_tensor state, tcc_tensor next, tcc_loc at) {
 
 /* -- Linear and convolution -- */
 
-/* Where a layer is: a line of C as it is, a place of tcc_scope_place's with the layer's name. */
-static tcc_loc layer(const char *name, tcc_loc at) {
+tcc_loc tcc__layer_place(const char *name, tcc_loc at) {
     if (!at.file || at.line || !tcc_trace_poison().trace) return at;
     tcc_graph *g = tcc_trace_poison().trace->graph;
     at.file = tcc_arena_printf(&g->arena, "%s.%s", at.file, name);
@@ -82,20 +86,24 @@ static tcc_init bias_default(int64_t fan_in) {
     return (tcc_init){.kind = TCC_INIT_KAIMING_UNIFORM, .a = 1, .fan_in = fan_in};
 }
 
+tcc_tensor tcc__layer_product(tcc_tensor x, tcc_tensor w, tcc_loc at) {
+    if (!tcc_trace_takes("linear", at, 2, (tcc_tensor[]){x, w})) return tcc_trace_poison();
+    tcc_ir_set_loc(x.trace->graph, at);
+    tcc_attrs_dot attrs = {.contract_a = {1, {tcc_rank(x) - 1}}, .contract_b = {1, {1}}};
+    return tcc_trace_wrap(x.trace, tcc_ir_dot(x.trace->graph, x.node, w.node, &attrs));
+}
+
 tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t features, const tcc_linear_options *given,
                          tcc_loc at) {
     TCC_OPTIONS(tcc_linear_options, options, given);
-    at = layer(name, at);
+    at = tcc__layer_place(name, at);
     if (!tcc_trace_takes("linear", at, 1, &x)) return tcc_trace_poison();
     if (!tcc_rank(x)) return tcc_trace_error(x.trace, TCC_ESHAPE, at, "linear \"%s\": x is a scalar", name);
     int64_t in = tcc_dim(x, -1);
     tcc_tensor w = stored(x.trace, name, ".weight", TCC_ROLE_PARAM,
                           options.weight_init ? *options.weight_init : torch_default, 2, (int64_t[]){features, in}, at);
-    if (!w.node) return w;
-    tcc_ir_set_loc(x.trace->graph, at);
-    tcc_attrs_dot attrs = {.contract_a = {1, {tcc_rank(x) - 1}}, .contract_b = {1, {1}}};
-    tcc_tensor y = tcc_trace_wrap(x.trace, tcc_ir_dot(x.trace->graph, x.node, w.node, &attrs));
-    if (options.no_bias) return y;
+    tcc_tensor y = tcc__layer_product(x, w, at);
+    if (options.no_bias || !y.node) return y;
     tcc_tensor b = stored(x.trace, name, ".bias", TCC_ROLE_PARAM,
                           options.bias_init ? *options.bias_init : bias_default(in), 1, (int64_t[]){features}, at);
     return tcc_add_at(y, b, at);
@@ -114,7 +122,7 @@ static tcc_tensor conv_layer(bool transposed, tcc_tensor x, const char *name, in
                              const tcc_conv_options *given, tcc_loc at) {
     const char *what = transposed ? "conv_transpose" : "conv";
     TCC_OPTIONS(tcc_conv_options, options, given);
-    at = layer(name, at);
+    at = tcc__layer_place(name, at);
     if (!tcc_trace_takes(what, at, 1, &x)) return tcc_trace_poison();
     const int rank = tcc_rank(x), spatial = rank - 2;
     if (spatial < 1 || spatial > 3)
@@ -159,13 +167,36 @@ tcc_tensor tcc_conv_transpose_layer_at(tcc_tensor x, const char *name, int64_t c
     return conv_layer(true, x, name, channels, kernel, options, at);
 }
 
+/* The rows of `w` for indices that may be `padding`, whose gradient is dropped. */
+static tcc_tensor padded_embedding(tcc_tensor w, tcc_tensor indices, const char *name, int64_t padding, tcc_loc at) {
+    tcc_trace *t = w.trace;
+    int64_t dims[TCC_MAX_RANK + 1];
+    const int rank = tcc_rank(indices);
+    tcc_tensor rows = tcc_take_at(w, indices, 0, at);
+    if (!rows.node) return rows;
+    const int index = tcc_store_find(t->store, tcc_trace_name(t, name, ".weight"));
+    if (index >= t->store->filled) t->store->entries.data[index].zero_row = padding + 1;
+    for (int d = 0; d < rank; d++) dims[d] = tcc_dim(indices, d);
+    dims[rank] = 1;
+    tcc_tensor is = tcc_eq_at(indices, tcc_constant_at(t, (double)padding, tcc_get_dtype(indices), 0, NULL, at), at);
+    return tcc_select_at(tcc_reshape_at(is, rank + 1, dims, at), tcc_stop_gradient_at(rows, at), rows, at);
+}
+
 tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, int64_t width,
-                            const tcc_init *weight_init, tcc_loc at) {
-    at = layer(name, at);
+                            const tcc_embedding_options *given, tcc_loc at) {
+    TCC_OPTIONS(tcc_embedding_options, options, given);
+    at = tcc__layer_place(name, at);
     if (!tcc_trace_takes("embedding", at, 1, &indices)) return tcc_trace_poison();
-    tcc_init init = weight_init ? *weight_init : (tcc_init){.kind = TCC_INIT_NORMAL, .a = 0, .b = 1};
+    const tcc_init init = options.weight_init ? *options.weight_init : (tcc_init){.kind = TCC_INIT_NORMAL, .b = 1};
     tcc_tensor w = stored(indices.trace, name, ".weight", TCC_ROLE_PARAM, init, 2, (int64_t[]){rows, width}, at);
-    return tcc_take_at(w, indices, 0, at);
+    if (!options.has_padding_index && !options.padding_index) return tcc_take_at(w, indices, 0, at);
+    const int64_t padding = options.padding_index < 0 ? options.padding_index + rows : options.padding_index;
+    if (padding < 0 || padding >= rows)
+        return tcc_trace_error(indices.trace, TCC_EINVAL, at,
+                               "embedding \"%s\": padding index %lld is out of range for %lld rows (-%lld to %lld)",
+                               name, (long long)options.padding_index, (long long)rows, (long long)rows,
+                               (long long)rows - 1);
+    return w.node ? padded_embedding(w, indices, name, padding, at) : w;
 }
 
 /* -- Normalization -- */
@@ -201,19 +232,30 @@ static tcc_tensor norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm
 
 tcc_tensor tcc_layer_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
-    return norm(TCC_OP_LAYER_NORM, x, name, &options, tcc_rank(x) - 1, 0, layer(name, at));
+    return norm(TCC_OP_LAYER_NORM, x, name, &options, tcc_rank(x) - 1, 0, tcc__layer_place(name, at));
 }
 
 tcc_tensor tcc_rms_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
     options.no_bias = true;
-    return norm(TCC_OP_RMS_NORM, x, name, &options, tcc_rank(x) - 1, 0, layer(name, at));
+    return norm(TCC_OP_RMS_NORM, x, name, &options, tcc_rank(x) - 1, 0, tcc__layer_place(name, at));
 }
 
 tcc_tensor tcc_group_norm_at(tcc_tensor x, const char *name, int64_t groups, const tcc_norm_options *given,
                              tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
-    return norm(TCC_OP_GROUP_NORM, x, name, &options, 1, groups, layer(name, at));
+    return norm(TCC_OP_GROUP_NORM, x, name, &options, 1, groups, tcc__layer_place(name, at));
+}
+
+tcc_tensor tcc_instance_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
+    TCC_OPTIONS(tcc_norm_options, options, given);
+    at = tcc__layer_place(name, at);
+    if (!tcc_trace_takes("instance_norm", at, 1, &x)) return tcc_trace_poison();
+    if (tcc_rank(x) < 3 || tcc_type_numel(&x.node->type) == tcc_dim(x, 0) * tcc_dim(x, 1))
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
+                               "instance_norm \"%s\": x must be [N, C, ..] with two values or more a channel, not %s",
+                               name, tcc_type_text(&x.node->type));
+    return norm(TCC_OP_GROUP_NORM, x, name, &options, 1, tcc_dim(x, 1), at);
 }
 
 /* running = (1 - momentum) running + momentum statistic */
@@ -224,7 +266,7 @@ static void update_running(tcc_tensor running, tcc_tensor statistic, double mome
 
 tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
-    at = layer(name, at);
+    at = tcc__layer_place(name, at);
     if (tcc_rank(x) < 2) return norm(TCC_OP_BATCH_NORM, x, name, &options, 1, 0, at); /* reports */
     tcc_trace *t = x.trace;
     int64_t channels = tcc_dim(x, 1);

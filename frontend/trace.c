@@ -33,7 +33,10 @@ tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out) {
     if (t->segment_depth)
         tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "%d tcc_checkpoint_segment without tcc_checkpoint_segment_end",
                   t->segment_depth);
+    if (t->types.count)
+        tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "%d tcc_param_type without tcc_param_type_end", t->types.count);
     tcc_strbuf_free(&t->prefix);
+    tcc_vec_free(&t->types);
     tcc_vec_free(&t->scopes);
     tcc_vec_free(&t->stored);
     if (diag->status != TCC_OK) {
@@ -160,6 +163,20 @@ void tcc_checkpoint_segment_end(tcc_trace *t) {
         tcc_error(t->graph->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_checkpoint_segment_end without tcc_checkpoint_segment");
     else t->segment_depth--;
     tcc_trace_resume(t, TCC_NOWHERE);
+}
+
+void tcc_param_type(tcc_trace *t, tcc_dtype dtype) {
+    if (!tcc_trace_is_open(t, "param_type", TCC_NOWHERE)) return;
+    if (!tcc_vec_push(&t->types, dtype)) tcc_enomem(t->graph->diag);
+    else if (!tcc_dtype_is_float(dtype))
+        tcc_error(t->graph->diag, TCC_EDTYPE, TCC_NOWHERE,
+                  "tcc_param_type: parameters are of f16, bf16, f32 or f64, not of %s", tcc_dtype_text(dtype));
+}
+
+void tcc_param_type_end(tcc_trace *t) {
+    if (!tcc_trace_is_open(t, "param_type_end", TCC_NOWHERE)) return;
+    if (t->types.count) t->types.count--;
+    else tcc_error(t->graph->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_param_type_end without tcc_param_type");
 }
 
 const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix) {

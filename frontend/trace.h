@@ -24,6 +24,7 @@ struct tcc_trace {
     tcc_vec(size_t) scopes;     /* lengths of prefix before each open scope */
     tcc_vec(tcc_node *) stored; /* input node by index in the store; NULL: not used yet in this trace */
     int full_depth;             /* open tcc_full_precision */
+    tcc_vec(tcc_dtype) types;   /* of parameters: open tcc_param_type */
     int segment_depth;          /* open tcc_checkpoint_segment */
     int segments;               /* outermost ones so far */
     tcc_node *rng_key;          /* input "rng", made when first needed */

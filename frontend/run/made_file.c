@@ -107,6 +107,8 @@ static void io_stored(tcc_stream *s, tcc_stored *p) {
     tcc_io_double(s, &p->init.a);
     tcc_io_double(s, &p->init.b);
     tcc_io_i64(s, &p->init.fan_in);
+    tcc_io_i64(s, &p->zero_row);
+    if (p->zero_row < 0 || p->zero_row > (p->type.rank ? p->type.dims[0] : 0)) tcc_stream_fail(s, TCC_EFORMAT);
     if (!p->name || (p->role != TCC_ROLE_PARAM && p->role != TCC_ROLE_STATE)) tcc_stream_fail(s, TCC_EFORMAT);
 }
 
@@ -120,6 +122,7 @@ static void io_store(tcc_stream *s, tcc_store *store, tcc_diag *diag) {
         io_stored(s, &p);
         if (!s->writing && s->status == TCC_OK)
             tcc_stream_fail(s, tcc_store_add(store, p.name, p.role, &p.type, &p.init, diag, TCC_NOWHERE, &index));
+        if (!s->writing && s->status == TCC_OK) store->entries.data[index].zero_row = p.zero_row;
     }
 }
 

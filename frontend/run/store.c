@@ -171,13 +171,25 @@ tcc_status tcc_store_reserve(tcc_store *s, tcc_diag *diag, int64_t *parts) {
     return TCC_OK;
 }
 
+/* What lies in a row that begins as zeros, of values [begin, end). */
+static void clear_row(const tcc_stored *p, int64_t begin, int64_t end) {
+    if (!p->zero_row) return;
+    const int64_t width = tcc_type_numel(&p->type) / p->type.dims[0], row = (p->zero_row - 1) * width;
+    if (begin < row) begin = row;
+    if (end > row + width) end = row + width;
+    for (int64_t i = begin; i < end; i++) tcc_element_set(p->type.dtype, p->data, i, 0);
+}
+
 void tcc_store_initialize(const tcc_store *s, int64_t begin, int64_t end) {
     int64_t first = 0;
     for (int i = s->filled; i < s->entries.count && first < end; i++) {
         const tcc_stored *p = &s->entries.data[i];
         int64_t count = parts_of(p), numel = tcc_type_numel(&p->type), each = count > 1 ? PART : numel;
-        for (int64_t k = begin > first ? begin - first : 0; k < count && first + k < end; k++)
-            initialize(p, s->seed, k * each, (k + 1) * each < numel ? (k + 1) * each : numel);
+        for (int64_t k = begin > first ? begin - first : 0; k < count && first + k < end; k++) {
+            const int64_t to = (k + 1) * each < numel ? (k + 1) * each : numel;
+            initialize(p, s->seed, k * each, to);
+            clear_row(p, k * each, to);
+        }
         first += count;
     }
 }

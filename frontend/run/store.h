@@ -21,7 +21,8 @@ typedef struct tcc_stored {
     tcc_type type;
     tcc_role role;
     tcc_init init;
-    void *data; /* of the store's; NULL until tcc_store_fill */
+    int64_t zero_row; /* one more than the index of dim 0 whose values begin as zeros; 0: none */
+    void *data;       /* of the store's; NULL until tcc_store_fill */
     /* A derived state (state.c): */
     const char *copy_of; /* the entry whose value it is, cast to its type; NULL: it is none */
     bool stale;          /* to be made again before a program reads it */

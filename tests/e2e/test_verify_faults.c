@@ -200,7 +200,7 @@ static void constant_index(tcc_trace *t, void *user) {
 static void embedding_by_sequence(tcc_trace *t, void *user) {
     (void)user;
     tcc_tensor types = tcc_iota(t, 0, TCC_I32, TCC_DIMS(3, 11));
-    tcc_loss(t, weighed(t, tcc_embedding(types, "types", 4, 16, NULL)));
+    tcc_loss(t, weighed(t, tcc_embedding(types, "types", 4, 16)));
 }
 
 static void constant_index_along(tcc_trace *t, void *user) {

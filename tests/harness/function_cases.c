@@ -3,6 +3,7 @@
 
 #include "frontend/trace.h"
 #include "harness/check.h"
+#include "harness/layer_cases.h"
 #include "harness/second_order.h"
 #include "passes/pass.h"
 #include "traincc/traincc.h"
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 
 enum { MOST_OPERANDS = 4 };
+#define LAYER "m." /* where names of layers' parameters begin */
 
 static tcc_tensor split_and_join(tcc_tensor x) {
     tcc_tensor out[3];
@@ -31,17 +33,18 @@ static tcc_tensor chunk_and_multiply(tcc_tensor x) {
 #undef FUNCTION
 
 static const struct {
-    const char *name, *operands;
+    const char *name, *operands, *in_pytorch;
     tcc_tensor (*make)(const tcc_tensor *x);
 } cases[] = {
-#define FUNCTION(name, operands, in_c, in_pytorch) {#name, operands, make_##name},
+#define FUNCTION(name, operands, in_c, in_pytorch) {#name, operands, in_pytorch, make_##name},
 #include "harness/function_cases.def"
 #undef FUNCTION
 };
 
 int function_case_count(void) { return (int)(sizeof cases / sizeof *cases); }
 const char *function_case_name(int i) { return cases[i].name; }
-bool function_case_is_smooth(int i) { return !strpbrk(cases[i].operands, "bhvd"); }
+bool function_case_is_layer(int i) { return strstr(cases[i].in_pytorch, "layer(") != NULL; }
+bool function_case_is_smooth(int i) { return !strpbrk(cases[i].operands, "bhvdk"); }
 
 /* -- Operands -- */
 
@@ -58,7 +61,7 @@ static int parse(int i, tcc_dtype dtype, operand *out) {
         assert_true(n < MOST_OPERANDS);
         operand *o = &out[n++];
         *o = (operand){.kind = *p++, .type = {.dtype = dtype}};
-        if (o->kind == 'i') o->type.dtype = TCC_I32;
+        if (o->kind == 'i' || o->kind == 'k') o->type.dtype = TCC_I32;
         if (o->kind == 'l') o->type.dtype = TCC_I64;
         o->modulus = (int)strtol(p, (char **)&p, 10);
         assert_int_equal(*p, '[');
@@ -81,6 +84,7 @@ static double element(const operand *o, int i, int64_t e) {
     case 'q': return (double)((7 * e + 3) % 5 % 2);
     case 's': return (7 * e + 3) % 5 % 2 ? 1 : -1;
     case 'i':
+    case 'k':
     case 'l': return (double)((7 * e + 3) % o->modulus);
     default: return 4 * f - 2;
     }
@@ -97,8 +101,11 @@ tcc_value *function_case_inputs(int i, const tcc_graph *g) {
         const int which = *name == 'x' ? atoi(name + 1) : n;
         const operand r = {.kind = 'g'}, *o = which < n ? &operands[which] : &r;
         assert_ok(tcc_value_create(&input->type, &values[k], &diag), &diag);
+        int letters = 0; /* of a layer's parameter, which lies in -1/2 .. 1/2 */
+        for (const char *c = name; !strncmp(name, LAYER, sizeof LAYER - 1) && *c; c++) letters += *c;
         for (int64_t e = 0; e < tcc_type_numel(&input->type); e++) {
-            if (tcc_dtype_is_float(input->type.dtype)) values[k].f[e] = element(o, which, e);
+            if (letters) values[k].f[e] = element(&r, letters, e) / 4;
+            else if (tcc_dtype_is_float(input->type.dtype)) values[k].f[e] = element(o, which, e);
             else values[k].i[e] = (int64_t)element(o, which, e);
         }
         tcc_value_round(&values[k]);
@@ -125,7 +132,9 @@ tcc_graph *function_case_graph(int i, tcc_dtype dtype) {
     for (int k = 0; k < n; k++)
         x[k] = input(&t, names[k], strchr("pubhvd", operands[k].kind) ? TCC_ROLE_PARAM : TCC_ROLE_BATCH,
                      &operands[k].type);
+    tcc_param_type(&t, dtype);
     tcc_tensor y = cases[i].make(x);
+    tcc_param_type_end(&t);
     tcc_output(&t, "y", y);
     if (y.node && tcc_dtype_is_float(y.node->type.dtype)) {
         tcc_tensor r = input(&t, "r", TCC_ROLE_BATCH, &y.node->type);

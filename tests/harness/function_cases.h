@@ -11,6 +11,8 @@ int function_case_count(void);
 const char *function_case_name(int i);
 /* Whether its operands are tame: differences tell its gradients. */
 bool function_case_is_smooth(int i);
+/* Whether it has parameters of its own. */
+bool function_case_is_layer(int i);
 
 /* The function with floats of `dtype`: output "y", and if it is of floats "loss", the sum of y times an input "r". */
 tcc_graph *function_case_graph(int i, tcc_dtype dtype);

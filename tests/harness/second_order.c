@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Networks that use a gradient, so that their own is of second order; beside golden/second_order.py. */
 #include "harness/second_order.h"
+#include "harness/layer_cases.h"
 
 static tcc_tensor square(tcc_tensor x) { return tcc_mul(x, x); }
-static tcc_tensor energy(tcc_tensor x) { return tcc_sum(square(x), TCC_ALL); }
 
 /* x [N, D], w1 [D, H], w2 [H, 1]: the sum of a value for each row. */
 static tcc_tensor tanh_network(tcc_tensor x, tcc_tensor w1, tcc_tensor w2) {

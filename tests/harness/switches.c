@@ -21,7 +21,7 @@ enum { ROWS = 12, CONTEXT = 4, VOCAB = 11, WIDTH = 8, STEPS = 4 };
 
 static void net(tcc_trace *t, void *user) {
     (void)user;
-    tcc_tensor x = tcc_embedding(tcc_input(t, "x"), "embed", VOCAB, WIDTH, NULL);
+    tcc_tensor x = tcc_embedding(tcc_input(t, "x"), "embed", VOCAB, WIDTH);
     tcc_checkpoint_segment(t);
     tcc_tensor h = tcc_gelu(tcc_linear(tcc_layer_norm(x, "norm1"), "up", 3 * WIDTH));
     x = tcc_add(x, tcc_linear(h, "down", WIDTH));

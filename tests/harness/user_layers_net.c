@@ -35,12 +35,14 @@ static int64_t features_for(user_maker *m, int x) {
 }
 
 static int norm(user_maker *m, int x) {
-    const int rank = user_rank(m, x), kind = (int)user_below(m, 4);
+    const int rank = user_rank(m, x), kind = (int)user_below(m, 5);
     const int64_t no_bias = user_chance(m, 20), no_affine = user_chance(m, 10);
     if (kind == 0 || rank < 2) return user_layer(m, USER_layer_norm, x, NULL, USER_INT_LIST(no_bias, no_affine));
     if (kind == 1) return user_layer(m, USER_rms_norm, x, NULL, USER_INT_LIST(no_bias, no_affine));
     if (kind == 2) return user_layer(m, USER_batch_norm, x, NULL, USER_INT_LIST(no_bias, no_affine));
     int64_t groups = user_dim(m, x, 1);
+    if (kind == 4 && rank > 2 && user_count(m, x) > user_dim(m, x, 0) * groups)
+        return user_layer(m, USER_instance_norm, x, NULL, USER_INT_LIST(no_bias, no_affine));
     while (groups > 1 && (user_dim(m, x, 1) % groups || user_chance(m, 40))) groups--;
     return user_layer(m, USER_group_norm, x, NULL, USER_INT_LIST(no_bias, no_affine, groups));
 }
@@ -77,23 +79,34 @@ static int sequence(user_maker *m) {
     return x;
 }
 
-static void make_attention(user_maker *m) {
-    int x = sequence(m);
+/* Keys and values for the queries of x: x, or the first or last steps of it. */
+static int keys_of(user_maker *m, int x) {
+    const int64_t t = user_dim(m, x, 1), cut = user_below(m, t);
+    if (user_chance(m, 70)) return x;
+    if (user_chance(m, 50)) return user_op_ints(m, USER_slice, x, USER_INT_LIST(1, cut, t, 1));
+    return user_op_ints(m, USER_slice, x, USER_INT_LIST(1, 0, cut + 1, 1));
+}
+
+static int split_heads(user_maker *m, int x, int64_t heads) {
     const int64_t b = user_dim(m, x, 0), t = user_dim(m, x, 1), d = user_dim(m, x, 2);
-    int q = linear(m, x, d), k = linear(m, x, d), v = user_chance(m, 30) ? x : linear(m, x, d);
+    x = user_op_ints(m, USER_reshape, x, USER_INT_LIST(b, t, heads, d / heads));
+    return user_op_ints(m, USER_transpose, x, USER_INT_LIST(0, 2, 1, 3));
+}
+
+static void make_attention(user_maker *m) {
+    int x = sequence(m), from = keys_of(m, x);
+    const int64_t b = user_dim(m, x, 0), t = user_dim(m, x, 1), d = user_dim(m, x, 2), keys = user_dim(m, from, 1);
     const int64_t heads = user_chance(m, 30) ? 1 : d % 2 ? d : 2;
-    if (heads > 1 && user_chance(m, 80)) {
-        int *all[] = {&q, &k, &v};
-        for (int i = 0; i < 3; i++) {
-            *all[i] = user_op_ints(m, USER_reshape, *all[i], USER_INT_LIST(b, t, heads, d / heads));
-            *all[i] = user_op_ints(m, USER_transpose, *all[i], USER_INT_LIST(0, 2, 1, 3));
-        }
-    }
+    const bool split = heads > 1 && user_chance(m, 80);
+    const int64_t shared = split && user_chance(m, 30) ? 1 : heads, width = d / heads * shared;
+    int q = linear(m, x, d), k = linear(m, from, width),
+        v = width == d && user_chance(m, 30) ? from : linear(m, from, width);
+    if (split) q = split_heads(m, q, heads), k = split_heads(m, k, shared), v = split_heads(m, v, shared);
     const int rank = user_rank(m, q);
     user_step s = {.op = USER_attention, .n_args = 3, .args = {q, k, v}, .n_ints = 1, .ints = {user_chance(m, 40)}};
     if (user_chance(m, 20)) s.real = 0.3;
     if (user_chance(m, 50)) { /* rows of it may hide every key */
-        const int64_t dims[2] = {t, t};
+        const int64_t dims[2] = {t, keys};
         s.op = USER_attention_masked;
         s.args[s.n_args++] = user_chance(m, 50) ? user_mask(m, 2, dims)
                                                 : user_new_input(m, TCC_F32, USER_FILL_MASK_FLOAT, 0, 2, dims);
@@ -105,6 +118,19 @@ static void make_attention(user_maker *m) {
     }
     if (user_chance(m, 60)) y = linear(m, y, d);
     user_push(m, user_chance(m, 60) ? user_op2(m, USER_add, x, y) : y);
+}
+
+/* As one layer. */
+static void make_multi_head(user_maker *m) {
+    int x = sequence(m), from = keys_of(m, x);
+    const int64_t d = user_dim(m, x, 2), heads = user_chance(m, 30) ? 1 : d % 4 ? d : 4;
+    user_step s = {.op = USER_multi_head_attention, .n_args = 2, .args = {x, from}, .n_ints = 3};
+    const int64_t ints[3] = {heads, heads % 2 == 0 && user_chance(m, 40) ? heads / 2 : user_chance(m, 20),
+                             user_chance(m, 40)};
+    memcpy(s.ints, ints, sizeof ints);
+    if (d > 64) return;
+    user_name(m, s.name, "l");
+    user_push(m, user_emit(m, &s));
 }
 
 /* The same by hand: scores, a mask, softmax, a product. */
@@ -231,19 +257,30 @@ static void make_recurrent(user_maker *m) {
     user_push(m, h);
 }
 
+static void make_recurrent_layer(user_maker *m) {
+    int x = user_pick(m, 3, 3);
+    const int64_t batch_first = user_chance(m, 50), steps = user_dim(m, x, (int)batch_first);
+    if (steps > 17 || user_dim(m, x, 2) > 64) return;
+    const int64_t layers = user_chance(m, 80) ? 0 : 2, hidden = 1 + user_below(m, 8);
+    user_push(m, user_layer(m, (user_op)USER_ONE_OF(m, USER_lstm, USER_gru), x, NULL,
+                            USER_INT_LIST(hidden, layers, user_chance(m, 30), batch_first, user_chance(m, 20))));
+}
+
 static void make_embedding(user_maker *m) {
     const int64_t rows = user_extent(m) + 1, width = user_extent(m);
     int64_t dims[2];
     user_extents(m, 2, dims);
     while (dims[0] * dims[1] * width > m->most) dims[user_below(m, 2)] = 2;
     int i = user_indices(m, rows, 2, dims);
-    int y = user_layer(m, USER_embedding, i, NULL, USER_INT_LIST(rows, width));
+    int y = user_layer(m, USER_embedding, i, NULL,
+                       USER_INT_LIST(rows, width, user_chance(m, 30),
+                                     user_chance(m, 30) ? -1 - user_below(m, rows) : user_below(m, rows)));
     if (user_chance(m, 50)) { /* positions, or a type for all */
         int64_t limit = dims[1] > 3 ? dims[1] : 3;
         int position = user_chance(m, 50)   ? user_iota(m, TCC_I32, 1, 2, dims)
                        : user_chance(m, 50) ? user_constant(m, 1, TCC_I32, 2, dims)
                                             : user_indices(m, limit, 1, dims + 1);
-        y = user_op2(m, USER_add, y, user_layer(m, USER_embedding, position, NULL, USER_INT_LIST(limit, width)));
+        y = user_op2(m, USER_add, y, user_layer(m, USER_embedding, position, NULL, USER_INT_LIST(limit, width, 0, 0)));
     }
     user_push(m, y);
 }
@@ -263,7 +300,20 @@ static void make_state(user_maker *m) {
 }
 
 const user_layer_kind user_layers_net[] = {
-    {make_linear, 14},          {make_norm, 8},      {make_residual, 5},       {make_dropout, 2}, {make_attention, 4},
-    {make_manual_attention, 3}, {make_conv, 8},      {make_conv_of_values, 2}, {make_pool, 5},    {make_resize, 3},
-    {make_recurrent, 1},        {make_embedding, 5}, {make_state, 2},          {NULL, 0},
+    {make_linear, 14},
+    {make_norm, 8},
+    {make_residual, 5},
+    {make_dropout, 2},
+    {make_attention, 4},
+    {make_multi_head, 3},
+    {make_manual_attention, 3},
+    {make_conv, 8},
+    {make_conv_of_values, 2},
+    {make_pool, 5},
+    {make_resize, 3},
+    {make_recurrent, 1},
+    {make_recurrent_layer, 3},
+    {make_embedding, 5},
+    {make_state, 2},
+    {NULL, 0},
 };

@@ -60,6 +60,13 @@ static tcc_tensor leaf(tcc_trace *t, const user_step *s) {
     }
 }
 
+static tcc_tensor recurrent(const user_step *s, tcc_tensor x) {
+    const int64_t *v = s->ints;
+    const tcc_recurrent_options o = {
+        .size = sizeof o, .layers = v[1], .bidirectional = v[2], .batch_first = v[3], .no_bias = v[4]};
+    return (s->op == USER_lstm ? tcc_lstm_at : tcc_gru_at)(x, s->name, v[0], &o, TCC_HERE).all;
+}
+
 static tcc_tensor layer(const user_step *s, tcc_tensor x) {
     const int64_t *v = s->ints;
     switch (s->op) {
@@ -67,7 +74,10 @@ static tcc_tensor layer(const user_step *s, tcc_tensor x) {
     case USER_conv_layer:
         return tcc_conv_layer(x, s->name, v[0], v[1], .stride = v[2], .padding = v[3], .dilation = v[4], .groups = v[5],
                               .no_bias = v[6]);
-    case USER_embedding: return tcc_embedding(x, s->name, v[0], v[1], NULL);
+    case USER_embedding: return tcc_embedding(x, s->name, v[0], v[1], .has_padding_index = v[2], .padding_index = v[3]);
+    case USER_lstm:
+    case USER_gru: return recurrent(s, x);
+    case USER_instance_norm: return tcc_instance_norm(x, s->name, .no_bias = v[0], .no_affine = v[1]);
     case USER_layer_norm: return tcc_layer_norm(x, s->name, .no_bias = v[0], .no_affine = v[1]);
     case USER_rms_norm: return tcc_rms_norm(x, s->name, .no_affine = v[1]);
     case USER_group_norm: return tcc_group_norm(x, s->name, v[2], .no_bias = v[0], .no_affine = v[1]);
@@ -88,6 +98,8 @@ static tcc_tensor window_or_loss(const user_step *s, tcc_tensor a, tcc_tensor b,
     case USER_resize_bilinear: return tcc_resize_bilinear(a, v[0], n - 1, v + 1);
     case USER_attention: return tcc_attention(a, b, c, .causal = v[0], .scale = s->real);
     case USER_attention_masked: return tcc_attention(a, b, c, .causal = v[0], .scale = s->real, .mask = d);
+    case USER_multi_head_attention:
+        return tcc_multi_head_attention(a, b, b, s->name, v[0], .kv_heads = v[1], .causal = v[2]);
     case USER_cross_entropy:
         return tcc_cross_entropy(a, b, .has_ignore_index = v[0], .ignore_index = v[1], .label_smoothing = s->real);
     case USER_cross_entropy_weighted:

@@ -32,7 +32,12 @@ static tcc_tensor layers(tcc_trace *t, tcc_tensor x) {
     x = tcc_tanh(tcc_linear(x, "c", 4));
     x = tcc_adaptive_avg_pool(tcc_attention(x, x, x), TCC_DIMS(1, 1));
     x = tcc_resize_nearest(tcc_resize_bilinear(x, true, TCC_DIMS(4, 4)), false, TCC_DIMS(2, 2));
-    return tcc_embedding(x, "wte", 10, 4, NULL);
+    x = tcc_add(tcc_lstm(x, "lstm", 4).all, tcc_gru(x, "gru", 4).h);
+    x = tcc_instance_norm(tcc_multi_head_attention(x, x, x, "mha", 2), "in");
+    tcc_param_type(t, TCC_F32);
+    x = tcc_embedding(x, "wte", 10, 4);
+    tcc_param_type_end(t);
+    return x;
 }
 
 static tcc_tensor shapes(tcc_trace *t, tcc_tensor x) {

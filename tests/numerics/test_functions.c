@@ -119,6 +119,21 @@ static void narrow_types_agree(void **state) {
         check_typed(i, i % 2 && function_case_is_smooth(i) ? TCC_F16 : TCC_BF16, within_noise);
 }
 
+/* Layers of f64 are computed in it. */
+static void wide_layers_agree(void **state) {
+    (void)state;
+    for (int i = 0; i < function_case_count(); i++) {
+        if (!function_case_is_layer(i)) continue;
+        tcc_graph *plain = function_case_graph(i, TCC_F64), *g = function_case_gradients(plain);
+        tcc_value *inputs = function_case_inputs(i, g);
+        print_message("%s\n", function_case_name(i));
+        check_compiled(g, &(compiled_options){.inputs = inputs, .tolerance = 1e-10});
+        free_values(inputs, g->inputs.count);
+        tcc_graph_destroy(g);
+        tcc_graph_destroy(plain);
+    }
+}
+
 /* -- Values that no row of the table can have -- */
 
 enum { MOST_OUTPUTS = 8 };
@@ -195,9 +210,10 @@ static void no_probability_is_nan(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pytorch_agrees),          cmocka_unit_test(differences_agree),
-                                       cmocka_unit_test(compiled_programs_agree), cmocka_unit_test(narrow_types_agree),
-                                       cmocka_unit_test(stray_targets_are_nan),   cmocka_unit_test(nan_is_the_largest),
-                                       cmocka_unit_test(no_probability_is_nan)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pytorch_agrees),          cmocka_unit_test(differences_agree),
+        cmocka_unit_test(compiled_programs_agree), cmocka_unit_test(narrow_types_agree),
+        cmocka_unit_test(wide_layers_agree),       cmocka_unit_test(stray_targets_are_nan),
+        cmocka_unit_test(nan_is_the_largest),      cmocka_unit_test(no_probability_is_nan)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,11 @@ TCC_API void tcc_scope_end(tcc_trace *t);
 /* What is computed between the two stays in float32, whatever the model's mixed precision. They may nest. */
 TCC_API void tcc_full_precision(tcc_trace *t);
 TCC_API void tcc_full_precision_end(tcc_trace *t);
+/* Parameters and buffers that are asked for between the two are of `dtype`, f16, bf16, f32 or f64, instead of f32, as
+ * by PyTorch's dtype=. They may nest; the innermost counts. A layer computes in the type of its parameters, which its
+ * operands must have (tcc_cast). What the optimizer keeps and computes is f32 at least. */
+TCC_API void tcc_param_type(tcc_trace *t, tcc_dtype dtype);
+TCC_API void tcc_param_type_end(tcc_trace *t);
 /* Activation checkpointing, as torch.utils.checkpoint and jax.checkpoint do it: with TCC_CHECKPOINTING_SEGMENTS
  * (model.h) nothing that is computed between the two is kept for the backward pass, which computes it again from what
  * the segment reads. The results have the same bits. Mark what repeats and ends small: a block of a transformer, a
@@ -57,13 +62,14 @@ typedef struct tcc_init {
     int64_t fan_in; /* 0: the product of all extents but the first */
 } tcc_init;
 
-/* The trainable parameter `name` (within the open scopes), f32 of shape `dims`. It is made with its initial value when
- * it is first asked for. A later request with another shape is an error. Its draws depend on the model's seed and the
- * name alone. */
+/* The trainable parameter `name` (within the open scopes), of shape `dims` and f32, or what tcc_param_type says. It is
+ * made with its initial value when it is first asked for. A later request with another shape or type is an error. Its
+ * draws depend on the model's seed and the name alone. */
 TCC_API tcc_tensor tcc_param_at(tcc_trace *t, const char *name, tcc_init init, int rank, const int64_t *dims,
                                 tcc_loc at);
 #define tcc_param(t, name, init, ...) tcc_param_at(t, name, init, __VA_ARGS__, TCC_HERE)
-/* A buffer: kept from step to step and saved, but not trained. Running statistics are such. f32 of shape `dims`. */
+/* A buffer: kept from step to step and saved, but not trained. Running statistics are such. Of shape `dims` and f32,
+ * or what tcc_param_type says. */
 TCC_API tcc_tensor tcc_state_at(tcc_trace *t, const char *name, tcc_init init, int rank, const int64_t *dims,
                                 tcc_loc at);
 #define tcc_state(t, name, init, ...) tcc_state_at(t, name, init, __VA_ARGS__, TCC_HERE)
@@ -99,11 +105,19 @@ TCC_API tcc_tensor tcc_conv_transpose_layer_at(tcc_tensor x, const char *name, i
     tcc_conv_transpose_layer_at(x, name, channels, TCC_WITH_OPTIONS(tcc_conv_options, __VA_ARGS__), TCC_HERE)
 
 /* indices i32 or i64 [..] -> [.., width]: rows of the parameter NAME.weight [rows, width]. An index out of range gives
- * a row of 0. Init: N(0, 1), or weight_init if it is not NULL. */
+ * a row of 0. Init: N(0, 1), or as given. */
+typedef struct tcc_embedding_options {
+    size_t size;
+    const tcc_init *weight_init TCC_OR_ZERO;
+    bool has_padding_index TCC_OR_ZERO; /* padding_index counts as given even if it is 0 */
+    /* This row begins as zeros and gets no gradient through this layer; -1 is the last. 0 without has_padding_index:
+     * none. */
+    int64_t padding_index TCC_OR_ZERO;
+} tcc_embedding_options;
 TCC_API tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, int64_t width,
-                                    const tcc_init *weight_init, tcc_loc at);
-#define tcc_embedding(indices, name, rows, width, ...) \
-    tcc_embedding_at(indices, name, rows, width, __VA_ARGS__, TCC_HERE)
+                                    const tcc_embedding_options *options, tcc_loc at);
+#define tcc_embedding(indices, name, rows, ...) \
+    tcc_embedding_at(indices, name, rows, TCC_WITH_OPTIONS(tcc_embedding_options, __VA_ARGS__), TCC_HERE)
 
 typedef struct tcc_norm_options {
     size_t size;
@@ -120,12 +134,16 @@ TCC_API tcc_tensor tcc_rms_norm_at(tcc_tensor x, const char *name, const tcc_nor
 /* x [N, C, ..]; `groups` divides C. Weight and bias are [C]. */
 TCC_API tcc_tensor tcc_group_norm_at(tcc_tensor x, const char *name, int64_t groups, const tcc_norm_options *options,
                                      tcc_loc at);
+/* x [N, C, ..] with two values or more a channel: over those of each channel of each n. Weight and bias are [C]; unlike
+ * in PyTorch they are there unless no_affine says otherwise. */
+TCC_API tcc_tensor tcc_instance_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at);
 /* x [N, C, ..]. Weight and bias are [C], and so are the buffers NAME.running_mean and NAME.running_var. Training:
  * normalizes by the mean and the biased variance of the batch, and moves the buffers towards its mean and its unbiased
  * variance. Evaluation: normalizes by the buffers. */
 TCC_API tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at);
 #define tcc_layer_norm(x, ...) tcc_layer_norm_at(x, TCC_WITH_OPTIONS(tcc_norm_options, __VA_ARGS__), TCC_HERE)
 #define tcc_rms_norm(x, ...) tcc_rms_norm_at(x, TCC_WITH_OPTIONS(tcc_norm_options, __VA_ARGS__), TCC_HERE)
+#define tcc_instance_norm(x, ...) tcc_instance_norm_at(x, TCC_WITH_OPTIONS(tcc_norm_options, __VA_ARGS__), TCC_HERE)
 #define tcc_group_norm(x, name, ...) \
     tcc_group_norm_at(x, name, TCC_WITH_OPTIONS(tcc_norm_options, __VA_ARGS__), TCC_HERE)
 #define tcc_batch_norm(x, ...) tcc_batch_norm_at(x, TCC_WITH_OPTIONS(tcc_norm_options, __VA_ARGS__), TCC_HERE)
@@ -134,6 +152,53 @@ TCC_API tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_n
  * other numbers, and so does each step. In evaluation: x. */
 TCC_API tcc_tensor tcc_dropout_at(tcc_tensor x, double p, tcc_loc at);
 #define tcc_dropout(x, p) tcc_dropout_at(x, p, TCC_HERE)
+
+/* Attention of `heads` heads: q [N, T, C], k [N, S, K] and v [N, S, V] -> [N, T, C]. One tensor for all three is
+ * self-attention; q of one sequence and k and v of another are cross-attention. Parameters are those of
+ * nn.MultiheadAttention (batch_first), C = heads D: NAME.in_proj_weight [3 C, C], the rows of q, k and v; where K or V
+ * is not C, NAME.q_proj_weight [C, C], NAME.k_proj_weight [C, K] and NAME.v_proj_weight [C, V] instead;
+ * NAME.in_proj_bias [3 C]; NAME.out_proj.weight [C, C] and NAME.out_proj.bias [C]. Init as there. With kv_heads = G, k
+ * and v have G D rows instead of C. */
+typedef struct tcc_multi_head_attention_options {
+    size_t size;
+    int64_t kv_heads TCC_OR_ZERO; /* of k and v, a divisor of `heads` (tcc_attention); 0: heads */
+    bool causal TCC_OR_ZERO;      /* as in tcc_attention, and so are mask and dropout */
+    tcc_tensor mask TCC_OR_ZERO;  /* broadcasts to [N, heads, T, S]; a bool is true where the query sees the key */
+    double dropout TCC_OR_ZERO;
+    bool no_bias TCC_OR_ZERO;
+} tcc_multi_head_attention_options;
+TCC_API tcc_tensor tcc_multi_head_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const char *name,
+                                               int64_t heads, const tcc_multi_head_attention_options *options,
+                                               tcc_loc at);
+#define tcc_multi_head_attention(q, k, v, name, ...)                                                            \
+    tcc_multi_head_attention_at(q, k, v, name, TCC_WITH_OPTIONS(tcc_multi_head_attention_options, __VA_ARGS__), \
+                                TCC_HERE)
+
+/* Recurrent layers: x [T, N, in], steps first as in PyTorch, to all states `all` [T, N, hidden] and the last ones, h
+ * and, of an LSTM, c, [layers, N, hidden]. Definitions, parameters and their init are those of nn.LSTM (Hochreiter and
+ * Schmidhuber 1997) and nn.GRU (Cho et al. 2014): NAME.weight_ih_l0 [4 hidden, in] in the order i, f, g, o (GRU: [3
+ * hidden, in], r, z, n), NAME.weight_hh_l0 [4 hidden, hidden], NAME.bias_ih_l0 and NAME.bias_hh_l0 [4 hidden], and so
+ * on for l1, ...; of the reverse direction NAME.weight_ih_l0_reverse, .... The steps are traced one by one. */
+typedef struct tcc_recurrent_options {
+    size_t size;
+    int64_t layers TCC_OR_ZERO;     /* 0: 1 */
+    bool bidirectional TCC_OR_ZERO; /* a second layer goes from the last step to the first: all has [.., 2 hidden] with
+                                       its states last, h and c two rows a layer */
+    bool batch_first TCC_OR_ZERO;   /* x and all are [N, T, ..] */
+    bool no_bias TCC_OR_ZERO;
+    double dropout TCC_OR_ZERO; /* between layers, as tcc_dropout */
+    tcc_tensor h0 TCC_OR_ZERO;  /* the states before the first step, of the shape of h; left out: zeros */
+    tcc_tensor c0 TCC_OR_ZERO;  /* LSTM: likewise */
+} tcc_recurrent_options;
+typedef struct tcc_recurrent_states {
+    tcc_tensor all, h, c; /* c: of an LSTM alone */
+} tcc_recurrent_states;
+TCC_API tcc_recurrent_states tcc_lstm_at(tcc_tensor x, const char *name, int64_t hidden,
+                                         const tcc_recurrent_options *options, tcc_loc at);
+TCC_API tcc_recurrent_states tcc_gru_at(tcc_tensor x, const char *name, int64_t hidden,
+                                        const tcc_recurrent_options *options, tcc_loc at);
+#define tcc_lstm(x, name, ...) tcc_lstm_at(x, name, TCC_WITH_OPTIONS(tcc_recurrent_options, __VA_ARGS__), TCC_HERE)
+#define tcc_gru(x, name, ...) tcc_gru_at(x, name, TCC_WITH_OPTIONS(tcc_recurrent_options, __VA_ARGS__), TCC_HERE)
 
 TCC_API_END
 #endif

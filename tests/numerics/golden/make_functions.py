@@ -14,6 +14,7 @@ import os
 import re
 
 import torch
+from torch import nn
 import torch.nn.functional as F
 
 import second_order
@@ -51,6 +52,61 @@ def last_counts(base, indices, updates):
     return torch.stack(columns, 1)
 
 
+def square(x):
+    return (x * x).sum()
+
+
+def bottom_right(q, k, v):
+    """Causal attention whose last query sees all keys; queries that see none give 0."""
+    group = q.shape[1] // k.shape[1] if q.dim() > 3 else 1
+    if group > 1:
+        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    blind = max(q.shape[-2] - k.shape[-2], 0)
+    q = q[..., blind:, :]
+    mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril(k.shape[-2] - q.shape[-2])
+    y = F.scaled_dot_product_attention(q, k, v, mask)
+    return F.pad(y, (0, 0, blind, 0))
+
+
+def later(n):
+    return torch.ones(n, n, dtype=torch.bool).triu(1)
+
+
+class GroupAttention(nn.Module):
+    """Causal self-attention whose keys and values have fewer heads."""
+    def __init__(self, width, heads, kv_heads):
+        super().__init__()
+        self.heads, self.kv_heads, rows = heads, kv_heads, width + 2 * kv_heads * (width // heads)
+        self.in_proj_weight = nn.Parameter(torch.empty(rows, width))
+        self.in_proj_bias = nn.Parameter(torch.empty(rows))
+        self.out_proj = nn.Linear(width, width)
+
+    def forward(self, x):
+        heads = F.linear(x, self.in_proj_weight, self.in_proj_bias).unflatten(2, (self.heads + 2 * self.kv_heads, -1))
+        q, k, v = heads.transpose(1, 2).split([self.heads, self.kv_heads, self.kv_heads], 1)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        return self.out_proj(y.transpose(1, 2).flatten(2))
+
+
+made = []  # layers' parameters with their names, in the case at hand
+
+
+def layer(module, *x, **options):
+    for name, p in module.named_parameters():
+        name = "m." + name
+        values = [element("g", 0, sum(map(ord, name)), e) / 4 for e in range(count(p.shape))]
+        with torch.no_grad():
+            p.copy_(torch.tensor(values).reshape(p.shape))
+        made.append((name, p))
+    return module(*x, **options)
+
+
+def states(result):
+    """All states of a recurrent layer side by side."""
+    y, last = result
+    return torch.cat([s.flatten() for s in (y, *(last if isinstance(last, tuple) else [last]))])
+
+
 def element(kind, modulus, i, e):
     if kind == "v":
         e //= 2
@@ -64,6 +120,7 @@ def element(kind, modulus, i, e):
         "q": step % 2,
         "s": 1 if step % 2 else -1,
         "i": step,
+        "k": step,
         "l": step,
     }.get(kind, 4 * f - 2)
 
@@ -72,21 +129,22 @@ def operand(i, text):
     kind, modulus, dims = re.fullmatch(r"(\w)(\d*)\[([\d,]*)\]", text).groups()
     shape = tuple(int(d) for d in dims.split(",") if d)
     values = [element(kind, int(modulus or 0), i, e) for e in range(count(shape))]
-    integer = kind in "il"
+    integer = kind in "ikl"
     t = torch.tensor(values, dtype=torch.int64 if integer else torch.float64).reshape(shape)
     return t.requires_grad_(kind in "pubhvd")
 
 
 def case(operands, expression):
+    made.clear()
     x = [operand(i, text) for i, text in enumerate(operands.split())]
     y = eval(expression, {**globals(), "x": x})
     expected = {"y": projections(y.to(torch.float64))}
     if y.dtype == torch.float64:
         r = operand(len(x), "g[%s]" % ",".join(map(str, y.shape)))
         (y * r).sum().backward()
-        for i, t in enumerate(x):
-            if t.requires_grad:
-                expected["grad.x%d" % i] = projections(t.grad if t.grad is not None else torch.zeros_like(t))
+        params = [("x%d" % i, t) for i, t in enumerate(x) if t.requires_grad] + made
+        for name, t in params:
+            expected["grad." + name] = projections(t.grad if t.grad is not None else torch.zeros_like(t))
     return expected
 
 
@@ -95,7 +153,8 @@ def main():
     pattern = r'^FUNCTION\((\w+), "([^"]*)", .*, "([^"]*)"\)$'
     found = re.findall(pattern, rows, re.M)
     assert len(found) == rows.count("\nFUNCTION(")
-    lines = [json.dumps(name) + ": " + json.dumps(case(*rest)) for name, *rest in found]
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # it alone has second gradients
+        lines = [json.dumps(name) + ": " + json.dumps(case(*rest)) for name, *rest in found]
     with open(os.path.join(HERE, "functions.json"), "w") as f:
         f.write("{\n" + ",\n".join(lines) + "\n}\n")
 
