@@ -39,9 +39,23 @@ static tcc_status check_groups(tcc_model *m, const tcc_graph *g) {
     return TCC_OK;
 }
 
+/* Notes which entries of the store the model's function has asked for. */
+static tcc_status use_stored(tcc_model *m, const tcc_graph *g) {
+    for (int i = 0; i < g->inputs.count; i++) {
+        const tcc_attrs_input *input = &g->inputs.data[i]->attrs->input;
+        if ((input->role != TCC_ROLE_PARAM && input->role != TCC_ROLE_STATE) || tcc_input_is_copy(g->inputs.data[i]))
+            continue;
+        const int index = tcc_store_find(&m->shared->store, input->name);
+        if (index >= 0) TCC_TRY(tcc__model_use(m, index));
+    }
+    return TCC_OK;
+}
+
 tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out) {
     tcc_trace trace;
-    TCC_TRY(tcc_trace_begin(&trace, train ? "train" : "evaluate", &m->store, train, batch, count, &m->cx->diag));
+    tcc_store *store = &m->shared->store;
+    const int before = store->entries.count;
+    TCC_TRY(tcc_trace_begin(&trace, train ? "train" : "evaluate", store, train, batch, count, &m->cx->diag));
     m->making->fn(&trace, m->making->user);
     bool has_loss = false;
     for (int i = 0; i < trace.graph->outputs.count; i++) has_loss |= !strcmp(trace.graph->outputs.data[i].name, "loss");
@@ -50,9 +64,11 @@ tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, in
                   "the model names no loss (tcc_loss): there is nothing to train");
     if (!trace.graph->outputs.count)
         tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the model names no output (tcc_output)");
-    TCC_TRY(tcc_trace_end(&trace, out));
-    const tcc_status status = train ? check_groups(m, *out) : TCC_OK;
+    tcc_status status = tcc_trace_end(&trace, out);
+    if (status == TCC_OK && train) status = check_groups(m, *out);
+    if (status == TCC_OK) status = use_stored(m, *out);
     if (status == TCC_OK) return TCC_OK;
+    tcc_store_truncate(store, before); /* what a trace has made that failed is not the model's */
     tcc_graph_destroy(*out);
     *out = NULL;
     return status;

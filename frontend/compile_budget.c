@@ -33,9 +33,9 @@ tcc_status tcc__model_read_budget(tcc_model *m) {
  * may take. 0: unknown. */
 static int64_t device_bytes(const tcc_model *m) {
     int64_t bytes = m->device->ops->free_bytes(m->device);
-    const tcc_store *const stores[] = {&m->store, &m->moments};
-    if (bytes) bytes += m->arena_bytes;
-    for (int s = 0; s < 2 && bytes; s++)
+    const tcc_store *const stores[] = {&m->shared->store, &m->shared->copies, &m->moments};
+    if (bytes) bytes += m->shared->arena_bytes;
+    for (int s = 0; s < 3 && bytes; s++)
         for (int i = 0; i < stores[s]->entries.count; i++) {
             const tcc_stored *p = &stores[s]->entries.data[i];
             if (tcc__stored_has_memory(m, p)) bytes += tcc_type_bytes(&p->type);

@@ -106,9 +106,26 @@ static tcc_status set_arch(tcc_model *m, const char *arch) {
     return TCC_OK;
 }
 
-/* What options.device and options.arch say. */
-static tcc_status open_device(tcc_model *m) {
+/* TCC_EINVAL where the model cannot be as its options say and share with that one. */
+static tcc_status check_share(tcc_model *m, const tcc_model *with) {
+    const tcc_model_options *o = &m->options;
+    tcc_diag *diag = &m->cx->diag;
+    if (with->cx != m->cx) return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "share: that model is of another context");
+    if (o->seed && o->seed != with->options.seed)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                         "share: seed %llu must be that of the model whose parameters are shared, %llu, or 0",
+                         (unsigned long long)o->seed, (unsigned long long)with->options.seed);
+    if (o->arch && (with->device || strcmp(o->arch, with->arch) != 0))
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                         "share: arch \"%s\" must be that of the model whose parameters are shared, %s%s", o->arch,
+                         with->device ? "which is on the device " : with->arch, with->device ? with->device_name : "");
+    return TCC_OK;
+}
+
+/* What options.share, options.device and options.arch say. */
+static tcc_status open_device(tcc_model *m, tcc_model *with) {
     int sm;
+    if (with) return tcc__model_check_device(m, m->options.device);
     snprintf(m->device_name, sizeof m->device_name, "none");
     if (m->options.arch) return set_arch(m, m->options.arch);
     TCC_TRY(tcc__model_open_device(m, m->options.device, &sm));
@@ -137,18 +154,24 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     m->making->user = user;
     m->options = options;
     m->options.optimizer = NULL;
+    m->options.share = NULL;
     m->optimizer = optimizer;
     const char *verify = getenv("TCC_VERIFY_PASSES");
     if (verify && !strcmp(verify, "1")) m->options.verify_passes = true;
     tcc__model_begin_rates(m);
-    m->store.seed = options.seed;
-    tcc_status status = tcc__groups_keep(m);
+    tcc_status status = options.share ? check_share(m, options.share) : TCC_OK;
+    if (status == TCC_OK) status = tcc__model_share(m, options.share);
+    if (status == TCC_OK && options.share) m->options.seed = options.share->options.seed;
+    if (status == TCC_OK) m->shared->store.seed = m->options.seed;
+    if (status == TCC_OK) status = tcc__model_name(m, options.name);
+    m->options.name = m->name;
+    if (status == TCC_OK) status = tcc__groups_keep(m);
     if (status == TCC_OK) status = read_precision(m);
     if (status == TCC_OK) status = tcc__model_read_budget(m);
     if (status == TCC_OK && options.dump_dir && !(m->making->dump_dir = tcc__strdup(options.dump_dir)))
         status = tcc_enomem(&cx->diag);
     if (status == TCC_OK) status = tcc__model_tune_begin(m);
-    if (status == TCC_OK) status = open_device(m);
+    if (status == TCC_OK) status = open_device(m, options.share);
     if (status == TCC_OK) status = tcc__model_check_replay(m);
     if (status != TCC_OK) {
         tcc_model_destroy(m);

@@ -14,7 +14,7 @@ static void copy_store(const tcc_store *from, tcc_store *to) {
     for (int i = 0; i < from->entries.count; i++) {
         const tcc_stored *p = &from->entries.data[i];
         const int index = tcc_store_find(to, p->name);
-        if (index < 0 || p->copy_of) continue; /* copies are made again */
+        if (index < 0) continue;
         memcpy(to->entries.data[index].data, p->data, (size_t)tcc_type_bytes(&p->type));
         to->entries.data[index].host_newer = true;
     }
@@ -23,7 +23,7 @@ static void copy_store(const tcc_store *from, tcc_store *to) {
 /* The states of the twin's step that v->m has not got, because it was not compiled for training yet. */
 static tcc_status begin_states(tcc_verification *v) {
     const tcc_program *p = v->twin->last->program;
-    TCC_TRY(tcc__states_derive(v->m));
+    TCC_TRY(tcc__states_derive(v->m, NULL));
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *b = &p->bindings[i];
         int index;
@@ -51,7 +51,7 @@ static tcc_status run_twin(tcc_verification *v) {
     v->twin->making->fresh = true;          /* its graph is looked at */
     v->twin->options.verify_passes = false; /* what that would find shows here, with a graph to reproduce it */
     TCC_TRY(tcc_model_compile(v->twin, true, v->batch, v->count));
-    copy_store(&v->m->store, &v->twin->store);
+    copy_store(&v->m->shared->store, &v->twin->shared->store);
     copy_store(&v->m->moments, &v->twin->moments);
     TCC_TRY(begin_states(v));
     v->twin->step = v->m->step;

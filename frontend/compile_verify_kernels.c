@@ -48,11 +48,8 @@ static tcc_status twin_output(tcc_verification *v, const tcc_graph *g, int i, co
         return TCC_OK;
     }
     const char *name = g->inputs.data[output->alias]->attrs->input.name;
-    tcc_store *stores[] = {&v->twin->store, &v->twin->moments};
-    for (int s = 0; s < 2 && !*out; s++) {
-        const int index = tcc_store_find(stores[s], name);
-        if (index >= 0) *out = stores[s]->entries.data[index].data;
-    }
+    const tcc_stored *stored = tcc__model_stored(v->twin, name);
+    if (stored) *out = stored->data;
     return *out ? TCC_OK : TCC_BUG(&v->m->cx->diag, "there is no state '%s'", name);
 }
 
@@ -78,8 +75,7 @@ static tcc_status compare_bits(tcc_verification *v, const tcc_trial *t, int i, i
 }
 
 static tcc_status compare_all_bits(tcc_verification *v, const tcc_trial *t, tcc_blame *out) {
-    TCC_TRY(tcc__store_download(v->twin, &v->twin->store));
-    TCC_TRY(tcc__store_download(v->twin, &v->twin->moments));
+    TCC_TRY(tcc_model_synchronize(v->twin));
     for (int i = 0, own = t->g->inputs.count; i < t->g->outputs.count && !out->text.length; i++) {
         const int alias = t->g->outputs.data[i].alias;
         TCC_TRY(compare_bits(v, t, i, alias >= 0 ? alias : own++, out));
@@ -240,7 +236,7 @@ static tcc_status given_values(const tcc_verification *v, const tcc_graph *g, co
 
 tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out) {
     float hyper[TCC_HYPER_MOST];
-    const int64_t rng[2] = {(int64_t)v->m->options.seed, v->m->step};
+    const int64_t rng[2] = {(int64_t)v->m->random_seed, v->m->step};
     tcc__model_hyper(v->m, hyper);
     tcc_graph *g = NULL;
     tcc_trial t = {0};

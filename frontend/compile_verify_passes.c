@@ -53,10 +53,10 @@ static tcc_status find_result(tcc_verification *v, int i, const void **out) {
         *out = array.data;
         return TCC_OK;
     }
-    const int index = tcc_store_find(&v->twin->store, g->inputs.data[output->alias]->attrs->input.name);
+    const int index = tcc_store_find(&v->twin->shared->store, g->inputs.data[output->alias]->attrs->input.name);
     if (index < 0) return TCC_OK;
-    TCC_TRY(tcc__stored_host(v->twin, &v->twin->store.entries.data[index]));
-    *out = v->twin->store.entries.data[index].data;
+    TCC_TRY(tcc__stored_host(v->twin, &v->twin->shared->store.entries.data[index]));
+    *out = v->twin->shared->store.entries.data[index].data;
     return TCC_OK;
 }
 
@@ -120,12 +120,12 @@ tcc_status tcc__verify_skip(tcc_verification *v, tcc_blame *out) {
     if (overflows != v->skipped)
         tcc_strbuf_add(&out->text, v->skipped ? "verify: the step is skipped, but all gradients are finite"
                                               : "verify: a gradient is not finite, but the step is not skipped");
-    for (int i = 0; i < v->m->store.entries.count && v->skipped && !out->text.length; i++) {
-        const tcc_stored *before = &v->m->store.entries.data[i];
-        const int index = tcc_store_find(&v->twin->store, before->name);
+    for (int i = 0; i < v->m->shared->store.entries.count && v->skipped && !out->text.length; i++) {
+        const tcc_stored *before = &v->m->shared->store.entries.data[i];
+        const int index = tcc_store_find(&v->twin->shared->store, before->name);
         if (index < 0) continue;
-        TCC_TRY(tcc__stored_host(v->twin, &v->twin->store.entries.data[index]));
-        const void *after = v->twin->store.entries.data[index].data;
+        TCC_TRY(tcc__stored_host(v->twin, &v->twin->shared->store.entries.data[index]));
+        const void *after = v->twin->shared->store.entries.data[index].data;
         if (memcmp(before->data, after, (size_t)tcc_type_bytes(&before->type)) != 0)
             tcc_strbuf_printf(&out->text, "verify: \"%s\" is changed by a step that is skipped", before->name);
     }

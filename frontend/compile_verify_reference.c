@@ -72,7 +72,7 @@ tcc_status tcc__verify_cut(tcc_verification *v, tcc_array *slice, int64_t *sampl
 
 tcc_status tcc__verify_reference(tcc_verification *v) {
     TCC_TRY(tcc__model_trace(v->m, true, v->batch, v->count, &v->reference));
-    TCC_TRY(tcc_store_fill(&v->m->store, &v->m->cx->diag));
+    TCC_TRY(tcc_store_fill(&v->m->shared->store, &v->m->cx->diag));
     tcc_pass_options options = {.train = true, .amp = v->m->options.mixed_precision ? &v->m->making->amp : NULL};
     tcc_arena memory = {0};
     tcc_grouping grouping;

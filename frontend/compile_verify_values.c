@@ -40,12 +40,10 @@ void tcc__noisy_array_free(tcc_noisy *values, int count) {
 }
 
 const tcc_stored *tcc__verify_stored(const tcc_verification *v, const char *name) {
-    const tcc_store *stores[] = {&v->m->store, &v->m->moments, &v->states};
-    for (int s = 0; s < 3; s++) {
-        const int index = tcc_store_find(stores[s], name);
-        if (index >= 0) return &stores[s]->entries.data[index];
-    }
-    return NULL;
+    const tcc_stored *stored = tcc__model_stored(v->m, name);
+    if (stored) return stored;
+    const int index = tcc_store_find(&v->states, name);
+    return index >= 0 ? &v->states.entries.data[index] : NULL;
 }
 
 const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, const float *hyper, const int64_t *rng) {
@@ -65,7 +63,7 @@ const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, cons
 tcc_status tcc__verify_inputs(const tcc_verification *v, const tcc_graph *g, tcc_value **out) {
     tcc_diag *diag = &v->m->cx->diag;
     float hyper[TCC_HYPER_MOST];
-    const int64_t rng[2] = {(int64_t)v->m->options.seed, v->m->step};
+    const int64_t rng[2] = {(int64_t)v->m->random_seed, v->m->step};
     tcc__model_hyper(v->m, hyper);
     tcc_value *values = tcc__calloc((size_t)g->inputs.count + 1, sizeof *values);
     tcc_status status = values ? TCC_OK : tcc_enomem(diag);

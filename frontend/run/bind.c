@@ -9,15 +9,26 @@
 
 #include <math.h>
 
-/* The states that passes added: optimizer moments and the like, shared by all programs of the model. */
-static tcc_status add_moments(tcc_model *m, const tcc_program *p) {
-    for (int i = 0; i < p->n_bindings; i++) {
-        const tcc_binding *b = &p->bindings[i];
-        int index;
-        if ((b->role == TCC_ROLE_PARAM || b->role == TCC_ROLE_STATE) && tcc_store_find(&m->store, b->name) < 0)
-            TCC_TRY(tcc__state_add(&m->moments, b, &m->cx->diag, &index));
+/* "critic/fc1.weight.m": the states of models that share have different names for the user. */
+static tcc_status name_state(tcc_model *m, tcc_stored *p) {
+    if (m->name && !p->shown) p->shown = tcc_arena_printf(&m->moments.arena, "%s/%s", m->name, p->name);
+    return m->name && !p->shown ? tcc_enomem(&m->cx->diag) : TCC_OK;
+}
+
+/* The states that passes added: optimizer moments and the like, of all programs of the model, and copies of weights, of
+ * all models that share these. */
+static tcc_status add_states(tcc_model *m, tcc_compiled *c) {
+    tcc_diag *diag = &m->cx->diag;
+    for (int i = 0; i < c->program->n_bindings; i++) {
+        const tcc_binding *b = &c->program->bindings[i];
+        int index = tcc_store_find(&m->shared->store, b->name);
+        if ((b->role != TCC_ROLE_PARAM && b->role != TCC_ROLE_STATE) || tcc__model_uses(m, index)) continue;
+        TCC_TRY(tcc__state_add(b->copy_of ? &m->shared->copies : &m->moments, b, diag, &index));
+        if (!b->copy_of) TCC_TRY(name_state(m, &m->moments.entries.data[index]));
+        else if (!tcc_vec_push(&c->reads, index)) return tcc_enomem(diag);
     }
-    return tcc_store_fill(&m->moments, &m->cx->diag);
+    TCC_TRY(tcc_store_fill(&m->shared->copies, diag));
+    return tcc_store_fill(&m->moments, diag);
 }
 
 /* Memory for a binding that is this program's own. */
@@ -34,14 +45,12 @@ static tcc_status own_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
 /* What a binding is given has its type: a program that was read from a file is not trusted to fit its model. */
 static bool is_fitting(tcc_model *m, const tcc_compiled *c, const tcc_binding *b) {
     const tcc_type hyper = {TCC_F32, 1, {b->type.dims[0]}}, rng = {TCC_I64, 1, {2}}, loss = {TCC_F32, 0, {0}};
-    int stored;
+    const tcc_stored *stored;
     switch (b->role) {
     case TCC_ROLE_PARAM:
     case TCC_ROLE_STATE:
-        stored = tcc_store_find(&m->store, b->name);
-        if (stored >= 0) return tcc_type_equal(&m->store.entries.data[stored].type, &b->type);
-        stored = tcc_store_find(&m->moments, b->name);
-        return stored >= 0 && tcc_type_equal(&m->moments.entries.data[stored].type, &b->type);
+        stored = tcc__model_stored(m, b->name);
+        return stored && tcc_type_equal(&stored->type, &b->type);
     case TCC_ROLE_HYPER: return tcc_type_equal(&b->type, &hyper) && b->type.dims[0] <= TCC_HYPER_MOST;
     case TCC_ROLE_RNG: return tcc_type_equal(&b->type, &rng);
     case TCC_ROLE_OUTPUT: return strcmp(b->name, "loss") || tcc_type_equal(&b->type, &loss);
@@ -59,14 +68,9 @@ static bool is_fitting(tcc_model *m, const tcc_compiled *c, const tcc_binding *b
 
 static tcc_status binding_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
     const tcc_binding *b = &c->program->bindings[i];
-    int stored;
     switch (b->role) {
     case TCC_ROLE_PARAM:
-    case TCC_ROLE_STATE:
-        stored = tcc_store_find(&m->store, b->name);
-        if (stored >= 0) return tcc__stored_device(m, &m->store.entries.data[stored], out);
-        stored = tcc_store_find(&m->moments, b->name);
-        return tcc__stored_device(m, &m->moments.entries.data[stored], out);
+    case TCC_ROLE_STATE: return tcc__stored_device(m, tcc__model_stored(m, b->name), out);
     case TCC_ROLE_OUTPUT:
         if (!strcmp(b->name, "loss")) c->loss = i;
         return own_memory(m, c, i, out);
@@ -129,7 +133,7 @@ tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c) {
     tcc_diag *diag = &m->cx->diag;
     c->bound = tcc__calloc((size_t)p->n_bindings + 1, sizeof *c->bound);
     if (!c->bound) return tcc_enomem(diag);
-    const tcc_status added = add_moments(m, p);
+    const tcc_status added = add_states(m, c);
     if (added == TCC_ENOMEM) tcc_program_note_largest(diag, p);
     TCC_TRY(added);
     const tcc_status fed = make_feeds(m, c);
@@ -156,6 +160,7 @@ static void bound_clear(tcc_model *m, tcc_bound *b) {
 }
 
 void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c) {
+    tcc_vec_free(&c->reads);
     tcc_vec_free(&c->outdates);
     for (int i = 0; c->bound && i < c->program->n_bindings; i++) bound_clear(m, &c->bound[i]);
     if (c->fed) m->device->ops->free(m->device, c->fed, c->fed_bytes);
@@ -208,7 +213,7 @@ tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *ba
      * batch, and is written with it into a buffer whose address never changes, as the learning rate is: a captured
      * graph replays as it is, evaluation reads the count and does not move it, and a resumed run needs only the count
      * of steps. A counter on the device would be a kernel more in place of 16 bytes of this copy. */
-    c->rng_values[0] = (int64_t)m->options.seed;
+    c->rng_values[0] = (int64_t)m->random_seed;
     c->rng_values[1] = m->step;
     if (c->part == TCC_STEP_MICRO) tcc__micro_feed(m, c);
     else tcc__model_hyper(m, c->hyper_values);
@@ -220,8 +225,9 @@ tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *ba
         feed += c->bound[i].fed;
     }
     TCC_TRY(ops->feed(m->device, diag, c->fed, c->feeds, c->n_feeds));
-    TCC_TRY(tcc__states_derive(m));
-    TCC_TRY(tcc__store_upload(m, &m->store));
+    TCC_TRY(tcc__states_derive(m, c));
+    TCC_TRY(tcc__store_upload(m, &m->shared->store));
+    TCC_TRY(tcc__store_upload(m, &m->shared->copies));
     return tcc__store_upload(m, &m->moments);
 }
 

@@ -96,6 +96,20 @@ tcc_status tcc__model_open_device(tcc_model *m, const char *name, int *sm) {
     return status == TCC_OK ? tcc_nvtx_open(&cx->diag, &m->nvtx) : status;
 }
 
+tcc_status tcc__model_check_device(tcc_model *m, const char *name) {
+    int ordinal = -1, sm;
+    char meant[sizeof m->device_name] = "cpu";
+    tcc_strbuf text = {0};
+    if (!name || !m->device) return TCC_OK; /* with options.arch a device is ignored */
+    const tcc_status status = resolve(m->cx, name, &ordinal, &sm, &text);
+    tcc_strbuf_free(&text);
+    if (status != TCC_OK) return status;
+    if (ordinal >= 0) snprintf(meant, sizeof meant, "cuda:%d", ordinal);
+    if (!strcmp(meant, m->device_name)) return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                     "share: the parameters are on the device %s, and device \"%s\" is another", m->device_name, name);
+}
+
 const char *tcc_model_device(const tcc_model *m) { return m->device_name; }
 
 /* -- For a person -- */

@@ -22,8 +22,8 @@ static void exchange(char *a, char *b, int64_t bytes) {
 
 /* Brings both to the host, so that nothing can fail when they are exchanged. Counts the averages. */
 static tcc_status fetch_all(tcc_model *m, int *count) {
-    for (int i = 0; i < m->store.entries.count; i++) {
-        tcc_stored *p = &m->store.entries.data[i], *average = average_of(m, p);
+    for (int i = 0; i < m->shared->store.entries.count; i++) {
+        tcc_stored *p = &m->shared->store.entries.data[i], *average = average_of(m, p);
         if (!average) continue;
         if (!tcc_type_equal(&p->type, &average->type))
             return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "\"%s\" is %s, which cannot hold its average",
@@ -35,11 +35,36 @@ static tcc_status fetch_all(tcc_model *m, int *count) {
     return TCC_OK;
 }
 
+/* Exchanges all of them, or, where no update was made yet, gives the averages the parameters' values. */
+static void exchange_all(tcc_model *m, bool begun) {
+    for (int i = 0; i < m->shared->store.entries.count; i++) {
+        tcc_stored *p = &m->shared->store.entries.data[i], *average = average_of(m, p);
+        if (!average) continue;
+        const int64_t bytes = tcc_type_bytes(&p->type);
+        if (begun) exchange(p->data, average->data, bytes);
+        else memcpy(average->data, p->data, (size_t)bytes);
+        p->host_newer = p->device != NULL;
+        average->host_newer = average->device != NULL;
+        tcc__state_source_written(m, p);
+    }
+}
+
+void tcc__ema_end(tcc_model *m) {
+    int count = 0;
+    if (m->shared->averaged != m) return;
+    if (m->shared->models->sharing && fetch_all(m, &count) == TCC_OK) exchange_all(m, true);
+    m->shared->averaged = NULL;
+}
+
 tcc_status tcc_model_use_ema(tcc_model *m, bool on) {
     tcc_diag *diag = &m->cx->diag;
     int count = 0;
     tcc_diag_begin(diag);
-    if (on == m->uses_ema) return TCC_OK;
+    if (on == (m->shared->averaged == m)) return TCC_OK;
+    if (on && m->shared->averaged)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                         "the averages of a model that shares the parameters are in their place: call "
+                         "tcc_model_use_ema(that model, false) first");
     TCC_TRY(tcc__model_can_run(m));
     const int steps = tcc_store_find(&m->moments, TCC_STEP_STATE);
     TCC_TRY(fetch_all(m, &count));
@@ -50,16 +75,7 @@ tcc_status tcc_model_use_ema(tcc_model *m, bool on) {
                              : "parameters are not averaged: that is done with an ema_decay above 0");
     TCC_TRY(tcc__stored_host(m, &m->moments.entries.data[steps]));
     const bool begun = *(const int64_t *)m->moments.entries.data[steps].data > 0;
-    for (int i = 0; i < m->store.entries.count; i++) {
-        tcc_stored *p = &m->store.entries.data[i], *average = average_of(m, p);
-        if (!average) continue;
-        const int64_t bytes = tcc_type_bytes(&p->type);
-        if (begun) exchange(p->data, average->data, bytes);
-        else memcpy(average->data, p->data, (size_t)bytes);
-        p->host_newer = p->device != NULL;
-        average->host_newer = average->device != NULL;
-        tcc__state_source_written(m, p);
-    }
-    m->uses_ema = on;
+    exchange_all(m, begun);
+    m->shared->averaged = on ? m : NULL;
     return TCC_OK;
 }

@@ -3,14 +3,14 @@
 #include "frontend/run/model.h"
 #include "runtime/program.h"
 
-/* What of this program has no memory yet: its arena, and state that no earlier program of the model has brought. */
+/* What of this program has no memory yet: its arena, and state that no earlier program has brought. */
 static double missing_bytes(const tcc_model *m, const tcc_program *p) {
-    double bytes = p->arena_bytes > m->arena_bytes ? (double)(p->arena_bytes - m->arena_bytes) : 0; /* it grows */
+    const int64_t before = m->shared->arena_bytes;
+    double bytes = p->arena_bytes > before ? (double)(p->arena_bytes - before) : 0; /* it grows */
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *b = &p->bindings[i];
-        int stored = tcc_store_find(&m->store, b->name);
-        bool has = stored >= 0 ? m->store.entries.data[stored].data != NULL : tcc_store_find(&m->moments, b->name) >= 0;
-        if (!has) bytes += (double)tcc_type_bytes(&b->type);
+        const tcc_stored *stored = tcc__model_stored(m, b->name);
+        if (!stored || !stored->data) bytes += (double)tcc_type_bytes(&b->type);
     }
     return bytes;
 }

@@ -75,10 +75,10 @@ tcc_status tcc__groups_keep(tcc_model *m) {
         o->groups = NULL;
         return TCC_OK;
     }
-    tcc_param_group *groups = TCC_ARENA_ARRAY(&m->store.arena, tcc_param_group, o->n_groups);
+    tcc_param_group *groups = TCC_ARENA_ARRAY(&m->moments.arena, tcc_param_group, o->n_groups);
     for (int i = 0; i < o->n_groups && groups; i++) {
         groups[i] = read_group(o, i);
-        if (!(groups[i].match = tcc_arena_strdup(&m->store.arena, groups[i].match))) groups = NULL;
+        if (!(groups[i].match = tcc_arena_strdup(&m->moments.arena, groups[i].match))) groups = NULL;
     }
     o->groups = groups;
     if (groups) return TCC_OK;
@@ -116,9 +116,9 @@ static void print_number(tcc_strbuf *b, const char *name, double value) {
 
 static void print_group(const tcc_model *m, const tcc_param_group *group, tcc_strbuf *b) {
     int64_t tensors = 0, numel = 0;
-    for (int i = 0; i < m->store.entries.count; i++) {
-        const tcc_stored *p = &m->store.entries.data[i];
-        if (p->role != TCC_ROLE_PARAM || tcc__group_find(m, p->name) != group) continue;
+    for (int i = 0; i < m->shared->store.entries.count; i++) {
+        const tcc_stored *p = &m->shared->store.entries.data[i];
+        if (p->role != TCC_ROLE_PARAM || !tcc__model_uses(m, i) || tcc__group_find(m, p->name) != group) continue;
         tensors++;
         numel += tcc_type_numel(&p->type);
     }

@@ -69,6 +69,12 @@ static void io_groups(tcc_stream *s, tcc_model *m) {
     if (!s->writing && s->status == TCC_OK) tcc_stream_fail(s, tcc__groups_keep(m));
 }
 
+static void io_name(tcc_stream *s, tcc_model *m) {
+    const char *name = m->name;
+    tcc_io_text(s, &name);
+    if (!s->writing && s->status == TCC_OK) tcc_stream_fail(s, tcc__model_name(m, name));
+}
+
 static void io_options(tcc_stream *s, tcc_model_options *o, tcc_optimizer_options *p) {
     int64_t seed = (int64_t)o->seed;
     tcc_io_i64(s, &seed);
@@ -112,17 +118,25 @@ static void io_stored(tcc_stream *s, tcc_stored *p) {
     if (!p->name || (p->role != TCC_ROLE_PARAM && p->role != TCC_ROLE_STATE)) tcc_stream_fail(s, TCC_EFORMAT);
 }
 
-static void io_store(tcc_stream *s, tcc_store *store, tcc_diag *diag) {
-    int64_t count = store->entries.count;
+/* Those that the model's own programs know; a plan shares with no other. */
+static void io_store(tcc_stream *s, tcc_model *m) {
+    tcc_store *store = &m->shared->store;
+    int64_t count = 0;
+    for (int i = 0; i < store->entries.count; i++) count += tcc__model_uses(m, i);
     tcc_io_count(s, &count, 64);
-    for (int64_t i = 0; i < count && s->status == TCC_OK; i++) {
+    for (int i = 0; s->writing && i < store->entries.count; i++) {
+        tcc_stored p = store->entries.data[i];
+        if (tcc__model_uses(m, i)) io_stored(s, &p);
+    }
+    for (int64_t i = 0; !s->writing && i < count && s->status == TCC_OK; i++) {
         tcc_stored p = {0};
         int index;
-        if (s->writing) p = store->entries.data[i];
         io_stored(s, &p);
-        if (!s->writing && s->status == TCC_OK)
-            tcc_stream_fail(s, tcc_store_add(store, p.name, p.role, &p.type, &p.init, diag, TCC_NOWHERE, &index));
-        if (!s->writing && s->status == TCC_OK) store->entries.data[index].zero_row = p.zero_row;
+        if (s->status != TCC_OK) return;
+        tcc_stream_fail(s, tcc_store_add(store, p.name, p.role, &p.type, &p.init, &m->cx->diag, TCC_NOWHERE, &index));
+        if (s->status != TCC_OK) return;
+        store->entries.data[index].zero_row = p.zero_row;
+        tcc_stream_fail(s, tcc__model_use(m, index));
     }
 }
 
@@ -173,8 +187,9 @@ static void io_plan(tcc_stream *s, tcc_model *m, const char **about) {
     if (!arch || strlen(arch) >= sizeof m->arch) tcc_stream_fail(s, TCC_EFORMAT);
     else if (!s->writing) snprintf(m->arch, sizeof m->arch, "%s", arch);
     io_options(s, &m->options, &m->optimizer);
+    io_name(s, m);
     io_groups(s, m);
-    io_store(s, &m->store, &m->cx->diag);
+    io_store(s, m);
     io_programs(s, m);
 }
 
@@ -191,6 +206,7 @@ tcc_status tcc__plan_decode(tcc_model *m, const char *name, const void *bytes, i
                             const char **about) {
     tcc_stream s;
     tcc_diag *diag = &m->cx->diag;
+    TCC_TRY(tcc__model_share(m, NULL));
     TCC_TRY(tcc_stream_read(&s, diag, &kind, name, bytes, size_bytes, memory));
     io_plan(&s, m, about);
     if (diag->status != TCC_OK) return diag->status; /* of a program in it */

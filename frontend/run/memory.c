@@ -69,22 +69,33 @@ void tcc__store_release(tcc_model *m, tcc_store *s) {
 /* -- The arena -- */
 
 static tcc_status set_arena(tcc_model *m, tcc_compiled *c) {
-    return tcc_exec_set_arena(c->exec, &m->cx->diag, m->arena, m->arena_bytes);
+    return tcc_exec_set_arena(c->exec, &m->cx->diag, m->shared->arena, m->shared->arena_bytes);
+}
+
+/* For all programs of a model that run in it. */
+static tcc_status set_arenas(tcc_model *m) {
+    tcc_status status = TCC_OK;
+    for (int i = 0; i < m->programs.count; i++) {
+        if (!m->programs.data[i]->bound) continue; /* a plan's, whose turn to be loaded comes */
+        const tcc_status set = set_arena(m, m->programs.data[i]);
+        if (status == TCC_OK) status = set;
+    }
+    return status;
 }
 
 /* The old one goes first, so that there are never two. */
 static tcc_status grow_arena(tcc_model *m, int64_t size_bytes) {
     const tcc_device_ops *ops = m->device->ops;
-    const int64_t before = m->arena_bytes;
-    ops->free(m->device, m->arena, before);
-    m->arena = NULL;
-    m->arena_bytes = 0;
-    tcc_status status = ops->alloc(m->device, &m->cx->diag, size_bytes, &m->arena);
-    if (status == TCC_OK) m->arena_bytes = size_bytes;
-    else if (before && ops->alloc(m->device, NULL, before, &m->arena) == TCC_OK) m->arena_bytes = before;
-    for (int i = 0; i < m->programs.count; i++) {
-        if (!m->programs.data[i]->exec) continue; /* a plan's, whose turn to be loaded comes */
-        const tcc_status set = set_arena(m, m->programs.data[i]);
+    tcc_shared *shared = m->shared;
+    const int64_t before = shared->arena_bytes;
+    ops->free(m->device, shared->arena, before);
+    shared->arena = NULL;
+    shared->arena_bytes = 0;
+    tcc_status status = ops->alloc(m->device, &m->cx->diag, size_bytes, &shared->arena);
+    if (status == TCC_OK) shared->arena_bytes = size_bytes;
+    else if (before && ops->alloc(m->device, NULL, before, &shared->arena) == TCC_OK) shared->arena_bytes = before;
+    for (tcc_model *each = shared->models; each; each = each->sharing) {
+        const tcc_status set = set_arenas(each);
         if (status == TCC_OK) status = set;
     }
     return status;
@@ -92,7 +103,7 @@ static tcc_status grow_arena(tcc_model *m, int64_t size_bytes) {
 
 tcc_status tcc__model_share_arena(tcc_model *m, tcc_compiled *c) {
     const int64_t needed = c->program->arena_bytes;
-    const tcc_status status = needed > m->arena_bytes ? grow_arena(m, needed) : TCC_OK;
+    const tcc_status status = needed > m->shared->arena_bytes ? grow_arena(m, needed) : TCC_OK;
     if (status == TCC_OK) return set_arena(m, c);
     tcc_note(&m->cx->diag, TCC_NOWHERE, "for the arena of program '%s'", c->program->name);
     tcc_program_note_largest(&m->cx->diag, c->program);
@@ -105,11 +116,26 @@ static bool has_binding(const tcc_program *p, const char *name) {
     return false;
 }
 
+/* The entry that is shared and that a binding means; NULL: it is the model's or the program's own. */
+static tcc_stored *shared_entry(tcc_model *m, const tcc_binding *b) {
+    tcc_shared *shared = m->shared;
+    const int stored = tcc_store_find(&shared->store, b->name), copy = tcc_store_find(&shared->copies, b->name);
+    if (b->role != TCC_ROLE_PARAM && b->role != TCC_ROLE_STATE) return NULL;
+    if (tcc__model_uses(m, stored)) return &shared->store.entries.data[stored];
+    return copy >= 0 && b->copy_of ? &shared->copies.entries.data[copy] : NULL;
+}
+
 void tcc__model_count_memory(tcc_model *m, tcc_compiled *c) {
     for (int i = 0; i < c->program->n_bindings; i++) {
         const tcc_binding *b = &c->program->bindings[i];
+        tcc_stored *shared = shared_entry(m, b);
+        if (shared) {
+            if (!shared->counted) m->shared->kept_bytes += tcc_type_bytes(&b->type);
+            shared->counted = true;
+            continue;
+        }
         bool there = false; /* what belongs to the model is there once */
-        for (int k = 0; k < m->programs.count && (b->role == TCC_ROLE_PARAM || b->role == TCC_ROLE_STATE); k++)
+        for (int k = 0; k < m->programs.count && b->role == TCC_ROLE_STATE; k++)
             there |= m->programs.data[k]->counted && has_binding(m->programs.data[k]->program, b->name);
         if (!there) m->kept_bytes += tcc_type_bytes(&b->type);
     }

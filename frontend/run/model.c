@@ -13,17 +13,16 @@ void tcc__model_begin_rates(tcc_model *m) {
 
 void tcc_model_destroy(tcc_model *m) {
     if (!m) return;
+    if (m->shared) tcc__ema_end(m);
     for (int i = 0; i < m->programs.count; i++) tcc__compiled_destroy(m, m->programs.data[i]);
     tcc_vec_free(&m->programs);
     tcc_vec_free(&m->slice);
     tcc__timeline_free(&m->timeline);
-    if (m->arena) m->device->ops->free(m->device, m->arena, m->arena_bytes);
-    tcc__store_release(m, &m->store);
     tcc__store_release(m, &m->moments);
-    tcc_store_free(&m->store);
+    if (m->shared) tcc__model_unshare(m);
     tcc_store_free(&m->moments);
+    tcc_vec_free(&m->uses);
     if (m->making) m->maker->destroy(m);
-    tcc_device_destroy(m->device);
     tcc__free(m);
 }
 
@@ -77,24 +76,26 @@ static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) 
     if (tcc__stored_host(m, p) != TCC_OK) return false;
     p->host_newer = p->device != NULL; /* it may be written now */
     tcc__state_source_written(m, p);
-    *out = (tcc_array){.name = p->name, .dtype = p->type.dtype, .rank = p->type.rank, .data = p->data};
+    *out = (tcc_array){
+        .name = p->shown ? p->shown : p->name, .dtype = p->type.dtype, .rank = p->type.rank, .data = p->data};
     memcpy(out->dims, p->type.dims, sizeof out->dims);
     return true;
 }
 
-bool tcc_model_param(tcc_model *m, int index, tcc_array *out) { return stored_array(m, &m->store, index, out); }
+bool tcc_model_param(tcc_model *m, int index, tcc_array *out) { return stored_array(m, &m->shared->store, index, out); }
 
-/* Derived states are not counted: they are copies of others. Nor are sums over micro-batches: no step is under way. */
+/* Derived states are copies of others and not among them. Sums over micro-batches are not counted: no step is under
+ * way. */
 bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) {
     for (int i = 0; i < m->moments.entries.count; i++) {
         const tcc_stored *p = &m->moments.entries.data[i];
-        if (!p->copy_of && !tcc__is_sum(p->name) && !index--) return stored_array(m, &m->moments, i, out);
+        if (!tcc__is_sum(p->name) && !index--) return stored_array(m, &m->moments, i, out);
     }
     return false;
 }
 
 bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out) {
-    return stored_array(m, &m->store, tcc_store_find(&m->store, name), out);
+    return stored_array(m, &m->shared->store, tcc_store_find(&m->shared->store, name), out);
 }
 
 /* The entry that a caller's array means, its host's side up to date, where the two can be converted. */
@@ -103,13 +104,13 @@ static tcc_status stored_like(tcc_model *m, const tcc_array *a, tcc_stored **out
     tcc_diag_begin(diag);
     if (!a->name || !a->data || a->rank < 0 || a->rank > TCC_MAX_RANK || (unsigned)a->dtype >= TCC_DTYPE_COUNT)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "an array without name or data, or of no type");
-    const int index = tcc_store_find(&m->store, a->name);
+    const int index = tcc_store_find(&m->shared->store, a->name);
     if (index < 0)
         return tcc_error(diag, TCC_ENOTFOUND, TCC_NOWHERE,
-                         m->store.filled ? "there is no parameter or buffer \"%s\""
-                                         : "\"%s\": parameters are there after the first run or compile",
+                         m->shared->store.filled ? "there is no parameter or buffer \"%s\""
+                                                 : "\"%s\": parameters are there after the first run or compile",
                          a->name);
-    tcc_stored *p = &m->store.entries.data[index];
+    tcc_stored *p = &m->shared->store.entries.data[index];
     if (!p->data) return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "\"%s\" has no value: compile_only", p->name);
     tcc_type given = {.dtype = a->dtype, .rank = a->rank};
     memcpy(given.dims, a->dims, sizeof given.dims[0] * (size_t)a->rank);
@@ -143,5 +144,6 @@ tcc_status tcc_model_set_param(tcc_model *m, const tcc_array *from) {
 }
 
 bool tcc_model_param_is_trained(const tcc_model *m, int index) {
-    return index >= 0 && index < m->store.entries.count && m->store.entries.data[index].role == TCC_ROLE_PARAM;
+    return index >= 0 && index < m->shared->store.entries.count &&
+           m->shared->store.entries.data[index].role == TCC_ROLE_PARAM;
 }

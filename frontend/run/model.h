@@ -65,7 +65,8 @@ typedef struct tcc_compiled {
     tcc_replay_stage replay_stage; /* that was logged */
     float hyper_values[TCC_HYPER_MOST];
     int64_t rng_values[2];
-    tcc_vec(int) outdates; /* derived states, in the model's moments, whose source it writes and that it does not */
+    tcc_vec(int) reads;    /* derived states, in the shared copies, that it is bound to */
+    tcc_vec(int) outdates; /* those whose source it writes and that it does not */
     int outdates_of;       /* how many states there were when these were looked for */
     double trace_seconds, passes_seconds, codegen_seconds, total_seconds;
     bool from_cache; /* it was compiled before: */
@@ -88,8 +89,25 @@ typedef struct tcc_maker {
     void (*destroy)(tcc_model *m);
 } tcc_maker;
 
+/* What models have in common that share parameters (options.share): memory on one device, as one of them runs at a
+ * time. It lives as long as one of them does. */
+typedef struct tcc_shared {
+    tcc_model *models; /* all of them, one behind the other by their `sharing` */
+    tcc_store store;   /* parameters and buffers */
+    tcc_store copies;  /* derived states of any of them */
+    void *arena;       /* device memory that all programs run in, one after another; of the size of the largest arena */
+    int64_t arena_bytes;
+    int64_t kept_bytes;  /* of parameters, buffers and copies that programs bind */
+    tcc_model *averaged; /* whose averages are in the parameters' place; NULL: the parameters are */
+} tcc_shared;
+
 struct tcc_model {
     tcc_context *cx;
+    tcc_shared *shared;
+    tcc_model *sharing;        /* the next of those that share with it; NULL: it is the last */
+    tcc_vec(bool) uses;        /* by entry of the store: its function asks for it; there may be fewer */
+    const char *name;          /* options.name; NULL: none */
+    uint64_t random_seed;      /* of what its programs draw */
     const tcc_maker *maker;    /* NULL: it has the programs of a plan, and no others */
     struct tcc_making *making; /* the maker's own */
     tcc_model_options options; /* pointers in it are for the maker alone */
@@ -97,11 +115,8 @@ struct tcc_model {
     tcc_device *device;   /* NULL: code is made for `arch`, and nothing runs */
     char device_name[32]; /* "cuda:0" */
     char arch[16];        /* "sm_90"; empty on the CPU */
-    tcc_store store;      /* parameters and buffers */
-    tcc_store moments;    /* what passes added: optimizer state, derived states */
-    void *arena; /* device memory that all programs run in, one after another; of the size of the largest arena */
-    int64_t arena_bytes;
-    int64_t kept_bytes; /* of all programs together, beside the arena: parameters, states, batches, outputs */
+    tcc_store moments;    /* what passes added, but for derived states: the optimizer's */
+    int64_t kept_bytes;   /* of its programs together, beside what is shared: states, batches, outputs */
     tcc_vec(tcc_compiled *) programs;
     tcc_compiled *last; /* of the last run or compile; NULL before */
     int64_t step;
@@ -112,7 +127,6 @@ struct tcc_model {
     int64_t first_kept, end_kept;      /* steps whose losses are there */
     double lr, momentum;               /* of the next step; momentum: Adam's beta1 */
     bool sets_momentum;                /* it was set: groups have none of their own any more */
-    bool uses_ema;                     /* parameters and averages are exchanged */
     bool profile;
     tcc_timeline timeline; /* of profiled runs */
     tcc_nvtx nvtx;         /* for ranges in another's profile */
@@ -174,6 +188,28 @@ int tcc__group_rates(const tcc_model *m, const tcc_param_group *group);
 /* A line for each group: how many parameters it has, and how they are updated. */
 void tcc__groups_print(const tcc_model *m, tcc_strbuf *b);
 
+/* -- In shared.c -- */
+
+/* Gives a new model what it has in common with `with`, its device too, or, where that is NULL, with itself alone. */
+tcc_status tcc__model_share(tcc_model *m, tcc_model *with);
+/* Sets m->name and what follows from it. TCC_EINVAL for one that a model that shares with it has, or that is none. */
+tcc_status tcc__model_name(tcc_model *m, const char *name);
+/* The model goes; what it shared goes with the last. */
+void tcc__model_unshare(tcc_model *m);
+
+/* -- In names.c -- */
+
+/* The model's function asks for entry `index` of the store. */
+tcc_status tcc__model_use(tcc_model *m, int index);
+bool tcc__model_uses(const tcc_model *m, int index);
+/* What a program of the model means by that name: a parameter, buffer, derived state or the optimizer's; or NULL. */
+tcc_stored *tcc__model_stored(const tcc_model *m, const char *name);
+
+/* -- In ema.c -- */
+
+/* A model goes whose averages may be in the parameters' place: others that share these get them back. */
+void tcc__ema_end(tcc_model *m);
+
 /* -- In model.c -- */
 
 /* The rates of the next step are those of the options. */
@@ -183,6 +219,8 @@ void tcc__model_begin_rates(tcc_model *m);
 
 /* Opens the device of that name; NULL is "cpu". *sm: of a CUDA device, else 0. */
 tcc_status tcc__model_open_device(tcc_model *m, const char *name, int *sm);
+/* TCC_EINVAL where the name means another device than the model's; NULL is any. */
+tcc_status tcc__model_check_device(tcc_model *m, const char *name);
 /* TCC_EUNSUPPORTED where the model has no device; where it has none, or no memory, to run with. */
 tcc_status tcc__model_need_device(tcc_model *m);
 tcc_status tcc__model_can_run(tcc_model *m);
@@ -222,8 +260,8 @@ tcc_status tcc__state_add(tcc_store *s, const tcc_binding *b, tcc_diag *diag, in
 void tcc__state_source_written(tcc_model *m, const tcc_stored *source);
 /* A training program ran: copies that it has not kept up are to be made again. */
 tcc_status tcc__states_ran(tcc_model *m, tcc_compiled *c);
-/* Makes what is to be made again, on the host's side. */
-tcc_status tcc__states_derive(tcc_model *m);
+/* Makes what is to be made again of the copies that a program reads, on the host's side; NULL: of all. */
+tcc_status tcc__states_derive(tcc_model *m, const tcc_compiled *c);
 /* The value of derived state `p`, from its source's. */
 void tcc__state_derive(tcc_stored *p, const tcc_stored *source);
 

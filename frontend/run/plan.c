@@ -51,7 +51,7 @@ tcc_status tcc_model_load_plan(tcc_context *cx, const char *path, const char *de
     tcc_arena_free(&memory);
     if (status == TCC_OK) {
         tcc__model_begin_rates(m);
-        m->store.seed = m->options.seed;
+        m->shared->store.seed = m->options.seed;
         status = get_ready(m, device);
         if (status == TCC_EUNSUPPORTED || status == TCC_EFORMAT) tcc_note(&cx->diag, (tcc_loc){path, 0}, "the plan");
     }

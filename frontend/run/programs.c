@@ -42,6 +42,9 @@ static void log_miss(tcc_model *m, bool train, const tcc_array *batch, int count
 }
 
 tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int count) {
+    if (count < 0 || (count && !batch))
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "a batch of %d arrays%s", count,
+                         batch ? "" : " that are NULL");
     for (int i = 0; i < count; i++) {
         const tcc_array *a = &batch[i];
         if (!a->name || !a->data)
@@ -80,15 +83,15 @@ static void initialize(void *user, int worker, int64_t begin, int64_t end) {
 static tcc_status fill_store(tcc_model *m) {
     int64_t parts;
     tcc_pool *pool = NULL;
-    TCC_TRY(tcc_store_reserve(&m->store, &m->cx->diag, &parts));
+    TCC_TRY(tcc_store_reserve(&m->shared->store, &m->cx->diag, &parts));
     if (parts) {
         TCC_TRY(tcc_pool_create(&m->cx->diag, 0, &pool));
         tcc_pool_lock(pool);
-        tcc_pool_run(pool, initialize, &m->store, parts, 1);
+        tcc_pool_run(pool, initialize, &m->shared->store, parts, 1);
         tcc_pool_unlock(pool);
         tcc_pool_destroy(pool);
     }
-    tcc_store_filled(&m->store);
+    tcc_store_filled(&m->shared->store);
     return TCC_OK;
 }
 

@@ -34,6 +34,19 @@ static void add_work(const tcc_compiled *c, int runs, const tcc_program *other, 
     }
 }
 
+/* Of all programs of the models that share memory with this one. */
+static int64_t peak_bytes(const tcc_model *m) {
+    int64_t arena_bytes = 0, kept_bytes = m->shared->kept_bytes;
+    for (const tcc_model *each = m->shared->models; each; each = each->sharing) {
+        kept_bytes += each->kept_bytes;
+        for (int i = 0; i < each->programs.count; i++) {
+            const int64_t bytes = each->programs.data[i]->program->arena_bytes;
+            if (bytes > arena_bytes) arena_bytes = bytes;
+        }
+    }
+    return arena_bytes + kept_bytes;
+}
+
 tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
     tcc_diag_begin(&m->cx->diag);
     tcc_compiled *c;
@@ -54,12 +67,7 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
         if (c->next->program->arena_bytes > out->arena_bytes) out->arena_bytes = c->next->program->arena_bytes;
         add_work(c->next, 1, p, out);
     }
-    int64_t arena_bytes = 0;
-    for (int i = 0; i < m->programs.count; i++) {
-        const int64_t bytes = m->programs.data[i]->program->arena_bytes;
-        if (bytes > arena_bytes) arena_bytes = bytes;
-    }
-    out->peak_bytes = arena_bytes + m->kept_bytes;
+    out->peak_bytes = peak_bytes(m);
     tcc__compiled_replay_info(c, out);
     return TCC_OK;
 }

@@ -43,7 +43,8 @@ static tcc_status feed_and_run(tcc_model *m, tcc_compiled *c, const tcc_array *b
     for (int i = 0; i < c->program->n_bindings; i++) c->bound[i].old = true;
     c->ran = true;
     if (!c->train) return TCC_OK;
-    tcc__store_written(&m->store);
+    tcc__store_written(&m->shared->store);
+    tcc__store_written(&m->shared->copies);
     tcc__store_written(&m->moments);
     return tcc__states_ran(m, c);
 }
@@ -106,9 +107,11 @@ static tcc_status check_anomaly(tcc_model *m, tcc_compiled *c, const tcc_array *
 static tcc_status run_batch(tcc_model *m, bool train, const tcc_array *batch, int count) {
     tcc_compiled *c;
     TCC_TRY(tcc__model_can_run(m));
-    if (train && m->uses_ema)
+    if (train && m->shared->averaged)
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "the parameters are their averages now: call tcc_model_use_ema(model, false) before training");
+                         "the parameters are their averages now%s: call tcc_model_use_ema(model, false) before "
+                         "training",
+                         m->shared->averaged == m ? "" : ", those of a model that shares them");
     TCC_TRY(tcc__model_compiled(m, train, batch, count, &c));
     m->last = c;
     TCC_TRY(c->part == TCC_STEP_MICRO ? run_micro_batches(m, batch, count, &c) : run_program(m, c, batch));
@@ -231,8 +234,12 @@ tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss) {
         return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
                          "the loss of step %lld is not among those kept, %lld to %lld", (long long)step,
                          (long long)m->first_kept, (long long)m->end_kept - 1);
-    TCC_TRY(
-        m->device->ops->collect(m->device, &m->cx->diag, m->loss_tickets[step % TCC_FETCHES], &value, sizeof value));
+    const tcc_status status = m->device->ops->collect(m->device, &m->cx->diag, m->loss_tickets[step % TCC_FETCHES],
+                                                      &value, sizeof value);
+    if (status == TCC_ENOTFOUND)
+        tcc_note(&m->cx->diag, TCC_NOWHERE, "step %lld is not among the last %d of all models that share with this one",
+                 (long long)step, TCC_FETCHES);
+    TCC_TRY(status);
     *loss = value;
     return TCC_OK;
 }
@@ -244,8 +251,11 @@ double tcc_model_loss(tcc_model *m) {
     if (!m->last || !m->last->ran) return NAN;
     tcc_compiled *c = m->last->next ? m->last->next : m->last;
     if (c->loss < 0) return NAN;
-    if (m->last->train && m->end_kept == m->step)
-        return tcc_model_step_loss(m, m->step - 1, &loss) == TCC_OK ? loss : NAN;
+    if (m->last->train && m->end_kept == m->step) {
+        const tcc_status status = tcc_model_step_loss(m, m->step - 1, &loss);
+        if (status != TCC_ENOTFOUND) return status == TCC_OK ? loss : NAN;
+        tcc_diag_begin(&m->cx->diag); /* others that share the device have made steps since; the program has it */
+    }
     return tcc__bound_host(m, &c->bound[c->loss], &memory) == TCC_OK ? *(const float *)memory : NAN;
 }
 
@@ -253,7 +263,8 @@ tcc_status tcc_model_synchronize(tcc_model *m) {
     tcc_diag_begin(&m->cx->diag);
     if (!m->device || m->options.compile_only) return TCC_OK;
     TCC_TRY(m->device->ops->synchronize(m->device, &m->cx->diag));
-    TCC_TRY(tcc__store_download(m, &m->store));
+    TCC_TRY(tcc__store_download(m, &m->shared->store));
+    TCC_TRY(tcc__store_download(m, &m->shared->copies));
     return tcc__store_download(m, &m->moments);
 }
 

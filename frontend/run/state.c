@@ -20,19 +20,10 @@ tcc_status tcc__state_add(tcc_store *s, const tcc_binding *b, tcc_diag *diag, in
     return TCC_OK;
 }
 
-static tcc_stored *find_source(tcc_model *m, const tcc_stored *copy) {
-    tcc_store *stores[] = {&m->store, &m->moments};
-    for (int s = 0; s < 2; s++) {
-        const int index = tcc_store_find(stores[s], copy->copy_of);
-        if (index >= 0) return &stores[s]->entries.data[index];
-    }
-    return NULL;
-}
-
 void tcc__state_source_written(tcc_model *m, const tcc_stored *source) {
-    for (int i = 0; i < m->moments.entries.count; i++) {
-        tcc_stored *p = &m->moments.entries.data[i];
-        if (p->copy_of && !strcmp(p->copy_of, source->name)) p->stale = true;
+    for (int i = 0; i < m->shared->copies.entries.count; i++) {
+        tcc_stored *p = &m->shared->copies.entries.data[i];
+        if (!strcmp(p->copy_of, source->name)) p->stale = true;
     }
 }
 
@@ -42,13 +33,15 @@ void tcc__state_derive(tcc_stored *p, const tcc_stored *source) {
     p->device_newer = p->stale = false;
 }
 
-tcc_status tcc__states_derive(tcc_model *m) {
-    for (int i = 0; i < m->moments.entries.count; i++) {
-        tcc_stored *p = &m->moments.entries.data[i], *source;
-        if (!p->copy_of || !p->stale) continue;
-        if (!(source = find_source(m, p))) return TCC_BUG(&m->cx->diag, "there is no '%s' to copy", p->copy_of);
-        TCC_TRY(tcc__stored_host(m, source));
-        tcc__state_derive(p, source);
+tcc_status tcc__states_derive(tcc_model *m, const tcc_compiled *c) {
+    tcc_shared *shared = m->shared;
+    for (int i = 0; i < (c ? c->reads.count : shared->copies.entries.count); i++) {
+        tcc_stored *p = &shared->copies.entries.data[c ? c->reads.data[i] : i];
+        if (!p->stale) continue;
+        const int source = tcc_store_find(&shared->store, p->copy_of);
+        if (source < 0) return TCC_BUG(&m->cx->diag, "there is no '%s' to copy", p->copy_of);
+        TCC_TRY(tcc__stored_host(m, &shared->store.entries.data[source]));
+        tcc__state_derive(p, &shared->store.entries.data[source]);
     }
     return TCC_OK;
 }
@@ -61,11 +54,12 @@ static bool writes(const tcc_program *p, const char *name) {
 }
 
 tcc_status tcc__states_ran(tcc_model *m, tcc_compiled *c) {
-    for (; c->outdates_of < m->moments.entries.count; c->outdates_of++) { /* looked at once: names are compared */
-        const tcc_stored *p = &m->moments.entries.data[c->outdates_of];
-        if (!p->copy_of || !writes(c->program, p->copy_of) || writes(c->program, p->name)) continue;
+    tcc_store *copies = &m->shared->copies;
+    for (; c->outdates_of < copies->entries.count; c->outdates_of++) { /* looked at once: names are compared */
+        const tcc_stored *p = &copies->entries.data[c->outdates_of];
+        if (!writes(c->program, p->copy_of) || writes(c->program, p->name)) continue;
         if (!tcc_vec_push(&c->outdates, c->outdates_of)) return tcc_enomem(&m->cx->diag);
     }
-    for (int i = 0; i < c->outdates.count; i++) m->moments.entries.data[c->outdates.data[i]].stale = true;
+    for (int i = 0; i < c->outdates.count; i++) copies->entries.data[c->outdates.data[i]].stale = true;
     return TCC_OK;
 }

@@ -136,6 +136,13 @@ tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tc
     return TCC_OK;
 }
 
+void tcc_store_truncate(tcc_store *s, int count) {
+    if (count < s->filled) count = s->filled;
+    s->entries.count = count;
+    for (int i = 0; i < s->slots; i++) s->table[i] = -1;
+    for (int i = 0; i < count; i++) *slot_of(s, s->entries.data[i].name, s->entries.data[i].name_hash) = i;
+}
+
 /* Parts that an entry is initialized in: of PART values, or one where a value depends on those before it. Its memory
  * begins as zeros. */
 static int64_t parts_of(const tcc_stored *p) {

@@ -26,6 +26,8 @@ typedef struct tcc_stored {
     /* A derived state (state.c): */
     const char *copy_of; /* the entry whose value it is, cast to its type; NULL: it is none */
     bool stale;          /* to be made again before a program reads it */
+    bool counted;        /* of what is shared: in kept_bytes */
+    const char *shown;   /* the name that the user sees; NULL: `name` */
     /* On a device with memory of its own (memory.c): */
     void *device;                  /* NULL: not there yet */
     bool host_newer, device_newer; /* what the other side lacks; never both */
@@ -51,6 +53,8 @@ int tcc_store_find(const tcc_store *s, const char *name);
 /* Adds an entry, without memory. */
 tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tcc_type *type, const tcc_init *init,
                          tcc_diag *diag, tcc_loc at, int *index);
+/* Takes back the last entries, so that `count` are left, and all that have their values. */
+void tcc_store_truncate(tcc_store *s, int count);
 /* Gives memory and initial values to the entries that have none. */
 tcc_status tcc_store_fill(tcc_store *s, tcc_diag *diag);
 /* The same in steps: memory; values, whose parts [0, parts) several threads may share; done. */

@@ -241,7 +241,7 @@ static void test_another_machine(void **state) {
         expect_error(cx, "bad.plan");
     }
     /* A parameter that the program takes for another. */
-    tcc_type *type = &m->store.entries.data[0].type;
+    tcc_type *type = &m->shared->store.entries.data[0].type;
     type->dims[0]--;
     save_changed(cx, m, NULL);
     expect_refused(cx, "the model has nothing that could be 'fc1.weight', f32[32,16]");

@@ -62,9 +62,10 @@ static void finish(fixture *f) {
 
 static void read_source(fixture *f, const char *name, float *out) {
     tcc_array a;
-    const int index = tcc_store_find(&f->m->store, name); /* not by the public way, after which it may be written */
+    const int index = tcc_store_find(&f->m->shared->store,
+                                     name); /* not by the public way, after which it may be written */
     OK(f->cx, tcc_model_synchronize(f->m));
-    a.data = f->m->store.entries.data[index].data;
+    a.data = f->m->shared->store.entries.data[index].data;
     memcpy(out, a.data, N * sizeof *out);
 }
 
@@ -88,7 +89,7 @@ static void run(fixture *f, bool train, bool keep) {
 }
 
 static bool is_stale(const fixture *f, const char *name) {
-    return f->m->moments.entries.data[tcc_store_find(&f->m->moments, name)].stale;
+    return f->m->shared->copies.entries.data[tcc_store_find(&f->m->shared->copies, name)].stale;
 }
 
 static void add_to(fixture *f, const char *name, float difference) {

@@ -130,10 +130,8 @@ static tcc_status use_threads(tcc_model *m, int threads) {
     for (int i = 0; i < c->program->n_bindings; i++) {
         const tcc_binding *b = &c->program->bindings[i];
         void *memory = c->bound[i].device;
-        const int stored = tcc_store_find(&m->store, b->name), moment = tcc_store_find(&m->moments, b->name);
         if (b->role == TCC_ROLE_BATCH) continue;
-        if (b->role == TCC_ROLE_PARAM || b->role == TCC_ROLE_STATE)
-            memory = stored >= 0 ? m->store.entries.data[stored].data : m->moments.entries.data[moment].data;
+        if (b->role == TCC_ROLE_PARAM || b->role == TCC_ROLE_STATE) memory = tcc__model_stored(m, b->name)->data;
         TCC_TRY(tcc_exec_bind(c->exec, diag, i, memory, tcc_type_bytes(&b->type)));
     }
     return TCC_OK;
@@ -141,8 +139,8 @@ static tcc_status use_threads(tcc_model *m, int threads) {
 
 /* A copy of all that is stored, or back. */
 static void copy_state(tcc_model *m, float **copies, bool back) {
-    tcc_store *stores[] = {&m->store, &m->moments};
-    for (int s = 0, at = 0; s < 2; s++)
+    tcc_store *stores[] = {&m->shared->store, &m->shared->copies, &m->moments};
+    for (int s = 0, at = 0; s < 3; s++)
         for (int i = 0; i < stores[s]->entries.count; i++, at++) {
             tcc_stored *p = &stores[s]->entries.data[i];
             const size_t bytes = (size_t)tcc_type_bytes(&p->type);
@@ -178,7 +176,7 @@ static const char *record_step(void *user, tcc_model *m, int when) {
 
 /* One thread's results are those of two and three. The model is then in its initial state again. */
 static const char *check_threads(tcc_model *m, const user_program *p, const user_reference *reference) {
-    const int count = m->store.entries.count + m->moments.entries.count;
+    const int count = m->shared->store.entries.count + m->shared->copies.entries.count + m->moments.entries.count;
     float **initial = calloc((size_t)count + 1, sizeof *initial);
     record r = {.reference = reference};
     const char *wrong = NULL;

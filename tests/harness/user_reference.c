@@ -213,7 +213,7 @@ user_reference *user_reference_create(tcc_model *m, const user_program *p, bool 
     *r = (user_reference){.p = p, .model = m};
     r->train = make_graph(m, p, true);
     if (r->train && evaluate) r->evaluate = make_graph(m, p, false);
-    bool ok = r->train && (!evaluate || r->evaluate) && tcc_store_fill(&m->store, &m->cx->diag) == TCC_OK;
+    bool ok = r->train && (!evaluate || r->evaluate) && tcc_store_fill(&m->shared->store, &m->cx->diag) == TCC_OK;
     r->initial = calloc(r->train ? (size_t)r->train->inputs.count + 1 : 1, sizeof *r->initial);
     for (int i = 0; ok && i < r->train->inputs.count; i++) {
         const tcc_node *n = r->train->inputs.data[i];

@@ -64,7 +64,8 @@ static void print_initial(tcc_strbuf *out, const user_reference *r) {
     tcc_strbuf_add(out, "\"initial\": {");
     for (int i = 0; i < r->train->inputs.count; i++) {
         const tcc_node *n = r->train->inputs.data[i];
-        if (!r->initial[i].f || tcc_store_find(&r->model->store, n->attrs->input.name) < 0) continue; /* a pass's */
+        if (!r->initial[i].f || tcc_store_find(&r->model->shared->store, n->attrs->input.name) < 0)
+            continue; /* a pass's */
         tcc_strbuf_printf(out, "%s\"%s\": {\"trained\": %s, ", before, n->attrs->input.name,
                           n->attrs->input.role == TCC_ROLE_PARAM ? "true" : "false");
         print_value(out, &r->initial[i]);

@@ -184,6 +184,19 @@ typedef struct tcc_model_options {
     /* A training step also computes what tcc_model_statistic tells. The step stays what it is but for rounding, as sums
      * may then be taken in another order. Where it is false, nothing is computed for it. */
     bool statistics;
+    /* A model whose parameters and buffers this one has too, by their names, as a GAN's two, a student and its teacher,
+     * or two losses in turn; NULL: it has its own. They are one memory: what either trains, loads or writes, the other
+     * sees in its next run. Names that the other lacks are added for both. Each has its own function, options,
+     * optimizer, moments, averages, loss scale, count of steps and random numbers. A step updates all parameters of its
+     * own function that are not frozen (tcc_param_group), even such that its loss does not depend on, by their weight
+     * decay. A third model may share with any of them. They may be destroyed in any order.
+     * It must be of the same context; the device is that of the other: `device` and `arch` NULL or the same. `seed` is
+     * the same, or 0. Who first asks for a parameter says how it begins, whose values depend on seed and name alone. */
+    tcc_model *share;
+    /* In front of the names of its optimizer's state, "critic/fc1.weight.m", so that those of all models that share go
+     * into one checkpoint; and what it draws at random depends on seed, step and this name. NULL: none; one of those
+     * that share may have none. It has no '/'. */
+    const char *name;
 } tcc_model_options;
 
 /* Whether options.memory_budget may be `text`. */
@@ -217,9 +230,9 @@ TCC_API tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *
 TCC_API tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out);
 /* Output "loss" of the last run; waits for it. NaN before the first run, and if the run failed. */
 TCC_API double tcc_model_loss(tcc_model *m);
-/* Loss of training step `step`, counted from 0: one of the last 64 that this model ran. Waits for that step but not for
- * later ones, so a GPU stays busy if you ask one step late. Errors: TCC_ENOTFOUND (not one of those 64), and those of
- * the step. */
+/* Loss of training step `step`, counted from 0: one of the last 64 that this model and those that share with it ran.
+ * Waits for that step but not for later ones, so a GPU stays busy if you ask one step late. Errors: TCC_ENOTFOUND (not
+ * one of those 64), and those of the step. */
 TCC_API tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss);
 /* Waits for all runs, and brings parameters, buffers and optimizer state to the host. Returns errors of runs. */
 TCC_API tcc_status tcc_model_synchronize(tcc_model *m);
@@ -240,10 +253,11 @@ TCC_API int64_t tcc_model_step(const tcc_model *m); /* training steps done */
  * corrects its moments, is TCC_STEP_STATE below and not touched. */
 TCC_API void tcc_model_set_step(tcc_model *m, int64_t step);
 
-/* Parameters, then buffers, in the order of the model's code, from index 0. They exist after the first run or compile.
- * The array says the element type; layers make f32. It lies in host memory, which may be read and written until the
- * next run: ask again after a run, for what is written unasked may be missed (with a GPU the memory is a copy). The
- * next run uses what was written. False past the end, or if the device failed; tcc_model_synchronize returns the error.
+/* Parameters and buffers, in the order of the model's code, from index 0; of models that share (options.share) all, in
+ * the order in which they were first asked for. They exist after the first run or compile. The array says the element
+ * type; layers make f32. It lies in host memory, which may be read and written until the next run, of any model that
+ * shares: ask again after a run, for what is written unasked may be missed (with a GPU the memory is a copy). The next
+ * run uses what was written. False past the end, or if the device failed; tcc_model_synchronize returns the error.
  */
 TCC_API bool tcc_model_param(tcc_model *m, int index, tcc_array *out);
 TCC_API bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out);
@@ -280,9 +294,10 @@ TCC_API tcc_status tcc_model_statistic(tcc_model *m, int index, tcc_statistic *o
 
 /* Exchanges the trained parameters and their averages (ema_decay): while it is on, evaluation, tcc_model_param and what
  * is saved as parameters are averages, "NAME.ema" are the trained values, and tcc_model_train is refused. Before the
- * first update the averages are the parameters. What is on, or off, already stays so. Errors: TCC_ENOTFOUND where
- * nothing is averaged, or no training program was compiled yet; TCC_EUNSUPPORTED for parameters of another type than
- * their average. */
+ * first update the averages are the parameters. What is on, or off, already stays so. Models that share parameters see
+ * the averages too, and cannot train either; where the model is destroyed meanwhile they get the parameters back.
+ * Errors: TCC_ENOTFOUND where nothing is averaged, or no training program was compiled yet; TCC_EUNSUPPORTED for
+ * parameters of another type than their average; TCC_EINVAL while another's averages are in their place. */
 TCC_API tcc_status tcc_model_use_ema(tcc_model *m, bool on);
 
 /* What a program would take of memory, in bytes. */
@@ -303,8 +318,8 @@ typedef struct tcc_program_info {
     int programs;                                  /* compiled so far */
     double compile_seconds;                        /* of the last: trace to runnable, without drawing initial values */
     int64_t arena_bytes, param_bytes, state_bytes; /* of the last */
-    int64_t peak_bytes; /* of all programs together, which share one arena: the largest arena, parameters and states,
-                           batches and outputs */
+    int64_t peak_bytes; /* of all programs together, of models that share too, which have one arena: the largest arena,
+                           parameters and states, batches and outputs */
     int kernels, steps; /* distinct kernels; steps of a run */
     double flop, bytes; /* of a run */
     /* TCC_MODE_REDUCE_OVERHEAD on a GPU; else 0. The first run of a program is made by launches, before the second they
