@@ -155,6 +155,7 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gro
                  .group_of = grouping->group_of,
                  .frozen = grouping->frozen,
                  .keep_gradients = m->options.keep_gradients,
+                 .input_gradients = m->options.keep_input_gradients,
                  .detect_anomaly = m->options.detect_anomaly,
                  .statistics = m->options.statistics,
                  .loss_is_sum = m->options.loss_is_sum},

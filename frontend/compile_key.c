@@ -24,9 +24,9 @@ static void print_options(tcc_strbuf *b, tcc_model *m, bool train, tcc_step_part
     tcc_strbuf_printf(b, " part=%d sum=%d", (int)part, part == TCC_STEP_MICRO && o->loss_is_sum);
     tcc_strbuf_printf(b,
                       " optimizer=%d decay_all=%d momentum=%d nesterov=%d clip=%d ema=%d gradients=%d anomaly=%d "
-                      "statistics=%d",
+                      "statistics=%d inputs=%d",
                       (int)p->kind, p->decay_all, p->momentum > 0, p->nesterov, p->clip_grad_norm > 0, p->ema_decay > 0,
-                      o->keep_gradients, o->detect_anomaly, o->statistics);
+                      o->keep_gradients, o->detect_anomaly, o->statistics, o->keep_input_gradients);
     for (int i = 0; i < p->n_groups; i++) /* the other numbers of a group are data */
         tcc_strbuf_printf(b, " group=%d,%d,%zu:%s", p->groups[i].frozen, tcc__group_rates(m, &p->groups[i]),
                           strlen(p->groups[i].match), p->groups[i].match);

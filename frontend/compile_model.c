@@ -26,6 +26,10 @@ static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
     if (o->batch_accumulate < 0 || o->batch_accumulate > TCC_MOST_MICRO_BATCHES)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "batch_accumulate %lld must be from 0 to %d",
                          (long long)o->batch_accumulate, TCC_MOST_MICRO_BATCHES);
+    if (o->keep_input_gradients && o->batch_accumulate > 1)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "keep_input_gradients: with batch_accumulate no program has the whole batch, whose gradients "
+                         "they would be; give tcc_model_train smaller batches, or name tcc_gradients as outputs");
     if (o->chunk_rows < 0)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "chunk_rows %lld must be at least 1, or 0 for what pays",
                          (long long)o->chunk_rows);

@@ -95,7 +95,7 @@ tcc_status tcc__verify_outputs(tcc_verification *v, tcc_blame *out) {
 
 /* -- A step that is skipped -- */
 
-/* Whether the twin has a gradient that is not finite. */
+/* Whether the twin has a gradient of a parameter that is not finite. */
 static tcc_status find_overflow(tcc_verification *v, bool *found) {
     const tcc_graph *g = v->reference;
     *found = false;
@@ -103,7 +103,9 @@ static tcc_status find_overflow(tcc_verification *v, bool *found) {
         const tcc_type *type = &g->outputs.data[i].node->type;
         const void *memory;
         tcc_value got;
-        if (strncmp(g->outputs.data[i].name, "grad.", 5) != 0) continue;
+        if (strncmp(g->outputs.data[i].name, "grad.", 5) != 0 ||
+            tcc_store_find(&v->twin->shared->store, g->outputs.data[i].name + 5) < 0)
+            continue;
         TCC_TRY(find_result(v, i, &memory));
         TCC_TRY(tcc_value_create(type, &got, &v->m->cx->diag));
         tcc_value_load(&got, memory);

@@ -79,6 +79,7 @@ tcc_status tcc__verify_reference(tcc_verification *v) {
     tcc_status status = tcc__model_group(v->m, v->reference, &memory, &grouping);
     options.spec.loss_scale = v->m->options.loss_scale;
     options.spec.frozen = grouping.frozen;
+    options.spec.input_gradients = v->m->options.keep_input_gradients;
     tcc_pass_cx cx = {.cx = v->m->cx, .diag = &v->m->cx->diag, .options = &options};
     if (status == TCC_OK)
         status = tcc_pipeline_run_named(&cx, &(tcc_manager_options){0}, options.amp ? "amp,autodiff" : "autodiff",

@@ -2,6 +2,7 @@
  * Autodiff: given a graph with a scalar output `loss`, it appends for every trainable parameter p an output "grad.p",
  * the gradient of the loss by p, in the order of the inputs (gradients.c). A parameter that the loss does not depend on
  * gets an exact zero. Frozen parameters get nothing, and no work is done for their sake. Forward values are unchanged.
+ * Where the spec asks for them, there are the gradients by the float inputs of the batch, too.
  *
  * Loss scaling. With a scale the loss's own gradient is a state, and gradients are divided by it in float32, unless a
  * micro-batch adds them up first. */
@@ -16,7 +17,7 @@
 /* What is differentiated. */
 typedef struct autodiff {
     tcc_diag *diag;
-    const bool *trainable; /* by input of the graph that came in; the joint one has the scale's state behind them */
+    const bool *wanted; /* by input of the graph that came in; the joint one has the scale's state behind them */
     int n_inputs;
     double loss_scale; /* what the scale begins with; 0: the loss is not scaled */
     bool keep_scale;   /* gradients stay multiplied by the scale of the loss */
@@ -43,21 +44,35 @@ static tcc_node *find_loss(const tcc_graph *g, tcc_diag *diag) {
     return NULL;
 }
 
-/* Which inputs are trained. */
-static tcc_status find_trainable(const tcc_pass_cx *cx, const tcc_graph *g, bool *trainable) {
+/* By which inputs gradients are wanted. */
+static tcc_status find_wanted(const tcc_pass_cx *cx, const tcc_graph *g, bool *wanted) {
     const bool *frozen = cx->options ? cx->options->spec.frozen : NULL;
+    const bool of_batch = cx->options && cx->options->spec.input_gradients;
     int parameter = 0;
     for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *n = g->inputs.data[i];
+        if (n->attrs->input.role == TCC_ROLE_BATCH) wanted[i] = of_batch && tcc_dtype_is_float(n->type.dtype);
         if (n->attrs->input.role != TCC_ROLE_PARAM) continue;
-        trainable[i] = !frozen || !frozen[parameter];
+        wanted[i] = !frozen || !frozen[parameter];
         parameter++;
-        if (trainable[i] && !tcc_dtype_is_float(n->type.dtype))
+        if (wanted[i] && !tcc_dtype_is_float(n->type.dtype))
             return tcc_error(cx->diag, TCC_EDTYPE, n->loc,
                              "parameter '%s' is %s: only floats can be trained, freeze it", n->attrs->input.name,
                              tcc_type_text(&n->type));
     }
     return TCC_OK;
+}
+
+/* "grad.NAME", which no output of the model may be called. */
+static tcc_status add_output(tcc_graph *g, const tcc_node *by, tcc_node *gradient) {
+    const char *name = tcc_arena_printf(&g->arena, "grad.%s", by->attrs->input.name);
+    if (!name) return tcc_enomem(g->diag);
+    for (int i = 0; i < g->outputs.count; i++)
+        if (!strcmp(g->outputs.data[i].name, name))
+            return tcc_error(g->diag, TCC_EINVAL, g->outputs.data[i].node->loc,
+                             "output \"%s\": a training step calls the gradient by \"%s\" so; give it another name",
+                             name, by->attrs->input.name);
+    return tcc_ir_output(g, name, gradient, -1);
 }
 
 /* `by` and `gradients` have a place for each input. */
@@ -70,15 +85,13 @@ static tcc_status add_gradients(const autodiff *a, tcc_graph *g, tcc_node *loss,
     }
     int count = 0;
     for (int i = 0; i < a->n_inputs; i++)
-        if (a->trainable[i]) by[count++] = g->inputs.data[i];
+        if (a->wanted[i]) by[count++] = g->inputs.data[i];
     TCC_TRY(tcc_build_gradients(g, loss, scale, true, count, by, gradients));
     for (int i = 0; i < count; i++) {
         tcc_ir_set_backward(g, by[i]->loc);
         tcc_node *gradient = gradients[i] ? gradients[i] : tcc_ir_splat_like(g, by[i], 0);
         if (gradients[i] && scale && !a->keep_scale) gradient = unscaled(g, scale, gradient);
-        const char *name = tcc_arena_printf(&g->arena, "grad.%s", by[i]->attrs->input.name);
-        if (!name) return tcc_enomem(a->diag);
-        TCC_TRY(tcc_ir_output(g, name, gradient, -1));
+        TCC_TRY(add_output(g, by[i], gradient));
     }
     return TCC_OK;
 }
@@ -101,15 +114,15 @@ static tcc_status differentiate(const autodiff *a, const tcc_graph *in, tcc_grap
 }
 
 tcc_status tcc_pass_autodiff(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
-    bool *trainable = tcc__calloc((size_t)in->inputs.count, sizeof *trainable);
-    if (!trainable) return tcc_enomem(cx->diag);
+    bool *wanted = tcc__calloc((size_t)in->inputs.count, sizeof *wanted);
+    if (!wanted) return tcc_enomem(cx->diag);
     const autodiff a = {.diag = cx->diag,
                         .n_inputs = in->inputs.count,
-                        .trainable = trainable,
+                        .wanted = wanted,
                         .loss_scale = cx->options ? cx->options->spec.loss_scale : 0,
                         .keep_scale = cx->options && cx->options->spec.part == TCC_STEP_MICRO};
-    tcc_status status = find_trainable(cx, in, trainable);
+    tcc_status status = find_wanted(cx, in, wanted);
     if (status == TCC_OK) status = differentiate(&a, in, out);
-    tcc__free(trainable);
+    tcc__free(wanted);
     return status;
 }

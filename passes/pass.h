@@ -33,6 +33,7 @@ typedef struct tcc_train_spec {
     const int *group_of;     /* by parameter, in the order of PARAM inputs; NULL: all in group 0 */
     const bool *frozen;      /* by parameter: no gradient, no update; NULL: none */
     bool keep_gradients;     /* outputs "grad.NAME" stay outputs of the step */
+    bool input_gradients;    /* there are such of float inputs of the batch, too, which are outputs in any case */
     bool detect_anomaly;     /* output TCC_ANOMALY_OUTPUT (train_step.h) */
     bool statistics;         /* outputs TCC_PARAMETER_STATISTICS_PREFIX NAME and those of modules (train_step.h) */
 } tcc_train_spec;

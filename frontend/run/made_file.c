@@ -82,6 +82,7 @@ static void io_options(tcc_stream *s, tcc_model_options *o, tcc_optimizer_option
     IO_ENUM(s, o->mode, TCC_MODE_MAX_AUTOTUNE + 1);
     IO_ENUM(s, o->mixed_precision, TCC_MIXED_FP16 + 1);
     tcc_io_bool(s, &o->keep_gradients);
+    tcc_io_bool(s, &o->keep_input_gradients);
     tcc_io_bool(s, &o->detect_anomaly);
     tcc_io_bool(s, &o->statistics);
     tcc_io_bool(s, &o->require_graphs);

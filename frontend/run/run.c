@@ -270,9 +270,12 @@ tcc_status tcc_model_synchronize(tcc_model *m) {
 
 tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out) {
     tcc_diag_begin(&m->cx->diag);
-    if (!m->options.keep_gradients)
-        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "gradient of \"%s\": create the model with keep_gradients", name);
+    const bool parameter = tcc__model_uses(m, tcc_store_find(&m->shared->store, name));
+    if (!(parameter ? m->options.keep_gradients : m->options.keep_input_gradients))
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "gradient of \"%s\": create the model with %s", name,
+                         parameter                   ? "keep_gradients"
+                         : m->options.keep_gradients ? "keep_input_gradients, or give a parameter's name"
+                                                     : "keep_gradients, or, for an input, keep_input_gradients");
     char output[512];
     snprintf(output, sizeof output, "grad.%s", name);
     return tcc_model_output(m, output, out);

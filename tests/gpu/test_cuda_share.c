@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Models that share their parameters, on a CUDA device: launched and replayed as graphs. */
+ * Models that share their parameters, and gradients by inputs, on a CUDA device: launched and replayed as graphs. */
 #include "harness/check.h"
 #include "harness/cuda_device.h"
+#include "harness/input_gradients.h"
 #include "harness/shared_cases.h"
 
 static void as_pytorch(void **state) {
@@ -15,6 +16,11 @@ static void as_copied_by_hand(void **state) {
                                         {TCC_MODE_REDUCE_OVERHEAD, {TCC_MIXED_FP16, TCC_MIXED_NONE}, 2},
                                         {TCC_MODE_DEFAULT, {TCC_MIXED_NONE, TCC_MIXED_BF16}, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_shared_as_copied("cuda", &cases[i]);
+}
+
+static void gradients_by_inputs(void **state) {
+    (void)state;
+    check_input_gradients("cuda", TCC_MODE_REDUCE_OVERHEAD);
 }
 
 static void net(tcc_trace *t, void *user) {
@@ -44,6 +50,6 @@ static void another_device(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {CUDA_TEST(as_pytorch), CUDA_TEST(as_copied_by_hand),
-                                       CUDA_TEST(another_device)};
+                                       CUDA_TEST(gradients_by_inputs), CUDA_TEST(another_device)};
     return cmocka_run_group_tests(tests, cuda_set_up, NULL);
 }

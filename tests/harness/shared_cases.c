@@ -103,6 +103,10 @@ static void check_step(tcc_context *cx, tcc_model *const models[2], const cJSON 
     const cJSON *want = cJSON_GetArrayItem(field(c, "steps"), step), *names = field(c, "names");
     tcc_array a;
     compare("loss", step, tcc_model_loss(models[turn]), field(want, "loss")->valuedouble);
+    if (field(want, "gradient")->valuedouble != 0) {
+        OK(cx, tcc_model_gradient(models[turn], "real", &a));
+        compare("gradient by the input", step, weighed(&a), field(want, "gradient")->valuedouble);
+    }
     for (int k = 0; k < cJSON_GetArraySize(names); k++) { /* as the other model has them */
         assert_true(tcc_model_find_param(models[!turn], cJSON_GetArrayItem(names, k)->valuestring, &a));
         compare(a.name, step, weighed(&a), cJSON_GetArrayItem(field(want, "params"), k)->valuedouble);
@@ -139,6 +143,7 @@ static void check_case(const pair *p, const cJSON *c, const char *device, tcc_mo
                                      .device = device,
                                      .mode = mode,
                                      .optimizer = &optimizer,
+                                     .keep_input_gradients = true,
                                      .share = models[1 - i],
                                      .name = p->names[i]};
         OK(cx, tcc_model_create(cx, p->nets[i], &hidden, &o, &models[i]));

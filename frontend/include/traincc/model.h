@@ -184,6 +184,9 @@ typedef struct tcc_model_options {
     /* A training step also computes what tcc_model_statistic tells. The step stays what it is but for rounding, as sums
      * may then be taken in another order. Where it is false, nothing is computed for it. */
     bool statistics;
+    /* tcc_model_gradient of float inputs of the batch, too. That costs their backward pass, and an output as large as
+     * each of them; where it is false, nothing. Not with batch_accumulate. */
+    bool keep_input_gradients;
     /* A model whose parameters and buffers this one has too, by their names, as a GAN's two, a student and its teacher,
      * or two losses in turn; NULL: it has its own. They are one memory: what either trains, loads or writes, the other
      * sees in its next run. Names that the other lacks are added for both. Each has its own function, options,
@@ -274,7 +277,9 @@ TCC_API bool tcc_model_param_is_trained(const tcc_model *m, int index);
  * a version that made an update in every step: write the number of its steps there. */
 #define TCC_STEP_STATE "@step"
 TCC_API bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out);
-/* Gradient of parameter `name` at the last training step; needs keep_gradients. */
+/* Gradient of the loss by parameter `name`, or by that float input of the batch, at the last training step; needs
+ * keep_gradients or keep_input_gradients. It is that of the loss itself, with FP16 as well, and before clipping.
+ * Borrowed until the next run. A frozen parameter has none: TCC_ENOTFOUND. */
 TCC_API tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out);
 
 /* Statistics of the last training step, of each trained parameter and of the result of each module. A module is what
