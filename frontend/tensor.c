@@ -221,6 +221,8 @@ tcc_tensor tcc_cast_at(tcc_tensor x, tcc_dtype dtype, tcc_loc at) {
     return tcc_trace_wrap(x.trace, tcc_ir_cast(tcc__tensor_begin(x.trace, at), x.node, dtype));
 }
 
+BINARY(shift_left, SHIFT_LEFT)
+BINARY(shift_right, SHIFT_RIGHT)
 tcc_tensor tcc_leaky_relu_at(tcc_tensor x, double slope, tcc_loc at) {
     return tcc__tensor_op(TCC_OP_LEAKY_RELU, x, &(tcc_attrs){.slope = {.slope = slope}}, NULL, at);
 }

@@ -197,6 +197,31 @@ BINARY(min, smaller(a, b), int64_t, a < b ? a : b)
 BINARY_BITS(and, &)
 BINARY_BITS(or, |)
 BINARY_BITS(xor, ^)
+
+/* The places that a shift moves by: all of them where `by` is out of range. */
+static int places(const tcc_type *type, int64_t by) {
+    const int bits = type->dtype == TCC_I64 ? 64 : type->dtype == TCC_I32 ? 32 : 8;
+    return by >= 0 && by < bits ? (int)by : bits;
+}
+
+TCC_EVAL_RULE(shift_left) {
+    int64_t count = tcc_type_numel(&out->type);
+    for (int64_t e = 0; e < count; e++) {
+        const int by = places(&out->type, in[1]->i[e]);
+        out->i[e] = by == 64 ? 0 : tcc__wrap(out->type.dtype, (int64_t)((uint64_t)in[0]->i[e] << by));
+    }
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(shift_right) {
+    int64_t count = tcc_type_numel(&out->type);
+    for (int64_t e = 0; e < count; e++) {
+        const int64_t a = in[0]->i[e], by = places(&out->type, in[1]->i[e]);
+        out->i[e] = by == 64 ? -(a < 0) : a >> by;
+    }
+    return TCC_OK;
+}
+
 COMPARE(eq, ==)
 COMPARE(ne, !=)
 COMPARE(lt, <)

@@ -104,6 +104,8 @@ tcc_status tcc__infer_binary(const tcc_infer *q, tcc_type *out) { return binary(
 tcc_status tcc__infer_binary_float(const tcc_infer *q, tcc_type *out) { return binary(q, KIND_FLOAT, out); }
 tcc_status tcc__infer_binary_bits(const tcc_infer *q, tcc_type *out) { return binary(q, KIND_INT | KIND_BOOL, out); }
 
+tcc_status tcc__infer_binary_ints(const tcc_infer *q, tcc_type *out) { return binary(q, KIND_INT, out); }
+
 tcc_status tcc__infer_compare2(const tcc_infer *q, tcc_type *out) {
     TCC_TRY(binary(q, KIND_NUMBER | KIND_BOOL, out));
     out->dtype = TCC_BOOL;

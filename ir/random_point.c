@@ -166,6 +166,17 @@ static void add_select(tcc_gen *r) {
                                 tcc__gen_max(a.err, b.err), tcc__gen_join_grid(a.grid, b.grid)));
 }
 
+/* By a few places, so that little overflows; a place out of range gives 0 or the sign. */
+static void add_shift(tcc_gen *r) {
+    tcc_gen_value a = tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_INT, ANY_RANK, false});
+    if (!a.n) return;
+    const bool is_u8 = a.n->type.dtype == TCC_U8, left = tcc__gen_chance(r, 50);
+    const int by = tcc__gen_chance(r, 10) ? 70 : tcc__gen_chance(r, 10) ? 9 : tcc__gen_chance(r, 50) ? 1 : 3;
+    const double most = left ? tcc__gen_magnitude(a) * 512 + 1 : tcc__gen_magnitude(a) + 1;
+    tcc_node *n = tcc_ir_binary_c(r->g, left ? TCC_OP_SHIFT_LEFT : TCC_OP_SHIFT_RIGHT, a.n, by);
+    tcc__gen_keep(r, (tcc_gen_value){n, is_u8 ? 0 : -most, is_u8 ? UINT8_MAX : most, 0, 0});
+}
+
 /* Integers stay small, so that nothing overflows. */
 static void add_integer_op(tcc_gen *r) {
     static const tcc_op ops[] = {TCC_OP_ADD, TCC_OP_SUB, TCC_OP_MUL, TCC_OP_DIV, TCC_OP_REM, TCC_OP_MAX,
@@ -242,7 +253,7 @@ void tcc__gen_point(tcc_gen *r) {
     else if (at < 85) add_step(r);
     else if (at < 90) add_cast(r);
     else if (at < 92) add_remainder(r);
-    else if (at < 95) add_integer_op(r);
+    else if (at < 95) tcc__gen_chance(r, 80) ? add_integer_op(r) : add_shift(r);
     else if (at < 97) add_logic(r);
     else if (at < 98) add_iota(r);
     else add_draw(r);

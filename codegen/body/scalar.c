@@ -171,6 +171,21 @@ static LLVMValueRef rule_xor(const scalar_cx *c, LLVMValueRef *v) {
     return LLVMBuildXor(c->e->builder, v[0], v[1], "");
 }
 
+/* LLVM leaves shifts by what is out of range open. */
+static LLVMValueRef in_places(const scalar_cx *c, LLVMValueRef by) {
+    const int bits = c->operand == TCC_I64 ? 64 : c->operand == TCC_I32 ? 32 : 8;
+    return icompare(c, LLVMIntULT, by, integer(c, bits));
+}
+static LLVMValueRef rule_shift_left(const scalar_cx *c, LLVMValueRef *v) {
+    LLVMValueRef fits = in_places(c, v[1]), zero = integer(c, 0);
+    LLVMValueRef moved = LLVMBuildShl(c->e->builder, v[0], select_(c, fits, v[1], zero), "");
+    return wrap(c, select_(c, fits, moved, zero));
+}
+static LLVMValueRef rule_shift_right(const scalar_cx *c, LLVMValueRef *v) {
+    const int most = c->operand == TCC_I64 ? 63 : 31;
+    return LLVMBuildAShr(c->e->builder, v[0], select_(c, in_places(c, v[1]), v[1], integer(c, most)), "");
+}
+
 #define COMPARISON(name, F, S, U)                                                           \
     static LLVMValueRef rule_##name(const scalar_cx *c, LLVMValueRef *v) {                  \
         return c->is_float ? compare(c, LLVMReal##F, v[0], v[1])                            \
@@ -220,6 +235,8 @@ static const scalar_rule rules[TCC_OP_COUNT] = {
     [TCC_OP_AND] = rule_and,
     [TCC_OP_OR] = rule_or,
     [TCC_OP_XOR] = rule_xor,
+    [TCC_OP_SHIFT_LEFT] = rule_shift_left,
+    [TCC_OP_SHIFT_RIGHT] = rule_shift_right,
     [TCC_OP_EQ] = rule_eq,
     [TCC_OP_NE] = rule_ne,
     [TCC_OP_LT] = rule_lt,

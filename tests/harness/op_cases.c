@@ -44,6 +44,8 @@ static bool takes(tcc_op op, tcc_dtype dtype) {
     case TCC_OP_OR:
     case TCC_OP_XOR:
     case TCC_OP_NOT: return !is_float;
+    case TCC_OP_SHIFT_LEFT:
+    case TCC_OP_SHIFT_RIGHT: return !is_float && dtype != TCC_BOOL;
     case TCC_OP_NEG:
     case TCC_OP_ABS:
     case TCC_OP_SIGN:

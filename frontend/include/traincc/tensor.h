@@ -135,6 +135,10 @@ TCC_API tcc_tensor tcc_min_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_and_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_or_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_xor_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+/* Of integers: a's bits moved b places up, with zeros behind them; down, with copies of the sign. b out of range, below
+ * 0 or no less than the bits of the type: 0; a's sign alone, 0 or -1. */
+TCC_API tcc_tensor tcc_shift_left_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_shift_right_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 /* Comparisons, of any type; the result is bool. */
 TCC_API tcc_tensor tcc_eq_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_ne_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
@@ -158,6 +162,8 @@ TCC_API tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at);
 #define tcc_and(a, b) tcc_and_at(a, b, TCC_HERE)
 #define tcc_or(a, b) tcc_or_at(a, b, TCC_HERE)
 #define tcc_xor(a, b) tcc_xor_at(a, b, TCC_HERE)
+#define tcc_shift_left(a, b) tcc_shift_left_at(a, b, TCC_HERE)
+#define tcc_shift_right(a, b) tcc_shift_right_at(a, b, TCC_HERE)
 #define tcc_eq(a, b) tcc_eq_at(a, b, TCC_HERE)
 #define tcc_ne(a, b) tcc_ne_at(a, b, TCC_HERE)
 #define tcc_lt(a, b) tcc_lt_at(a, b, TCC_HERE)

@@ -114,6 +114,9 @@ static void test_integers_wrap(void **state) {
 #define INTS                                                                                    \
     "%0 = constant {values=[7, -7, 7, -2147483648, 3]} : i32[5]\n%1 = constant {values=[2, 2, " \
     "-2, -1, 0]} : i32[5]\n%2 = "
+#define SHIFTS                                                                                            \
+    "%0 = constant {values=[-7, 1, -9, 5, -3, -2147483648]} : i32[6]\n%1 = constant {values=[1, 31, 32, " \
+    "-1, 0, 1]} : i32[6]\n%2 = "
 #define NANS                                                                             \
     "%0 = constant {values=[nan, 1, 2]} : f64[3]\n%1 = constant {values=[1, nan, 3]} : " \
     "f64[3]\n%2 = "
@@ -136,6 +139,14 @@ static void test_binary(void **state) {
     EXPECT(INTS "and(%0, %1) : i32[5]", 2, 0, 6, -2147483648.0, 0);
     EXPECT(INTS "or(%0, %1) : i32[5]", 7, -5, -1, -1, 3);
     EXPECT(INTS "xor(%0, %1) : i32[5]", 5, -5, -7, 2147483647, 3);
+    EXPECT(SHIFTS "shift_left(%0, %1) : i32[6]", -14, -2147483647 - 1, 0, 0, -3, 0);
+    EXPECT(SHIFTS "shift_right(%0, %1) : i32[6]", -4, 0, -1, 0, -3, -1073741824);
+    EXPECT("%0 = constant {values=[200, 3]} : u8[2]\n%1 = constant {values=[1, 8]} : u8[2]\n"
+           "%2 = shift_left(%0, %1) : u8[2]",
+           144, 0);
+    EXPECT("%0 = constant {values=[-5, 5]} : i64[2]\n%1 = constant {values=[64, 62]} : i64[2]\n"
+           "%2 = shift_right(%0, %1) : i64[2]",
+           -1, 0);
 }
 
 static void test_comparisons(void **state) {
