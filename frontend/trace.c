@@ -39,6 +39,7 @@ tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out) {
     tcc_vec_free(&t->types);
     tcc_vec_free(&t->scopes);
     tcc_vec_free(&t->stored);
+    tcc_vec_free(&t->draws);
     if (diag->status != TCC_OK) {
         tcc_graph_destroy(t->graph);
         t->graph = NULL;

@@ -12,6 +12,13 @@
 
 #include <string.h>
 
+/* A random draw that the user has named. */
+typedef struct tcc_trace_draw {
+    const char *name;
+    int64_t id;
+    tcc_loc at;
+} tcc_trace_draw;
+
 struct tcc_trace {
     uint64_t id;      /* no other trace of the process has it */
     tcc_trace *outer; /* the one that this thread goes on with after it; NULL: none */
@@ -20,15 +27,16 @@ struct tcc_trace {
     const tcc_array *batch;
     int n_batch;
     bool training;
-    tcc_strbuf prefix;          /* "transformer.h.0." */
-    tcc_vec(size_t) scopes;     /* lengths of prefix before each open scope */
-    tcc_vec(tcc_node *) stored; /* input node by index in the store; NULL: not used yet in this trace */
-    int full_depth;             /* open tcc_full_precision */
-    tcc_vec(tcc_dtype) types;   /* of parameters: open tcc_param_type */
-    int segment_depth;          /* open tcc_checkpoint_segment */
-    int segments;               /* outermost ones so far */
-    tcc_node *rng_key;          /* input "rng", made when first needed */
-    int64_t next_random_id;
+    tcc_strbuf prefix;             /* "transformer.h.0." */
+    tcc_vec(size_t) scopes;        /* lengths of prefix before each open scope */
+    tcc_vec(tcc_node *) stored;    /* input node by index in the store; NULL: not used yet in this trace */
+    int full_depth;                /* open tcc_full_precision */
+    tcc_vec(tcc_dtype) types;      /* of parameters: open tcc_param_type */
+    int segment_depth;             /* open tcc_checkpoint_segment */
+    int segments;                  /* outermost ones so far */
+    tcc_node *rng_key;             /* input "rng", made when first needed */
+    int64_t next_random_id;        /* of draws without a name: counted from 0, named ones have the upper half */
+    tcc_vec(tcc_trace_draw) draws; /* that have a name */
 };
 
 /* Starts a trace into a new graph named `name`. */

@@ -12,6 +12,7 @@
 #include "traincc/models.h"
 #include "traincc/nn.h"
 #include "traincc/plan.h"
+#include "traincc/random.h"
 #include "traincc/schedule.h"
 #include "traincc/tensor.h"
 
