@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Functions made of operations: activations, reductions, indexing. */
+ * Functions made of operations: activations, reductions, order. */
 #include "tensor_ops.h"
 
 #include "traincc/functions.h"
@@ -10,7 +10,7 @@
 #undef TCC_HERE
 #define TCC_HERE at
 
-static bool takes_floats(const char *name, tcc_tensor x, tcc_loc at) {
+bool tcc__tensor_takes_floats(const char *name, tcc_tensor x, tcc_loc at) {
     if (!tcc_trace_takes(name, at, 1, &x)) return false;
     if (tcc_dtype_is_float(x.node->type.dtype)) return true;
     tcc_trace_error(x.trace, TCC_EDTYPE, at, "%s: x is %s; convert it first: tcc_cast(x, TCC_F32)", name,
@@ -18,41 +18,41 @@ static bool takes_floats(const char *name, tcc_tensor x, tcc_loc at) {
     return false;
 }
 
-/* f16 and bf16 as f32: what rounds more than once does so in between. */
-static tcc_tensor widened(tcc_tensor x, tcc_loc at) {
+tcc_tensor tcc__tensor_widened(tcc_tensor x, tcc_loc at) {
     return tcc_trace_wrap(x.trace, tcc_ir_widen(tcc__tensor_begin(x.trace, at), x.node));
 }
 
 /* -- Activations -- */
 
 tcc_tensor tcc_relu6_at(tcc_tensor x, tcc_loc at) {
-    if (!takes_floats("relu6", x, at)) return tcc_trace_poison();
+    if (!tcc__tensor_takes_floats("relu6", x, at)) return tcc_trace_poison();
     tcc_tensor six = tcc__tensor_like(x, 6, at), y = tcc_relu(x);
     return tcc_select(tcc_ge(y, six), six, y);
 }
 
 tcc_tensor tcc_hardswish_at(tcc_tensor x, tcc_loc at) {
-    if (!takes_floats("hardswish", x, at)) return tcc_trace_poison();
-    tcc_tensor wide = widened(x, at);
+    if (!tcc__tensor_takes_floats("hardswish", x, at)) return tcc_trace_poison();
+    tcc_tensor wide = tcc__tensor_widened(x, at);
     return tcc_cast(tcc_mul(wide, tcc_scale(tcc_relu6(tcc_add_scalar(wide, 3)), 1.0 / 6)), tcc_get_dtype(x));
 }
 
 tcc_tensor tcc_mish_at(tcc_tensor x, tcc_loc at) {
-    if (!takes_floats("mish", x, at)) return tcc_trace_poison();
-    tcc_tensor wide = widened(x, at);
+    if (!tcc__tensor_takes_floats("mish", x, at)) return tcc_trace_poison();
+    tcc_tensor wide = tcc__tensor_widened(x, at);
     return tcc_cast(tcc_mul(wide, tcc_tanh(tcc_softplus(wide))), tcc_get_dtype(x));
 }
 
 tcc_tensor tcc_elu_at(tcc_tensor x, double alpha, tcc_loc at) {
-    if (!takes_floats("elu", x, at)) return tcc_trace_poison();
+    if (!tcc__tensor_takes_floats("elu", x, at)) return tcc_trace_poison();
     if (!isfinite(alpha)) return tcc_trace_error(x.trace, TCC_EINVAL, at, "elu: alpha must be finite, not %g", alpha);
-    tcc_tensor wide = widened(x, at), zero = tcc__tensor_like(wide, 0, at), above = tcc_gt(wide, zero);
+    tcc_tensor wide = tcc__tensor_widened(x, at), zero = tcc__tensor_like(wide, 0, at), above = tcc_gt(wide, zero);
     tcc_tensor below = tcc_scale(tcc_expm1(tcc_select(above, zero, wide)), alpha);
     return tcc_cast(tcc_select(above, wide, below), tcc_get_dtype(x));
 }
 
 tcc_tensor tcc_prelu_at(tcc_tensor x, tcc_tensor slope, tcc_loc at) {
-    if (!takes_floats("prelu", x, at) || !tcc_trace_takes("prelu", at, 1, &slope)) return tcc_trace_poison();
+    if (!tcc__tensor_takes_floats("prelu", x, at) || !tcc_trace_takes("prelu", at, 1, &slope))
+        return tcc_trace_poison();
     const tcc_type *is = &slope.node->type, *of = &x.node->type;
     const int64_t n = tcc_type_numel(is);
     if (is->dtype != of->dtype || is->rank > 1 || (n != 1 && (of->rank < 2 || n != of->dims[1])))
@@ -67,7 +67,7 @@ tcc_tensor tcc_prelu_at(tcc_tensor x, tcc_tensor slope, tcc_loc at) {
 }
 
 tcc_tensor tcc_glu_at(tcc_tensor x, int axis, tcc_loc at) {
-    if (!takes_floats("glu", x, at)) return tcc_trace_poison();
+    if (!tcc__tensor_takes_floats("glu", x, at)) return tcc_trace_poison();
     if (!tcc__tensor_axis(x, "glu", axis, at, &axis)) return tcc_trace_poison();
     const int64_t n = tcc_dim(x, axis);
     if (n % 2)
@@ -99,16 +99,17 @@ tcc_tensor tcc_clamp_at(tcc_tensor x, double low, double high, tcc_loc at) {
 static tcc_tensor variance(const char *name, tcc_tensor x, double correction, int count, const int64_t *axes,
                            tcc_loc at) {
     tcc_dims list;
-    if (!takes_floats(name, x, at) || !tcc__tensor_axes(x, name, count, axes, at, &list)) return tcc_trace_poison();
+    if (!tcc__tensor_takes_floats(name, x, at) || !tcc__tensor_axes(x, name, count, axes, at, &list))
+        return tcc_trace_poison();
     double n = 1;
     for (int i = 0; i < list.count; i++) n *= (double)tcc_dim(x, (int)list.v[i]);
     if (!(n - correction > 0 && isfinite(correction)))
         return tcc_trace_error(x.trace, TCC_EINVAL, at, "%s: %g elements less a correction of %g are not above 0", name,
                                n, correction);
-    tcc_tensor wide = widened(x, at);
+    tcc_tensor wide = tcc__tensor_widened(x, at);
     if (!wide.node) return wide;
     tcc_node *m2 = tcc_ir_reduce(tcc__tensor_begin(x.trace, at), TCC_OP_REDUCE_M2, wide.node, &list);
-    return tcc_scale(tcc_trace_wrap(x.trace, m2), 1 / (n - correction));
+    return tcc__tensor_kept(tcc_scale(tcc_trace_wrap(x.trace, m2), 1 / (n - correction)), x, count, &list, at);
 }
 
 tcc_tensor tcc_var_at(tcc_tensor x, double correction, int count, const int64_t *axes, tcc_loc at) {
@@ -120,8 +121,8 @@ tcc_tensor tcc_std_at(tcc_tensor x, double correction, int count, const int64_t 
 }
 
 tcc_tensor tcc_norm_at(tcc_tensor x, double p, int count, const int64_t *axes, tcc_loc at) {
-    if (!takes_floats("norm", x, at)) return tcc_trace_poison();
-    tcc_tensor wide = widened(x, at), y;
+    if (!tcc__tensor_takes_floats("norm", x, at)) return tcc_trace_poison();
+    tcc_tensor wide = tcc__tensor_widened(x, at), y;
     if (p == 1) y = tcc_sum(tcc_abs(wide), count, axes);
     else if (p == 2) y = tcc__tensor_root(tcc_sum(tcc_mul(wide, wide), count, axes), at);
     else if (p > 0 && isinf(p)) y = tcc_reduce_max(tcc_abs(wide), count, axes);
@@ -132,14 +133,15 @@ tcc_tensor tcc_norm_at(tcc_tensor x, double p, int count, const int64_t *axes, t
 /* Shifted by the maximum's floor: an integer suffices, and floor has no gradient, as is right for a shift. */
 tcc_tensor tcc_logsumexp_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
     tcc_dims list;
-    if (!takes_floats("logsumexp", x, at) || !tcc__tensor_axes(x, "logsumexp", count, axes, at, &list))
+    if (!tcc__tensor_takes_floats("logsumexp", x, at) || !tcc__tensor_axes(x, "logsumexp", count, axes, at, &list))
         return tcc_trace_poison();
-    tcc_tensor wide = widened(x, at), most = tcc_floor(tcc_reduce_max(wide, count, axes));
+    const int flat = count & ~TCC_KEEP_DIMS;
+    tcc_tensor wide = tcc__tensor_widened(x, at), most = tcc_floor(tcc_reduce_max(wide, flat, axes));
     most = tcc_select(tcc_isfinite(most), most, tcc__tensor_like(wide, 0, at));
     if (!most.node) return most;
     tcc_node *shift = tcc_ir_unreduce(tcc__tensor_begin(x.trace, at), most.node, tcc_rank(x), x.node->type.dims, &list);
-    tcc_tensor sum = tcc_sum(tcc_exp(tcc_sub(wide, tcc_trace_wrap(x.trace, shift))), count, axes);
-    return tcc_cast(tcc_add(tcc_log(sum), most), tcc_get_dtype(x));
+    tcc_tensor sum = tcc_sum(tcc_exp(tcc_sub(wide, tcc_trace_wrap(x.trace, shift))), flat, axes);
+    return tcc__tensor_kept(tcc_cast(tcc_add(tcc_log(sum), most), tcc_get_dtype(x)), x, count, &list, at);
 }
 
 tcc_tensor tcc_argmin_at(tcc_tensor x, int axis, tcc_loc at) {
@@ -149,60 +151,12 @@ tcc_tensor tcc_argmin_at(tcc_tensor x, int axis, tcc_loc at) {
     return tcc_argmax(tcc_dtype_is_float(tcc_get_dtype(x)) ? tcc_neg(x) : tcc_not(x), a);
 }
 
-/* -- Indexing -- */
-
-static bool takes_indices(const char *name, tcc_tensor x, tcc_loc at) {
-    const tcc_dtype dtype = tcc_get_dtype(x);
-    if (dtype == TCC_I32 || dtype == TCC_I64) return true;
-    tcc_trace_error(x.trace, TCC_EDTYPE, at, "%s: indices are i32 or i64, not %s", name, tcc_type_text(&x.node->type));
-    return false;
-}
+/* -- Order -- */
 
 /* The index along `axis` in x's shape. */
 static tcc_tensor index_along(tcc_tensor x, int axis, tcc_dtype dtype, tcc_loc at) {
     return x.node ? tcc_iota(x.trace, axis, dtype, tcc_rank(x), x.node->type.dims) : x;
 }
-
-tcc_tensor tcc_one_hot_at(tcc_tensor indices, int64_t classes, tcc_dtype dtype, tcc_loc at) {
-    if (!tcc_trace_takes("one_hot", at, 1, &indices) || !takes_indices("one_hot", indices, at))
-        return tcc_trace_poison();
-    if (classes < 1)
-        return tcc_trace_error(indices.trace, TCC_EINVAL, at, "one_hot: there are no %lld classes", (long long)classes);
-    tcc_tensor class = tcc_iota(indices.trace, 0, tcc_get_dtype(indices), 1, &classes);
-    return tcc_cast(tcc_eq(tcc_expand_dims(indices, TCC_DIMS(-1)), class), dtype);
-}
-
-/* Which update comes last at each place, counted from 1, is the maximum over those that hit it; 0: none does. */
-tcc_tensor tcc_scatter_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {
-    if (!tcc_trace_takes("scatter", at, 3, (tcc_tensor[]){base, indices, updates}) ||
-        !takes_indices("scatter", indices, at) || !tcc__tensor_axis(base, "scatter", axis, at, &axis))
-        return tcc_trace_poison();
-    const tcc_type *of = &base.node->type, *is = &updates.node->type;
-    tcc_type want = {.dtype = of->dtype, .rank = of->rank - 1 + tcc_rank(indices)}, flat = *of;
-    for (int d = 0; d < want.rank && want.rank <= TCC_MAX_RANK; d++)
-        want.dims[d] = d < axis                       ? of->dims[d]
-                       : d < axis + tcc_rank(indices) ? tcc_dim(indices, d - axis)
-                                                      : of->dims[d - tcc_rank(indices) + 1];
-    if (!tcc_type_equal(&want, is))
-        return tcc_trace_error(base.trace, TCC_ESHAPE, at,
-                               "scatter: updates are %s, not %s, as indices are %s and the "
-                               "base %s",
-                               tcc_type_text(is), tcc_type_text(&want), tcc_type_text(&indices.node->type),
-                               tcc_type_text(of));
-    const int64_t n = tcc_type_numel(&indices.node->type), places = of->dims[axis];
-    flat.dims[axis] = n;
-    tcc_tensor place = tcc_iota(base.trace, 0, tcc_get_dtype(indices), TCC_DIMS(places, 1)),
-               turn = tcc_add_scalar(tcc_iota(base.trace, 0, TCC_I32, TCC_DIMS(n)), 1);
-    tcc_tensor hits = tcc_eq(place, tcc_reshape(indices, TCC_DIMS(n)));
-    tcc_tensor last = tcc_reduce_max(tcc_select(hits, turn, tcc__tensor_like(turn, 0, at)), TCC_DIMS(1));
-    tcc_tensor rows = tcc_take(tcc_reshape(updates, flat.rank, flat.dims), tcc_add_scalar(last, -1), axis);
-    int64_t along[TCC_MAX_RANK];
-    for (int d = 0; d < of->rank; d++) along[d] = d == axis ? places : 1;
-    tcc_tensor hit = tcc_gt(last, tcc__tensor_like(last, 0, at));
-    return tcc_select(tcc_reshape(hit, of->rank, along), rows, base);
-}
-
-/* -- Order -- */
 
 /* i32 [.., n] -> [.., k] along `axis`, which is the last: where the first k in order stand. An element's place is how
  * many come before it. */

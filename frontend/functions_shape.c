@@ -35,6 +35,7 @@ tcc_tensor tcc_squeeze_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc 
     int64_t dims[TCC_MAX_RANK];
     int rank = 0;
     for (int d = 0, next = 0; d < tcc_rank(x); d++) {
+    if (count & TCC_KEEP_DIMS) return tcc_trace_error(x.trace, TCC_EINVAL, at, "squeeze: TCC_KEEP keeps no dims here");
         const bool named = next < list.count && list.v[next] == d;
         next += named;
         if (!named || (!count && tcc_dim(x, d) != 1)) dims[rank++] = tcc_dim(x, d);
@@ -173,6 +174,80 @@ tcc_tensor tcc_triu_at(tcc_tensor x, int64_t k, tcc_loc at) { return triangle("t
 /* -- Borders -- */
 
 /* Whether so many elements can be had; *axis becomes 0 or more. */
+tcc_tensor tcc_swap_axes_at(tcc_tensor x, int a, int b, tcc_loc at) {
+    int64_t perm[TCC_MAX_RANK];
+    if (!tcc__tensor_axis(x, "swap_axes", a, at, &a) || !tcc__tensor_axis(x, "swap_axes", b, at, &b))
+        return tcc_trace_poison();
+    for (int d = 0; d < tcc_rank(x); d++) perm[d] = d == a ? b : d == b ? a : d;
+    return tcc_transpose(x, tcc_rank(x), perm);
+}
+
+/* In a matrix as one row, each element of a diagonal is a row and a column behind the one before. */
+tcc_tensor tcc_diagonal_at(tcc_tensor x, int64_t k, tcc_loc at) {
+    if (!tcc_trace_takes("diagonal", at, 1, &x)) return tcc_trace_poison();
+    tcc_type type = x.node->type;
+    if (type.rank < 2)
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "diagonal: %s is no matrix", tcc_type_text(&type));
+    const int64_t rows = tcc_dim(x, -2), columns = tcc_dim(x, -1);
+    if (k <= -rows || k >= columns)
+        return tcc_trace_error(x.trace, TCC_EINVAL, at, "diagonal: %s has diagonals %lld to %lld, not %lld",
+                               tcc_type_text(&type), (long long)(1 - rows), (long long)columns - 1, (long long)k);
+    const int64_t start = k < 0 ? -k * columns : k, down = k < 0 ? rows + k : rows,
+                  across = k < 0 ? columns : columns - k, n = down < across ? down : across;
+    type.dims[type.rank - 2] = rows * columns;
+    x = tcc_reshape(x, type.rank - 1, type.dims);
+    return tcc_slice_strided(x, -1, start, start + (n - 1) * (columns + 1) + 1, columns + 1);
+}
+
+tcc_tensor tcc_diag_embed_at(tcc_tensor x, tcc_loc at) {
+    if (!tcc_trace_takes("diag_embed", at, 1, &x)) return tcc_trace_poison();
+    if (!tcc_rank(x)) return tcc_trace_error(x.trace, TCC_ESHAPE, at, "diag_embed: x is a scalar");
+    tcc_tensor on = tcc_eye(x.trace, tcc_dim(x, -1), TCC_BOOL);
+    return tcc_select(on, tcc_expand_dims(x, TCC_DIMS(-2)), tcc__tensor_like(x, 0, at));
+}
+
+tcc_tensor tcc_outer_at(tcc_tensor a, tcc_tensor b, tcc_loc at) {
+    if (!tcc_trace_takes("outer", at, 2, (tcc_tensor[]){a, b})) return tcc_trace_poison();
+    if (tcc_rank(a) != 1 || tcc_rank(b) != 1)
+        return tcc_trace_error(a.trace, TCC_ESHAPE, at, "outer: a is %s, b %s; both must have one dim",
+                               tcc_type_text(&a.node->type), tcc_type_text(&b.node->type));
+    return tcc_mul(tcc_expand_dims(a, TCC_DIMS(1)), b);
+}
+
+void tcc_meshgrid_at(const tcc_tensor *xs, int count, tcc_tensor *out, tcc_loc at) {
+    for (int i = 0; i < count; i++) out[i] = tcc_trace_poison();
+    tcc_trace *t = tcc_trace_poison().trace;
+    if (!t) return;
+    if (!xs || count < 1 || count > TCC_MAX_RANK) {
+        tcc_trace_error(t, TCC_EINVAL, at, "meshgrid: it takes 1 to %d operands, not %d", TCC_MAX_RANK, count);
+        return;
+    }
+    if (!tcc_trace_takes("meshgrid", at, count, xs)) return;
+    int64_t dims[TCC_MAX_RANK];
+    for (int i = 0; i < count; i++) {
+        if (tcc_rank(xs[i]) != 1) {
+            tcc_trace_error(t, TCC_ESHAPE, at, "meshgrid: operand %d is %s; it must have one dim", i,
+                            tcc_type_text(&xs[i].node->type));
+            return;
+        }
+        dims[i] = tcc_dim(xs[i], 0);
+    }
+    for (int i = 0; i < count; i++) {
+        int64_t own[TCC_MAX_RANK];
+        for (int d = 0; d < count; d++) own[d] = d == i ? dims[i] : 1;
+        out[i] = tcc_broadcast(tcc_reshape(xs[i], count, own), count, dims);
+    }
+}
+
+tcc_tensor tcc_diff_at(tcc_tensor x, int axis, tcc_loc at) {
+    if (!tcc__tensor_axis(x, "diff", axis, at, &axis)) return tcc_trace_poison();
+    const int64_t n = tcc_dim(x, axis);
+    if (n < 2)
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "diff: dim %d of %s has one element", axis,
+                               tcc_type_text(&x.node->type));
+    return tcc_sub(tcc_slice(x, axis, 1, n), tcc_slice(x, axis, 0, n - 1));
+}
+
 static bool takes_border(const char *name, tcc_tensor x, int *axis, int64_t before, int64_t after, int64_t less,
                          tcc_loc at) {
     if (!tcc__tensor_axis(x, name, *axis, at, axis)) return false;

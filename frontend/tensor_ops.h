@@ -12,8 +12,16 @@ tcc_graph *tcc__tensor_begin(tcc_trace *t, tcc_loc at);
 const char *tcc__tensor_op_text(tcc_op op);
 /* Checks x and turns an axis that may be negative into *out. false: the trace has the error, named by `op`. */
 bool tcc__tensor_axis(tcc_tensor x, const char *op, int64_t axis, tcc_loc at, int *out);
-/* The same of the axes of a reduction, ascending; none listed means all. */
+/* The same of the axes of a reduction, ascending; none listed means all. `count` may have TCC_KEEP_DIMS in it. */
 bool tcc__tensor_axes(tcc_tensor x, const char *op, int count, const int64_t *axes, tcc_loc at, tcc_dims *out);
+/* y, reduced from x over such axes: with extents of 1 there if `count` has TCC_KEEP_DIMS. */
+tcc_tensor tcc__tensor_kept(tcc_tensor y, tcc_tensor x, int count, const tcc_dims *axes, tcc_loc at);
+/* Whether x is of floats; otherwise an error that names the function. */
+bool tcc__tensor_takes_floats(const char *name, tcc_tensor x, tcc_loc at);
+/* Whether x is of i32 or i64, as indices are. */
+bool tcc__tensor_takes_indices(const char *name, tcc_tensor x, tcc_loc at);
+/* f16 and bf16 as f32: what rounds more than once does so in between. */
+tcc_tensor tcc__tensor_widened(tcc_tensor x, tcc_loc at);
 /* A scalar of x's element type. */
 tcc_tensor tcc__tensor_like(tcc_tensor x, double value, tcc_loc at);
 /* The square root of sums of squares, whose gradient at 0 is 0. */

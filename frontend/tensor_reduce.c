@@ -6,6 +6,12 @@
 
 bool tcc__tensor_axes(tcc_tensor x, const char *op, int count, const int64_t *axes, tcc_loc at, tcc_dims *out) {
     if (!tcc_trace_takes(op, at, 1, &x)) return false;
+    if (count > 0) count &= ~TCC_KEEP_DIMS;
+    if (count < 0 || count > TCC_MAX_RANK || (count && !axes)) {
+        tcc_trace_error(x.trace, TCC_EINVAL, at, "%s: %d axes%s; it takes 0, for all, to %d", op, count,
+                        count > 0 && !axes ? ", which are NULL" : "", TCC_MAX_RANK);
+        return false;
+    }
     if (count == 0) {
         *out = tcc_ir_axes_from(0, x.node->type.rank);
         return true;
@@ -26,10 +32,18 @@ bool tcc__tensor_axes(tcc_tensor x, const char *op, int count, const int64_t *ax
     return true;
 }
 
+tcc_tensor tcc__tensor_kept(tcc_tensor y, tcc_tensor x, int count, const tcc_dims *axes, tcc_loc at) {
+    if (count < 0 || !(count & TCC_KEEP_DIMS) || !y.node) return y;
+    tcc_type type = x.node->type;
+    for (int i = 0; i < axes->count; i++) type.dims[axes->v[i]] = 1;
+    return tcc_reshape_at(y, type.rank, type.dims, at);
+}
+
 static tcc_tensor reduction(tcc_op op, tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
     tcc_dims list;
     if (!tcc__tensor_axes(x, tcc_op_get_info(op)->text, count, axes, at, &list)) return tcc_trace_poison();
-    return tcc_trace_wrap(x.trace, tcc_ir_reduce(tcc__tensor_begin(x.trace, at), op, x.node, &list));
+    tcc_tensor y = tcc_trace_wrap(x.trace, tcc_ir_reduce(tcc__tensor_begin(x.trace, at), op, x.node, &list));
+    return tcc__tensor_kept(y, x, count, &list, at);
 }
 
 tcc_tensor tcc_sum_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
@@ -51,7 +65,8 @@ tcc_tensor tcc_mean_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at)
         return tcc_trace_error(x.trace, TCC_EDTYPE, at,
                                "mean: the mean of %s is no integer; convert first: tcc_mean(tcc_cast(x, TCC_F32), ..)",
                                tcc_type_text(&x.node->type));
-    return tcc_trace_wrap(x.trace, tcc_ir_mean(tcc__tensor_begin(x.trace, at), x.node, &list));
+    tcc_tensor y = tcc_trace_wrap(x.trace, tcc_ir_mean(tcc__tensor_begin(x.trace, at), x.node, &list));
+    return tcc__tensor_kept(y, x, count, &list, at);
 }
 
 tcc_tensor tcc_argmax_at(tcc_tensor x, int axis, tcc_loc at) {

@@ -27,6 +27,41 @@ static tcc_tensor chunk_and_multiply(tcc_tensor x) {
     return tcc_add(tcc_mul(out[0], out[1]), out[2]);
 }
 
+/* Numbers that a data set would give. */
+static tcc_tensor counts(tcc_tensor x, int64_t n, const int *numbers) {
+    double values[8];
+    for (int64_t i = 0; i < n; i++) values[i] = numbers[i];
+    return tcc_literal(x.trace, values, TCC_I32, 1, &n);
+}
+
+/* Of logits, with labels moved on by `first`; numbers: the texts' frames, then their labels. */
+static tcc_tensor ctc(tcc_tensor x, tcc_tensor labels, int first, const int *numbers) {
+    const int n = (int)tcc_dim(x, 1);
+    return tcc_ctc_loss(tcc_log_softmax(x, -1), tcc_add_scalar(labels, first), counts(x, n, numbers),
+                        counts(x, n, numbers + n));
+}
+
+static tcc_tensor cummax_indices(tcc_tensor x) {
+    tcc_tensor where;
+    tcc_cummax(x, 0, &where);
+    return where;
+}
+
+static tcc_tensor cummin_indices(tcc_tensor x) {
+    tcc_tensor where;
+    tcc_cummin(x, 0, &where);
+    return tcc_cast(where, tcc_get_dtype(x));
+}
+
+static tcc_tensor meshgrid_difference(const tcc_tensor *x) {
+    tcc_tensor out[2];
+    tcc_meshgrid(x, 2, out);
+    return tcc_sub(tcc_mul(out[0], out[0]), out[1]);
+}
+
+/* The gradient of y's squares: its own gradients are of second order. */
+static tcc_tensor slope(tcc_tensor y, tcc_tensor x) { return tcc_gradient(tcc_sum(tcc_mul(y, y), TCC_ALL), x); }
+
 #define FUNCTION(name, operands, in_c, in_pytorch) \
     static tcc_tensor make_##name(const tcc_tensor *x) { return in_c; }
 #include "harness/function_cases.def"

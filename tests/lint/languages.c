@@ -56,6 +56,23 @@ static tcc_tensor shapes(tcc_trace *t, tcc_tensor x) {
     return tcc_add(parts[0], tcc_iota(t, 0, TCC_F32, TCC_DIMS(4)));
 }
 
+static tcc_tensor functions(tcc_tensor x) {
+    tcc_tensor y = tcc_div(x, tcc_sum(x, TCC_KEEP(-1))), grid[1];
+    y = tcc_add(tcc_mean(y, TCC_KEEP_ALL), tcc_var(y, 0, TCC_KEEP(0, 1)));
+    y = tcc_mul(tcc_prod(y, TCC_DIMS(0)), tcc_prod(y, TCC_ALL));
+    y = tcc_select(tcc_any(y, TCC_ALL), y, tcc_cast(tcc_count_nonzero(y, TCC_KEEP(1)), TCC_F32));
+    tcc_meshgrid(&y, 1, grid);
+    return tcc_select(tcc_all(grid[0], TCC_DIMS(0)), y, tcc_cummax(y, 0, NULL));
+}
+
+static tcc_tensor draws(tcc_trace *t) {
+    tcc_tensor u = tcc_random_uniform(t, "u", 0, 1, TCC_F32, TCC_DIMS(4, 2));
+    u = tcc_add(u, tcc_random_normal(t, "n", 0, 1, TCC_F32, TCC_DIMS(4, 2)));
+    u = tcc_select(tcc_random_bernoulli(t, "b", 0.5, TCC_DIMS(4, 2)), u, tcc_neg(u));
+    u = tcc_take(u, tcc_random_integers(t, "i", 0, 4, TCC_I32, TCC_DIMS(4)), 0);
+    return tcc_take(u, tcc_random_permutation(t, "p", 4), 0);
+}
+
 static tcc_tensor losses(tcc_tensor x, tcc_tensor y) {
     tcc_tensor l = tcc_add(tcc_cross_entropy(x, y), tcc_nll_loss(x, y));
     l = tcc_add(l, tcc_add(tcc_mse_loss(x, y), tcc_l1_loss(x, y)));
@@ -64,6 +81,7 @@ static tcc_tensor losses(tcc_tensor x, tcc_tensor y) {
     l = tcc_add(l, tcc_add(tcc_kl_div(x, y), tcc_cosine_embedding_loss(x, x, y)));
     l = tcc_add(l, tcc_add(tcc_hinge_embedding_loss(x, y), tcc_triplet_margin_loss(x, x, y)));
     l = tcc_add(l, tcc_add(tcc_dice_loss(x, y), tcc_jaccard_loss(x, y)));
+    l = tcc_add(l, tcc_ctc_loss(x, y, y, y));
     tcc_gradients(l, &x, 1, &y);
     return tcc_add(tcc_stop_gradient(y), tcc_gradient(l, x));
 }
@@ -76,6 +94,7 @@ void traincc_languages(tcc_trace *t, void *user) {
     tcc_param_group_init(&group, "*.bias");
     tcc_tensor x = shapes(t, layers(t, tcc_input(t, "x")));
     if (user) tcc_fail(t, "%d", 1);
+    x = tcc_add(functions(x), draws(t));
     tcc_loss_weight(t, tcc_sum(x, TCC_ALL));
     tcc_loss(t, losses(x, tcc_input(t, "y")));
 }

@@ -199,6 +199,42 @@ static void nan_is_the_largest(void **state) {
     done(g, outputs);
 }
 
+/* Text 2 has two labels in four frames: what is no label spoils it alone, and counts only where labels do. */
+static void stray_labels_are_nan(void **state) {
+    (void)state;
+    static const struct {
+        int64_t element;
+        double value;
+        int spoiled;
+    } strays[] = {{7, 3, 2}, {7, 4, 2}, {6, -1, 2}, {8, 3, -1}, {3, 9, -1}};
+    for (int i = 0; i < 5; i++) {
+        tcc_value outputs[MOST_OUTPUTS];
+        tcc_graph *g = changed("ctc_last_blank", 1, strays[i].element, strays[i].value, outputs);
+        const tcc_value *y = output(g, outputs, "y"), *dx = output(g, outputs, "grad.x0");
+        for (int n = 0; n < 4; n++) {
+            assert_int_equal(isnan(y->f[n]) != 0, n == strays[i].spoiled);
+            assert_int_equal(isnan(dx->f[n * 4]) != 0, n == strays[i].spoiled);
+        }
+        done(g, outputs);
+    }
+}
+
+/* From where it is on; and an update of a place that there is not changes nothing. */
+static void nan_and_strays_of_running_and_scattered_extremes(void **state) {
+    (void)state;
+    tcc_value outputs[MOST_OUTPUTS];
+    tcc_graph *g = changed("cummax", 0, 9, NAN, outputs);
+    for (int e = 7; e < 14; e++) assert_int_equal(isnan(output(g, outputs, "y")->f[e]) != 0, e >= 9);
+    done(g, outputs);
+    for (int i = 0; i < 2; i++) {
+        g = changed("scatter_max", 1, 2, i ? 5 : -1, outputs);
+        const tcc_value *y = output(g, outputs, "y"), *du = output(g, outputs, "grad.x2");
+        for (int e = 0; e < 10; e++) assert_true(isfinite(y->f[e]));
+        assert_true(du->f[4] == 0 && du->f[5] == 0);
+        done(g, outputs);
+    }
+}
+
 static void no_probability_is_nan(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -214,6 +250,7 @@ int main(void) {
         cmocka_unit_test(pytorch_agrees),          cmocka_unit_test(differences_agree),
         cmocka_unit_test(compiled_programs_agree), cmocka_unit_test(narrow_types_agree),
         cmocka_unit_test(wide_layers_agree),       cmocka_unit_test(stray_targets_are_nan),
-        cmocka_unit_test(nan_is_the_largest),      cmocka_unit_test(no_probability_is_nan)};
+        cmocka_unit_test(nan_is_the_largest),      cmocka_unit_test(no_probability_is_nan),
+        cmocka_unit_test(stray_labels_are_nan),    cmocka_unit_test(nan_and_strays_of_running_and_scattered_extremes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,25 @@ TCC_API tcc_tensor tcc_nll_loss_at(tcc_tensor x, tcc_tensor targets, const tcc_c
     tcc_cross_entropy_at(x, TCC_WITH_OPTIONS(tcc_cross_entropy_options, __VA_ARGS__), TCC_HERE)
 #define tcc_nll_loss(x, ...) tcc_nll_loss_at(x, TCC_WITH_OPTIONS(tcc_cross_entropy_options, __VA_ARGS__), TCC_HERE)
 
+typedef struct tcc_ctc_options {
+    size_t size;
+    int64_t blank TCC_OR_ZERO; /* the class that is no label */
+    tcc_loss_reduction reduction TCC_OR_ZERO;
+    bool zero_infinity TCC_OR_ZERO; /* a text that does not fit in its frames counts as 0 */
+} tcc_ctc_options;
+/* Connectionist temporal classification (Graves et al. 2006): minus the log-probability that frames read as a text.
+ * log_probs [T, N, C], as tcc_log_softmax gives them; targets [N, S], of which the first target_lengths[n] count, 0 to
+ * S, and are classes but the blank; the first input_lengths[n] frames count, 1 to T. All three are i32 or i64. What is
+ * out of range makes its text's loss and gradients NaN.
+ *
+ * TCC_REDUCE_NONE gives [N]; the mean is over texts, each divided by its length, 1 at least, as PyTorch has it. A text
+ * that does not fit costs infinitely much, and has no gradient. The gradient is the loss's own: PyTorch's has another
+ * term, which is gone behind log_softmax. Nothing of it is a loop: T frames are some twenty operations each. */
+TCC_API tcc_tensor tcc_ctc_loss_at(tcc_tensor log_probs, tcc_tensor targets, tcc_tensor input_lengths,
+                                   tcc_tensor target_lengths, const tcc_ctc_options *options, tcc_loc at);
+#define tcc_ctc_loss(log_probs, targets, input_lengths, ...) \
+    tcc_ctc_loss_at(log_probs, targets, input_lengths, TCC_WITH_OPTIONS(tcc_ctc_options, __VA_ARGS__), TCC_HERE)
+
 /* -- Others -- */
 
 /* Behind each option: the losses that have it. */

@@ -214,8 +214,14 @@ TCC_API tcc_tensor tcc_scatter_add_at(tcc_tensor base, tcc_tensor indices, tcc_t
 #define tcc_take_along(x, indices, axis) tcc_take_along_at(x, indices, axis, TCC_HERE)
 #define tcc_scatter_add(base, indices, updates, axis) tcc_scatter_add_at(base, indices, updates, axis, TCC_HERE)
 
-/* -- Reductions of floats and integers: over the listed axes, which vanish; over all with TCC_ALL -- */
+/* -- Reductions of floats and integers: over the listed axes, TCC_DIMS(1, 2), or over all with TCC_ALL. These dims
+ * vanish. They stay as extents of 1 with TCC_KEEP(1, 2) and TCC_KEEP_ALL, PyTorch's keepdim:
+ * tcc_div(x, tcc_sum(x, TCC_KEEP(-1))). Both are a count and a list; TCC_KEEP adds TCC_KEEP_DIMS
+ * to the count. -- */
 #define TCC_ALL 0, NULL
+#define TCC_KEEP(...) TCC_KEEP_DIMS + TCC_DIMS(__VA_ARGS__)
+#define TCC_KEEP_ALL TCC_KEEP_DIMS, NULL
+enum { TCC_KEEP_DIMS = 1 << 16 };
 TCC_API tcc_tensor tcc_sum_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
 TCC_API tcc_tensor tcc_mean_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);       /* of floats */
 TCC_API tcc_tensor tcc_reduce_max_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at); /* NaN if any is */

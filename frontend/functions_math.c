@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ * Functions made of operations: element by element. */
+#include "tensor_ops.h"
+
+#include "traincc/functions.h"
+
+#include <math.h>
+
+/* What is built here stands at the line of the function's caller. */
+#undef TCC_HERE
+#define TCC_HERE at
+
+/* -- Of one operand. `w` is x, f32 at least, and `y` the result before it is x's type again. -- */
+
+#define WIDE(name, y)                                                           \
+    tcc_tensor tcc_##name##_at(tcc_tensor x, tcc_loc at) {                      \
+        if (!tcc__tensor_takes_floats(#name, x, at)) return tcc_trace_poison(); \
+        tcc_tensor w = tcc__tensor_widened(x, at);                              \
+        return tcc_cast(y, tcc_get_dtype(x));                                   \
+    }
+
+/* The angle of [1, x] for x in [-1, 1]. Halving it three times, by tan(a / 2) = tan a / (1 + sqrt(1 + tan^2 a)), leaves
+ * at most tan(pi / 32) < 0.1, where the series may end with x^15: what is left is below 2^-53 of it. */
+static tcc_tensor small_atan(tcc_tensor x, tcc_loc at) {
+    for (int i = 0; i < 3; i++) x = tcc_div(x, tcc_add_scalar(tcc_sqrt(tcc_add_scalar(tcc_mul(x, x), 1)), 1));
+    tcc_tensor z = tcc_neg(tcc_mul(x, x)), sum = tcc_add_scalar(tcc_scale(z, 1.0 / 15), 1.0 / 13);
+    for (int k = 11; k >= 1; k -= 2) sum = tcc_add_scalar(tcc_mul(sum, z), 1.0 / k);
+    return tcc_scale(tcc_mul(sum, x), 8);
+}
+
+/* x less 0 ? -x : x, with the slope 1 at 0: the sign is given back. */
+static tcc_tensor magnitude(tcc_tensor x, tcc_tensor negative, tcc_loc at) {
+    return tcc_select(negative, tcc_neg(x), x);
+}
+
+/* The angle between the first axis and [x, y], neither of which is negative: in [0, pi / 2]. */
+static tcc_tensor first_quadrant(tcc_tensor y, tcc_tensor x, tcc_loc at) {
+    tcc_tensor steep = tcc_gt(y, x), large = tcc_select(steep, y, x), small = tcc_select(steep, x, y);
+    tcc_tensor none = tcc_eq(large, tcc__tensor_like(large, 0, at));
+    tcc_tensor angle = small_atan(tcc_div(small, tcc_select(none, tcc__tensor_like(large, 1, at), large)), at);
+    return tcc_select(steep, tcc_add_scalar(tcc_neg(angle), M_PI_2), angle);
+}
+
+static tcc_tensor arc_tangent(tcc_tensor x, tcc_loc at) {
+    tcc_tensor one = tcc__tensor_like(x, 1, at), negative = tcc_lt(x, tcc__tensor_like(x, 0, at));
+    tcc_tensor size = magnitude(x, negative, at), steep = tcc_gt(size, one);
+    tcc_tensor angle = small_atan(tcc_select(steep, tcc_div(one, tcc_select(steep, size, one)), size), at);
+    angle = tcc_select(steep, tcc_add_scalar(tcc_neg(angle), M_PI_2), angle);
+    return magnitude(angle, negative, at);
+}
+
+/* sqrt(1 - x^2) near 1, too. */
+static tcc_tensor cathetus(tcc_tensor x, tcc_loc at) {
+    return tcc_sqrt(tcc_mul(tcc_add_scalar(tcc_neg(x), 1), tcc_add_scalar(x, 1)));
+}
+
+WIDE(tan, tcc_div(tcc_sin(w), tcc_cos(w)))
+WIDE(asin, tcc_scale(small_atan(tcc_div(w, tcc_add_scalar(cathetus(w, at), 1)), at), 2))
+WIDE(acos, tcc_scale(first_quadrant(tcc_sqrt(tcc_add_scalar(tcc_neg(w), 1)), tcc_sqrt(tcc_add_scalar(w, 1)), at), 2))
+WIDE(atan, arc_tangent(w, at))
+WIDE(sinh, tcc_scale(tcc_sub(tcc_expm1(w), tcc_expm1(tcc_neg(w))), 0.5))
+WIDE(cosh, tcc_scale(tcc_add(tcc_exp(w), tcc_exp(tcc_neg(w))), 0.5))
+WIDE(atanh, tcc_scale(tcc_sub(tcc_log1p(w), tcc_log1p(tcc_neg(w))), 0.5))
+WIDE(log2, tcc_scale(tcc_log(w), M_LOG2E))
+WIDE(log10, tcc_scale(tcc_log(w), M_LOG10E))
+WIDE(exp2, tcc_pow(tcc__tensor_like(w, 2, at), w))
+WIDE(reciprocal, tcc_div(tcc__tensor_like(w, 1, at), w))
+WIDE(log_sigmoid, tcc_neg(tcc_softplus(tcc_neg(w))))
+WIDE(softsign, tcc_div(w, tcc_add_scalar(tcc_abs(w), 1)))
+WIDE(selu, tcc_scale(tcc_elu(w, 1.6732632423543772), 1.0507009873554805))
+WIDE(hardsigmoid, tcc_scale(tcc_relu6(tcc_add_scalar(w, 3)), 1.0 / 6))
+WIDE(trunc, tcc_select(tcc_lt(w, tcc__tensor_like(w, 0, at)), tcc_ceil(w), tcc_floor(w)))
+#undef WIDE
+
+tcc_tensor tcc_square_at(tcc_tensor x, tcc_loc at) { return tcc_mul(x, x); }
+
+tcc_tensor tcc_isnan_at(tcc_tensor x, tcc_loc at) {
+    return tcc__tensor_takes_floats("isnan", x, at) ? tcc_ne(x, x) : tcc_trace_poison();
+}
+
+/* -- Of two operands -- */
+
+/* Two operands of floats, widened. */
+static bool takes_two(const char *name, tcc_tensor *a, tcc_tensor *b, tcc_loc at) {
+    if (!tcc_trace_takes(name, at, 2, (tcc_tensor[]){*a, *b}) || !tcc__tensor_takes_floats(name, *a, at)) return false;
+    const tcc_type *of = &a->node->type, *is = &b->node->type;
+    if (of->dtype != is->dtype) {
+        tcc_trace_error(a->trace, TCC_EDTYPE, at, "%s: element types differ: %s and %s", name, tcc_type_text(of),
+                        tcc_type_text(is));
+        return false;
+    }
+    *a = tcc__tensor_widened(*a, at);
+    *b = tcc__tensor_widened(*b, at);
+    return true;
+}
+
+tcc_tensor tcc_atan2_at(tcc_tensor y, tcc_tensor x, tcc_loc at) {
+    const tcc_dtype dtype = tcc_get_dtype(y);
+    if (!takes_two("atan2", &y, &x, at)) return tcc_trace_poison();
+    tcc_tensor zero = tcc__tensor_like(x, 0, at), below = tcc_lt(y, zero), left = tcc_lt(x, zero);
+    tcc_tensor angle = first_quadrant(magnitude(y, below, at), magnitude(x, left, at), at);
+    angle = tcc_select(left, tcc_add_scalar(tcc_neg(angle), M_PI), angle);
+    return tcc_cast(magnitude(angle, below, at), dtype);
+}
+
+/* The larger plus softplus of the difference. The larger alone where it is infinite. */
+tcc_tensor tcc_logaddexp_at(tcc_tensor a, tcc_tensor b, tcc_loc at) {
+    const tcc_dtype dtype = tcc_get_dtype(a);
+    if (!takes_two("logaddexp", &a, &b, at)) return tcc_trace_poison();
+    tcc_tensor first = tcc_ge(a, b), high = tcc_select(first, a, b), low = tcc_select(first, b, a);
+    tcc_tensor infinite = tcc_eq(tcc_abs(high), tcc__tensor_like(high, INFINITY, at)),
+               zero = tcc__tensor_like(high, 0, at);
+    tcc_tensor rest = tcc_softplus(tcc_sub(tcc_select(infinite, zero, low), tcc_select(infinite, zero, high)));
+    return tcc_cast(tcc_add(high, rest), dtype);
+}
+
+tcc_tensor tcc_lerp_at(tcc_tensor a, tcc_tensor b, double weight, tcc_loc at) {
+    const tcc_dtype dtype = tcc_get_dtype(a);
+    if (!takes_two("lerp", &a, &b, at)) return tcc_trace_poison();
+    if (!isfinite(weight))
+        return tcc_trace_error(a.trace, TCC_EINVAL, at, "lerp: the weight must be finite, not %g", weight);
+    tcc_tensor way = tcc_sub(b, a); /* from the nearer end, so that b comes out where the weight is 1 */
+    return tcc_cast(weight < 0.5 ? tcc_add(a, tcc_scale(way, weight)) : tcc_sub(b, tcc_scale(way, 1 - weight)), dtype);
+}
+
+tcc_tensor tcc_masked_fill_at(tcc_tensor x, tcc_tensor mask, double value, tcc_loc at) {
+    if (!tcc_trace_takes("masked_fill", at, 2, (tcc_tensor[]){x, mask})) return tcc_trace_poison();
+    if (tcc_get_dtype(mask) != TCC_BOOL)
+        return tcc_trace_error(x.trace, TCC_EDTYPE, at, "masked_fill: the mask is %s; it must be of bool",
+                               tcc_type_text(&mask.node->type));
+    return tcc_select(mask, tcc__tensor_like(x, value, at), x);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * Functions made of operations: reductions, running results, distances. */
+#include "tensor_ops.h"
+
+#include "traincc/functions.h"
+
+#include <math.h>
+
+/* What is built here stands at the line of the function's caller. */
+#undef TCC_HERE
+#define TCC_HERE at
+
+static bool takes_numbers(const char *name, tcc_tensor x, tcc_loc at) {
+    if (!tcc_trace_takes(name, at, 1, &x)) return false;
+    if (tcc_get_dtype(x) != TCC_BOOL) return true;
+    tcc_trace_error(x.trace, TCC_EDTYPE, at, "%s: x is %s, no numbers", name, tcc_type_text(&x.node->type));
+    return false;
+}
+
+/* -- Reductions -- */
+
+/* i32: 1 where x is not 0. */
+static tcc_tensor ones_where(tcc_tensor x, tcc_loc at) {
+    return tcc_cast(tcc_get_dtype(x) == TCC_BOOL ? x : tcc_ne(x, tcc__tensor_like(x, 0, at)), TCC_I32);
+}
+
+tcc_tensor tcc_count_nonzero_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
+    tcc_dims list;
+    if (!tcc__tensor_axes(x, "count_nonzero", count, axes, at, &list)) return tcc_trace_poison();
+    return tcc_sum(ones_where(x, at), count, axes);
+}
+
+tcc_tensor tcc_any_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
+    tcc_dims list;
+    if (!tcc__tensor_axes(x, "any", count, axes, at, &list)) return tcc_trace_poison();
+    return tcc_cast(tcc_reduce_max(ones_where(x, at), count, axes), TCC_BOOL);
+}
+
+tcc_tensor tcc_all_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
+    tcc_dims list;
+    if (!tcc__tensor_axes(x, "all", count, axes, at, &list)) return tcc_trace_poison();
+    return tcc_cast(tcc_reduce_min(ones_where(x, at), count, axes), TCC_BOOL);
+}
+
+/* The reduced dims become one behind the others, whose first half is multiplied by its second until one is left. So the
+ * gradients are products too, and right where factors are 0. */
+tcc_tensor tcc_prod_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
+    tcc_dims list;
+    if (!tcc__tensor_axes(x, "prod", count, axes, at, &list) || !takes_numbers("prod", x, at))
+        return tcc_trace_poison();
+    const tcc_dtype dtype = tcc_get_dtype(x);
+    int64_t perm[TCC_MAX_RANK], dims[TCC_MAX_RANK + 1], n = 1;
+    int kept = 0;
+    for (int d = 0, next = 0; d < tcc_rank(x); d++) {
+        if (next < list.count && list.v[next] == d) next++;
+        else perm[kept] = d, dims[kept++] = tcc_dim(x, d);
+    }
+    for (int i = 0; i < list.count; i++) perm[kept + i] = list.v[i], n *= tcc_dim(x, (int)list.v[i]);
+    if (!list.count) return x;
+    tcc_tensor y = tcc_transpose(tcc__tensor_widened(x, at), tcc_rank(x), perm);
+    dims[kept] = n;
+    y = tcc_reshape(y, kept + 1, dims);
+    while (n > 1) {
+        const int64_t half = n / 2;
+        tcc_tensor pairs = tcc_mul(tcc_slice(y, kept, 0, half), tcc_slice(y, kept, half, 2 * half));
+        y = n % 2 ? tcc_concat(((tcc_tensor[]){pairs, tcc_slice(y, kept, n - 1, n)}), 2, kept) : pairs;
+        n = half + n % 2;
+    }
+    return tcc__tensor_kept(tcc_cast(tcc_reshape(y, kept, dims), dtype), x, count, &list, at);
+}
+
+/* -- Running results: over 1, 2, 4, ... elements up to each -- */
+
+/* x moved `by` elements back along `axis`, with `value` in front. */
+static tcc_tensor earlier(tcc_tensor x, int axis, int64_t by, double value, tcc_loc at) {
+    return tcc_pad(tcc_slice(x, axis, 0, tcc_dim(x, axis) - by), axis, by, 0, value);
+}
+
+tcc_tensor tcc_cumprod_at(tcc_tensor x, int axis, tcc_loc at) {
+    if (!tcc__tensor_axis(x, "cumprod", axis, at, &axis) || !takes_numbers("cumprod", x, at)) return tcc_trace_poison();
+    tcc_tensor y = tcc__tensor_widened(x, at);
+    for (int64_t by = 1; by < tcc_dim(x, axis); by *= 2) y = tcc_mul(y, earlier(y, axis, by, 1, at));
+    return tcc_cast(y, tcc_get_dtype(x));
+}
+
+static double least_of(tcc_dtype dtype) {
+    return dtype == TCC_I64 ? -0x1p63 : dtype == TCC_I32 ? -0x1p31 : dtype == TCC_U8 ? 0 : -INFINITY;
+}
+
+/* i32: where the largest element up to each stands, the last of equal ones; a NaN is larger than all. */
+static tcc_tensor running_argmax(tcc_tensor x, int axis, tcc_loc at) {
+    const bool floats = tcc_dtype_is_float(tcc_get_dtype(x));
+    tcc_tensor y = tcc_stop_gradient(x), where = tcc_iota(x.trace, axis, TCC_I32, tcc_rank(x), x.node->type.dims);
+    for (int64_t by = 1; by < tcc_dim(x, axis); by *= 2) {
+        tcc_tensor other = earlier(y, axis, by, least_of(tcc_get_dtype(x)), at), stays = tcc_ge(y, other);
+        if (floats) stays = tcc_or(tcc_ne(y, y), tcc_and(stays, tcc_eq(other, other)));
+        where = tcc_select(stays, where, earlier(where, axis, by, 0, at));
+        y = tcc_select(stays, y, other);
+    }
+    return where;
+}
+
+static tcc_tensor running_extreme(const char *name, bool least, tcc_tensor x, int axis, tcc_tensor *indices,
+                                  tcc_loc at) {
+    tcc_tensor where = tcc_trace_poison();
+    if (tcc__tensor_axis(x, name, axis, at, &axis) && takes_numbers(name, x, at))
+        where = running_argmax(!least                                 ? x
+                               : tcc_dtype_is_float(tcc_get_dtype(x)) ? tcc_neg(x)
+                                                                      : tcc_not(x), /* the complement reverses */
+                               axis, at);
+    if (indices) *indices = where;
+    return tcc_take_along(x, where, axis);
+}
+
+tcc_tensor tcc_cummax_at(tcc_tensor x, int axis, tcc_tensor *indices, tcc_loc at) {
+    return running_extreme("cummax", false, x, axis, indices, at);
+}
+
+tcc_tensor tcc_cummin_at(tcc_tensor x, int axis, tcc_tensor *indices, tcc_loc at) {
+    return running_extreme("cummin", true, x, axis, indices, at);
+}
+
+/* -- Lengths and distances -- */
+
+tcc_tensor tcc_normalize_at(tcc_tensor x, double p, int axis, tcc_loc at) {
+    if (!tcc__tensor_axis(x, "normalize", axis, at, &axis) || !tcc__tensor_takes_floats("normalize", x, at))
+        return tcc_trace_poison();
+    tcc_tensor wide = tcc__tensor_widened(x, at);
+    tcc_tensor length = tcc_clamp(tcc_norm(wide, p, TCC_KEEP(axis)), 1e-12, INFINITY);
+    return tcc_cast(tcc_div(wide, length), tcc_get_dtype(x));
+}
+
+tcc_tensor tcc_cosine_similarity_at(tcc_tensor a, tcc_tensor b, int axis, tcc_loc at) {
+    static const char name[] = "cosine_similarity";
+    if (!tcc_trace_takes(name, at, 2, (tcc_tensor[]){a, b}) || !tcc__tensor_takes_floats(name, a, at) ||
+        !tcc__tensor_axis(a, name, axis, at, &axis))
+        return tcc_trace_poison();
+    const tcc_type *of = &a.node->type, *is = &b.node->type;
+    if (!tcc_type_equal(of, is))
+        return tcc_trace_error(a.trace, TCC_ESHAPE, at, "%s: a is %s, b %s; they must have one shape and type", name,
+                               tcc_type_text(of), tcc_type_text(is));
+    tcc_tensor x = tcc__tensor_widened(a, at), y = tcc__tensor_widened(b, at), product = tcc_mul(x, y);
+    tcc_tensor lengths = tcc_mul(tcc_clamp(tcc_norm(x, 2, TCC_DIMS(axis)), 1e-8, INFINITY),
+                                 tcc_clamp(tcc_norm(y, 2, TCC_DIMS(axis)), 1e-8, INFINITY));
+    return tcc_cast(tcc_div(tcc_sum(product, TCC_DIMS(axis)), lengths), tcc_get_dtype(a));
+}
+
+tcc_tensor tcc_cdist_at(tcc_tensor a, tcc_tensor b, double p, tcc_loc at) {
+    if (!tcc_trace_takes("cdist", at, 2, (tcc_tensor[]){a, b}) || !tcc__tensor_takes_floats("cdist", a, at))
+        return tcc_trace_poison();
+    const tcc_type *of = &a.node->type, *is = &b.node->type;
+    if (of->dtype != is->dtype || of->rank < 2 || is->rank < 2 || of->rank == TCC_MAX_RANK ||
+        is->rank == TCC_MAX_RANK || of->dims[of->rank - 1] != is->dims[is->rank - 1])
+        return tcc_trace_error(a.trace, TCC_ESHAPE, at,
+                               "cdist: a is %s, b %s; they must be [.., M, D] and [.., N, D] of one type",
+                               tcc_type_text(of), tcc_type_text(is));
+    tcc_tensor x = tcc__tensor_widened(a, at), y = tcc__tensor_widened(b, at);
+    tcc_tensor ways = tcc_sub(tcc_expand_dims(x, TCC_DIMS(-2)), tcc_expand_dims(y, TCC_DIMS(-3)));
+    return tcc_cast(tcc_norm(ways, p, TCC_DIMS(-1)), tcc_get_dtype(a));
+}
