@@ -237,7 +237,10 @@ tcc_tensor tcc_einsum_at(const char *letters, const tcc_tensor *xs, int count, t
     tcc_trace *t = tcc_trace_poison().trace;
     if (!t) return tcc_trace_poison();
     if (!letters || !xs || count < 1)
-        return tcc_trace_error(t, TCC_EINVAL, at, "einsum: it takes letters and one operand at least");
+        return tcc_trace_error(t, TCC_EINVAL, at, "einsum: %s",
+                               !letters ? "the letters are NULL"
+                               : !xs    ? "the list of operands is NULL"
+                                        : "it takes one operand at least");
     if (!tcc_trace_takes("einsum", at, count, xs)) return tcc_trace_poison();
     term result, *terms = TCC_ARENA_ARRAY(&t->graph->arena, term, count);
     if (!terms) {

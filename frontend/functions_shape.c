@@ -12,6 +12,9 @@
 
 tcc_tensor tcc_expand_dims_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
     if (!tcc_trace_takes("expand_dims", at, 1, &x)) return tcc_trace_poison();
+    if (count < 0 || count > TCC_MAX_RANK || (count && !axes))
+        return tcc_trace_error(x.trace, TCC_EINVAL, at, "expand_dims: %d axes%s; it takes 0 to %d", count,
+                               count > 0 && !axes ? ", which are NULL" : "", TCC_MAX_RANK);
     const int rank = tcc_rank(x) + count;
     if (rank > TCC_MAX_RANK)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at, "expand_dims: %s would have %d dims; there are at most %d",
@@ -32,10 +35,10 @@ tcc_tensor tcc_expand_dims_at(tcc_tensor x, int count, const int64_t *axes, tcc_
 tcc_tensor tcc_squeeze_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
     tcc_dims list;
     if (!tcc__tensor_axes(x, "squeeze", count, axes, at, &list)) return tcc_trace_poison();
+    if (count & TCC_KEEP_DIMS) return tcc_trace_error(x.trace, TCC_EINVAL, at, "squeeze: TCC_KEEP keeps no dims here");
     int64_t dims[TCC_MAX_RANK];
     int rank = 0;
     for (int d = 0, next = 0; d < tcc_rank(x); d++) {
-    if (count & TCC_KEEP_DIMS) return tcc_trace_error(x.trace, TCC_EINVAL, at, "squeeze: TCC_KEEP keeps no dims here");
         const bool named = next < list.count && list.v[next] == d;
         next += named;
         if (!named || (!count && tcc_dim(x, d) != 1)) dims[rank++] = tcc_dim(x, d);
@@ -171,9 +174,6 @@ static tcc_tensor triangle(const char *name, bool lower, tcc_tensor x, int64_t k
 tcc_tensor tcc_tril_at(tcc_tensor x, int64_t k, tcc_loc at) { return triangle("tril", true, x, k, at); }
 tcc_tensor tcc_triu_at(tcc_tensor x, int64_t k, tcc_loc at) { return triangle("triu", false, x, k, at); }
 
-/* -- Borders -- */
-
-/* Whether so many elements can be had; *axis becomes 0 or more. */
 tcc_tensor tcc_swap_axes_at(tcc_tensor x, int a, int b, tcc_loc at) {
     int64_t perm[TCC_MAX_RANK];
     if (!tcc__tensor_axis(x, "swap_axes", a, at, &a) || !tcc__tensor_axis(x, "swap_axes", b, at, &b))
@@ -248,6 +248,9 @@ tcc_tensor tcc_diff_at(tcc_tensor x, int axis, tcc_loc at) {
     return tcc_sub(tcc_slice(x, axis, 1, n), tcc_slice(x, axis, 0, n - 1));
 }
 
+/* -- Borders -- */
+
+/* Whether so many elements can be had; *axis becomes 0 or more. */
 static bool takes_border(const char *name, tcc_tensor x, int *axis, int64_t before, int64_t after, int64_t less,
                          tcc_loc at) {
     if (!tcc__tensor_axis(x, name, *axis, at, axis)) return false;
@@ -322,6 +325,7 @@ tcc_tensor tcc_pixel_unshuffle_at(tcc_tensor x, int64_t r, tcc_loc at) {
 
 tcc_tensor tcc_unfold_at(tcc_tensor x, int64_t k, const tcc_unfold_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_unfold_options, options, given);
+    if (given && !tcc_trace_takes_size("unfold", given->size, sizeof options, at)) return tcc_trace_poison();
     if (!tcc_trace_takes("unfold", at, 1, &x)) return tcc_trace_poison();
     if (tcc_rank(x) != 4)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at, "unfold: x is %s; it must be [N, C, H, W]",

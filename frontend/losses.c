@@ -91,6 +91,7 @@ static bool check_options(const loss *l, int has, tcc_loc at) {
 static bool begin(loss *l, const char *name, int has, const tcc_loss_options *given, int count, tcc_tensor *const *xs,
                   tcc_loc at) {
     TCC_OPTIONS(tcc_loss_options, options, given);
+    if (given && !tcc_trace_takes_size(name, given->size, sizeof options, at)) return false;
     *l = (loss){name, xs[0]->trace, xs[0]->node->type.dtype, options};
     if (!check_options(l, has, at) || !check_float(name, *xs[0], at)) return false;
     tcc_full_precision(l->trace);

@@ -103,6 +103,7 @@ static tcc_tensor moved_last(tcc_tensor x, int axis, tcc_loc at) {
 static bool begin(likelihood *l, const char *name, tcc_tensor x, tcc_tensor targets,
                   const tcc_cross_entropy_options *given, bool *soft, tcc_loc at) {
     TCC_OPTIONS(tcc_cross_entropy_options, options, given);
+    if (given && !tcc_trace_takes_size(name, given->size, sizeof options, at)) return false;
     const bool chosen = options.has_ignore_index || options.ignore_index != 0;
     *l = (likelihood){
         .name = name, .options = options, .ignored = chosen ? options.ignore_index : -100, .x = x, .targets = targets};

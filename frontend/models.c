@@ -7,6 +7,21 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Options that must be 1 or more. */
+typedef struct extent {
+    const char *name;
+    int64_t value;
+} extent;
+
+/* The first that is less; NULL: none. */
+static const extent *first_below_1(int count, const extent *extents) {
+    for (int i = 0; i < count; i++)
+        if (extents[i].value < 1) return &extents[i];
+    return NULL;
+}
+#define EXTENTS(...) \
+    (int)(sizeof((extent[]){__VA_ARGS__}) / sizeof(extent)), (const extent[]) { __VA_ARGS__ }
+
 /* -- GPT -- */
 
 #undef TCC_HERE
@@ -41,6 +56,10 @@ static tcc_tensor gpt_mlp(tcc_trace *t, tcc_tensor x, const tcc_gpt_options *o, 
 }
 
 tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *o) {
+    if (!o) return tcc_fail(t, "the options are NULL");
+    const extent *bad = first_below_1(EXTENTS({"layers", o->layers}, {"heads", o->heads}, {"width", o->width},
+                                              {"context", o->context}, {"vocab", o->vocab}));
+    if (bad) return tcc_fail(t, "%s must be 1 or more, not %lld", bad->name, (long long)bad->value);
     const tcc_init init = {.kind = TCC_INIT_NORMAL, .b = 0.02}, zero = {.kind = TCC_INIT_ZEROS};
     /* Radford et al. 2019: residual projections start smaller, by the number of residual layers. */
     const tcc_init residual_init = {.kind = TCC_INIT_NORMAL, .b = 0.02 / sqrt(2.0 * (double)o->layers)};
@@ -119,6 +138,10 @@ static tcc_tensor bert_embeddings(tcc_trace *t, tcc_tensor tokens, const tcc_dis
 }
 
 tcc_tensor tcc_distilbert(tcc_trace *t, tcc_tensor tokens, const tcc_distilbert_options *o) {
+    if (!o) return tcc_fail(t, "the options are NULL");
+    const extent *bad = first_below_1(EXTENTS({"layers", o->layers}, {"heads", o->heads}, {"width", o->width},
+                                              {"context", o->context}, {"vocab", o->vocab}, {"classes", o->classes}));
+    if (bad) return tcc_fail(t, "%s must be 1 or more, not %lld", bad->name, (long long)bad->value);
     const int64_t batch = tcc_dim(tokens, 0), length = tcc_dim(tokens, 1);
     if (o->heads < 1 || o->width % o->heads)
         return tcc_fail(t, "width %lld is not a multiple of %lld heads", (long long)o->width, (long long)o->heads);
@@ -155,6 +178,9 @@ static const char *numbered(char *buffer, size_t size, const char *stem, int num
 
 tcc_tensor tcc_mlp(tcc_trace *t, tcc_tensor x, const tcc_mlp_options *o) {
     char name[32];
+    if (!o) return tcc_fail(t, "the options are NULL");
+    if (o->n_hidden < 0 || (o->n_hidden && !o->hidden))
+        return tcc_fail(t, "n_hidden %d must be 0 or more, with a list of them, hidden", o->n_hidden);
     for (int i = 0; i < o->n_hidden; i++)
         x = tcc_dropout(tcc_relu(tcc_linear(x, numbered(name, sizeof name, "fc", i + 1), o->hidden[i])), o->dropout);
     return tcc_linear(x, numbered(name, sizeof name, "fc", o->n_hidden + 1), o->outputs);
@@ -164,6 +190,7 @@ tcc_tensor tcc_mlp(tcc_trace *t, tcc_tensor x, const tcc_mlp_options *o) {
 #define TCC_HERE tcc_scope_place(t, "cnn")
 
 tcc_tensor tcc_cnn(tcc_trace *t, tcc_tensor x, const tcc_cnn_options *o) {
+    if (!o) return tcc_fail(t, "the options are NULL");
     x = tcc_max_pool(tcc_relu(tcc_conv_layer(x, "conv1", o->channels1, 3, .padding = 1)), 2);
     x = tcc_max_pool(tcc_relu(tcc_conv_layer(x, "conv2", o->channels2, 3, .padding = 1)), 2);
     x = tcc_dropout(tcc_flatten(x, 1), o->dropout);
@@ -208,9 +235,12 @@ tcc_tensor tcc_resnet(tcc_trace *t, tcc_tensor x, const tcc_resnet_options *o) {
         int depth, blocks[4];
         bool bottleneck;
     } family[] = {{18, {2, 2, 2, 2}, false}, {34, {3, 4, 6, 3}, false}, {50, {3, 4, 6, 3}, true}};
+    if (!o) return tcc_fail(t, "the options are NULL");
     int f = 0;
     while (f < 3 && family[f].depth != o->depth) f++;
     if (f == 3) return tcc_fail(t, "depth must be 18, 34 or 50, not %d", o->depth);
+    const extent *bad = first_below_1(EXTENTS({"classes", o->classes}, {"width", o->width}));
+    if (bad) return tcc_fail(t, "%s must be 1 or more, not %lld", bad->name, (long long)bad->value);
 
     x = o->cifar_stem ? conv_norm(t, x, "conv1", "bn1", o->width, 3, 1)
                       : conv_norm(t, x, "conv1", "bn1", o->width, 7, 2);

@@ -8,13 +8,38 @@
 
 /* -- Parameters -- */
 
+/* What draws or sets initial values. */
+static bool check_init(tcc_trace *t, const char *name, const tcc_init *init, tcc_loc at) {
+    const tcc_init_kind kind = init->kind;
+    const bool drawn = kind == TCC_INIT_NORMAL || kind == TCC_INIT_TRUNC_NORMAL;
+    if ((unsigned)kind > TCC_INIT_XAVIER_NORMAL)
+        tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": init kind %d must be from 0 to %d", name, (int)kind,
+                        (int)TCC_INIT_XAVIER_NORMAL);
+    else if (!isfinite(init->a) || !isfinite(init->b))
+        tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": init a %g and b %g must be finite", name, init->a,
+                        init->b);
+    else if (drawn && init->b < 0)
+        tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": init b %g, a standard deviation, must be 0 or more", name,
+                        init->b);
+    else if (kind == TCC_INIT_UNIFORM && init->a > init->b)
+        tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": init [%g, %g) is no range", name, init->a, init->b);
+    else if (kind >= TCC_INIT_KAIMING_UNIFORM && init->a < 0)
+        tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": init a %g, a factor, must be 0 or more", name, init->a);
+    else if (init->fan_in < 0)
+        tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": init fan_in %lld must be 1 or more, or 0", name,
+                        (long long)init->fan_in);
+    else return true;
+    return false;
+}
+
 static tcc_tensor stored(tcc_trace *t, const char *name, const char *suffix, tcc_role role, tcc_init init, int rank,
                          const int64_t *dims, tcc_loc at) {
-    if (!tcc_trace_is_open(t, "param", at)) return tcc_trace_poison();
+    if (!tcc_trace_is_open(t, "param", at) || !tcc_trace_takes_name("param", name, at)) return tcc_trace_poison();
     tcc_diag *diag = t->graph->diag;
     if (rank < 0 || rank > TCC_MAX_RANK)
         return tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": rank %d is out of range (0 to %d)", name, rank,
                                TCC_MAX_RANK);
+    if (!tcc_trace_takes_list(t, "param", "extents", rank, dims, at)) return tcc_trace_poison();
     tcc_type type = {.dtype = t->types.count ? t->types.data[t->types.count - 1] : TCC_F32, .rank = rank};
     for (int d = 0; d < rank; d++) type.dims[d] = dims[d];
     const char *full = tcc_trace_name(t, name, suffix);
@@ -23,6 +48,7 @@ static tcc_tensor stored(tcc_trace *t, const char *name, const char *suffix, tcc
         return tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": names that begin with '@' are the library's own",
                                full);
 
+    if (!check_init(t, full, &init, at)) return tcc_trace_poison();
     int index = tcc_store_find(t->store, full);
     if (index < 0 && tcc_store_add(t->store, full, role, &type, &init, diag, at, &index) != TCC_OK)
         return tcc_trace_wrap(t, NULL);
@@ -63,6 +89,12 @@ void tcc_update_at(tcc_tensor state, tcc_tensor next, tcc_loc at) {
                             tcc_type_text(&state.node->type), tcc_type_text(&next.node->type));
             return;
         }
+        for (int k = 0; k < t->graph->outputs.count; k++)
+            if (t->graph->outputs.data[k].alias == i) {
+                tcc_trace_error(t, TCC_EINVAL, at, "update of \"%s\": it has one already; a buffer is updated once",
+                                state.node->attrs->input.name);
+                return;
+            }
         tcc_ir_output(t->graph, state.node->attrs->input.name, next.node, i);
         return;
     }
@@ -97,7 +129,9 @@ tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t features, const
                          tcc_loc at) {
     TCC_OPTIONS(tcc_linear_options, options, given);
     at = tcc__layer_place(name, at);
-    if (!tcc_trace_takes("linear", at, 1, &x)) return tcc_trace_poison();
+    if (!tcc_trace_takes("linear", at, 1, &x) || !tcc_trace_takes_name("linear", name, at) ||
+        (given && !tcc_trace_takes_size("linear", given->size, sizeof options, at)))
+        return tcc_trace_poison();
     if (!tcc_rank(x)) return tcc_trace_error(x.trace, TCC_ESHAPE, at, "linear \"%s\": x is a scalar", name);
     int64_t in = tcc_dim(x, -1);
     tcc_tensor w = stored(x.trace, name, ".weight", TCC_ROLE_PARAM,
@@ -186,7 +220,9 @@ tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, 
                             const tcc_embedding_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_embedding_options, options, given);
     at = tcc__layer_place(name, at);
-    if (!tcc_trace_takes("embedding", at, 1, &indices)) return tcc_trace_poison();
+    if (!tcc_trace_takes("embedding", at, 1, &indices) || !tcc_trace_takes_name("embedding", name, at) ||
+        (given && !tcc_trace_takes_size("embedding", given->size, sizeof options, at)))
+        return tcc_trace_poison();
     const tcc_init init = options.weight_init ? *options.weight_init : (tcc_init){.kind = TCC_INIT_NORMAL, .b = 1};
     tcc_tensor w = stored(indices.trace, name, ".weight", TCC_ROLE_PARAM, init, 2, (int64_t[]){rows, width}, at);
     if (!options.has_padding_index && !options.padding_index) return tcc_take_at(w, indices, 0, at);
@@ -217,9 +253,31 @@ static int affine(tcc_tensor x, const char *name, const tcc_norm_options *option
     return operands[2] ? 3 : 0;
 }
 
+/* Whether these are options of the norm; `moves`: it has running statistics. */
+static bool check_norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at) {
+    const char *text = tcc_op_get_info(op)->text;
+    const bool moves = op == TCC_OP_BATCH_NORM;
+    tcc_trace *t = x.trace;
+    if (!tcc_trace_takes(text, at, 1, &x) || !tcc_trace_takes_name(text, name, at) ||
+        !tcc_trace_takes_size(text, options->size, sizeof *options, at))
+        return false;
+    if (!isfinite(options->eps) || options->eps < 0)
+        tcc_trace_error(t, TCC_EINVAL, at, "%s \"%s\": eps must be finite and above 0, not %g", text, name,
+                        options->eps);
+    else if (!moves && options->momentum != 0)
+        tcc_trace_error(t, TCC_EINVAL, at, "%s \"%s\" has no option momentum", text, name);
+    else if (!(options->momentum >= 0 && options->momentum <= 1))
+        tcc_trace_error(t, TCC_EINVAL, at, "%s \"%s\": momentum must be above 0 and at most 1, not %g", text, name,
+                        options->momentum);
+    else if (options->no_affine && options->zero_weight)
+        tcc_trace_error(t, TCC_EINVAL, at, "%s \"%s\": zero_weight without a weight, by no_affine", text, name);
+    else return true;
+    return false;
+}
+
 static tcc_tensor norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm_options *options, int axis,
                        int64_t groups, tcc_loc at) {
-    if (!tcc_trace_takes(tcc_op_get_info(op)->text, at, 1, &x)) return tcc_trace_poison();
+    if (!check_norm(op, x, name, options, at)) return tcc_trace_poison();
     if (axis >= tcc_rank(x) || axis < 0)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s \"%s\": too few dims: %s", tcc_op_get_info(op)->text, name,
                                tcc_type_text(&x.node->type));
@@ -268,8 +326,15 @@ tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_opti
     TCC_OPTIONS(tcc_norm_options, options, given);
     at = tcc__layer_place(name, at);
     if (tcc_rank(x) < 2) return norm(TCC_OP_BATCH_NORM, x, name, &options, 1, 0, at); /* reports */
+    if (!check_norm(TCC_OP_BATCH_NORM, x, name, &options, at)) return tcc_trace_poison();
     tcc_trace *t = x.trace;
     int64_t channels = tcc_dim(x, 1);
+    const double n = (double)tcc_type_numel(&x.node->type) / (double)channels;
+    if (t->training && n == 1)
+        return tcc_trace_error(t, TCC_ESHAPE, at,
+                               "batch_norm \"%s\": %s has one value for each channel, whose variance is 0 in training; "
+                               "it takes 2 or more",
+                               name, tcc_type_text(&x.node->type));
     tcc_tensor mean = stored(t, name, ".running_mean", TCC_ROLE_STATE, constant(0), 1, &channels, at);
     tcc_tensor variance = stored(t, name, ".running_var", TCC_ROLE_STATE, constant(1), 1, &channels, at);
     if (!t->training) {
@@ -284,7 +349,6 @@ tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_opti
         return tcc_trace_wrap(t, tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_INFERENCE, operands, 5, &attrs, NULL, at));
     }
     tcc_tensor y = norm(TCC_OP_BATCH_NORM, x, name, &options, 1, 0, at);
-    const double n = (double)tcc_type_numel(&x.node->type) / (double)channels;
     const tcc_attrs attrs = {
         .norm = {.eps = options.eps ? options.eps : 1e-5, .axis = 1}}; /* y's, so that all is computed once */
     const tcc_type type = {x.node->type.dtype, 1, {channels}};
@@ -292,8 +356,7 @@ tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_opti
     tcc_node *batch_variance = tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_VARIANCE, &x.node, 1, &attrs, &type, at);
     double momentum = options.momentum ? options.momentum : 0.1;
     update_running(mean, tcc_trace_wrap(t, batch_mean), momentum, at);
-    update_running(variance, tcc_scale_at(tcc_trace_wrap(t, batch_variance), n > 1 ? n / (n - 1) : 1, at), momentum,
-                   at);
+    update_running(variance, tcc_scale_at(tcc_trace_wrap(t, batch_variance), n / (n - 1), at), momentum, at);
     return y;
 }
 
@@ -302,8 +365,8 @@ tcc_tensor tcc_dropout_at(tcc_tensor x, double p, tcc_loc at) {
     if (!tcc_dtype_is_float(tcc_get_dtype(x)))
         return tcc_trace_error(x.trace, TCC_EDTYPE, at, "dropout: x is %s; convert it first: tcc_cast(x, TCC_F32)",
                                tcc_type_text(&x.node->type));
-    if (!x.trace->training || p == 0) return x;
     if (!(p >= 0 && p < 1)) return tcc_trace_error(x.trace, TCC_EINVAL, at, "dropout: p must be in [0, 1), not %g", p);
+    if (!x.trace->training || p == 0) return x;
     tcc_attrs attrs = {.dropout = {.p = p, .id = x.trace->next_random_id++}};
     return tcc_trace_wrap(x.trace,
                           tcc_ir_build(x.trace->graph, TCC_OP_DROPOUT,

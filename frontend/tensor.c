@@ -120,6 +120,18 @@ static bool check_rank(tcc_trace *t, const char *op, int rank, tcc_loc at) {
     return false;
 }
 
+static bool check_dtype(tcc_trace *t, const char *op, tcc_dtype dtype, tcc_loc at) {
+    if ((unsigned)dtype < TCC_DTYPE_COUNT) return true;
+    tcc_trace_error(t, TCC_EINVAL, at, "%s: there is no element type %d", op, (int)dtype);
+    return false;
+}
+
+/* What a constant is made of. */
+static bool takes_constant(tcc_trace *t, const char *op, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at) {
+    return tcc_trace_is_open(t, op, at) && check_rank(t, op, rank, at) && check_dtype(t, op, dtype, at) &&
+           tcc_trace_takes_list(t, op, "extents", rank, dims, at);
+}
+
 /* Whether a type has the value; otherwise that is an error: an integer that silently drops the fraction of its factor
  * is a wrong result. A float rounds. */
 static bool holds(tcc_trace *t, const char *op, tcc_dtype dtype, double value, tcc_loc at) {
@@ -139,7 +151,7 @@ static bool holds(tcc_trace *t, const char *op, tcc_dtype dtype, double value, t
 }
 
 tcc_tensor tcc_constant_at(tcc_trace *t, double value, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at) {
-    if (!tcc_trace_is_open(t, "constant", at) || !check_rank(t, "constant", rank, at)) return tcc_trace_poison();
+    if (!takes_constant(t, "constant", dtype, rank, dims, at)) return tcc_trace_poison();
     tcc_type type = make_type(dtype, rank, dims);
     if (!holds(t, "constant", dtype, value, at)) return tcc_trace_poison();
     return tcc_trace_wrap(t, tcc_ir_splat(tcc__tensor_begin(t, at), &type, value));
@@ -147,7 +159,8 @@ tcc_tensor tcc_constant_at(tcc_trace *t, double value, tcc_dtype dtype, int rank
 
 tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, int rank, const int64_t *dims,
                           tcc_loc at) {
-    if (!tcc_trace_is_open(t, "literal", at) || !check_rank(t, "literal", rank, at)) return tcc_trace_poison();
+    if (!takes_constant(t, "literal", dtype, rank, dims, at)) return tcc_trace_poison();
+    if (!values) return tcc_trace_error(t, TCC_EINVAL, at, "literal: the list of values is NULL");
     tcc_type type = make_type(dtype, rank, dims);
     tcc_attrs attrs = {.constant = {.values = {tcc_type_numel(&type), values}}};
     for (int64_t i = 0; i < attrs.constant.values.count && !tcc_dtype_is_float(dtype); i++)
@@ -156,7 +169,7 @@ tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, i
 }
 
 tcc_tensor tcc_iota_at(tcc_trace *t, int axis, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at) {
-    if (!tcc_trace_is_open(t, "iota", at) || !check_rank(t, "iota", rank, at)) return tcc_trace_poison();
+    if (!takes_constant(t, "iota", dtype, rank, dims, at)) return tcc_trace_poison();
     tcc_type type = make_type(dtype, rank, dims);
     return tcc_trace_wrap(t, tcc_ir_iota(tcc__tensor_begin(t, at), &type, axis < 0 ? axis + rank : axis));
 }
@@ -208,6 +221,8 @@ BINARY(min, MIN)
 BINARY(and, AND)
 BINARY(or, OR)
 BINARY(xor, XOR)
+BINARY(shift_left, SHIFT_LEFT)
+BINARY(shift_right, SHIFT_RIGHT)
 BINARY(eq, EQ)
 BINARY(ne, NE)
 BINARY(lt, LT)
@@ -217,13 +232,14 @@ BINARY(ge, GE)
 #undef BINARY
 
 tcc_tensor tcc_cast_at(tcc_tensor x, tcc_dtype dtype, tcc_loc at) {
-    if (!tcc_trace_takes("cast", at, 1, &x)) return tcc_trace_poison();
+    if (!tcc_trace_takes("cast", at, 1, &x) || !check_dtype(x.trace, "cast", dtype, at)) return tcc_trace_poison();
     return tcc_trace_wrap(x.trace, tcc_ir_cast(tcc__tensor_begin(x.trace, at), x.node, dtype));
 }
 
-BINARY(shift_left, SHIFT_LEFT)
-BINARY(shift_right, SHIFT_RIGHT)
 tcc_tensor tcc_leaky_relu_at(tcc_tensor x, double slope, tcc_loc at) {
+    if (!tcc_trace_takes("leaky_relu", at, 1, &x)) return tcc_trace_poison();
+    if (!isfinite(slope))
+        return tcc_trace_error(x.trace, TCC_EINVAL, at, "leaky_relu: the slope must be finite, not %g", slope);
     return tcc__tensor_op(TCC_OP_LEAKY_RELU, x, &(tcc_attrs){.slope = {.slope = slope}}, NULL, at);
 }
 
@@ -254,7 +270,9 @@ tcc_tensor tcc__tensor_root(tcc_tensor x, tcc_loc at) {
 /* -- Shape -- */
 
 tcc_tensor tcc_reshape_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at) {
-    if (!tcc_trace_takes("reshape", at, 1, &x) || !check_rank(x.trace, "reshape", rank, at)) return tcc_trace_poison();
+    if (!tcc_trace_takes("reshape", at, 1, &x) || !check_rank(x.trace, "reshape", rank, at) ||
+        !tcc_trace_takes_list(x.trace, "reshape", "extents", rank, dims, at))
+        return tcc_trace_poison();
     tcc_type type = make_type(x.node->type.dtype, rank, dims);
     int64_t known = 1, numel = tcc_type_numel(&x.node->type);
     int open = -1;
@@ -281,7 +299,8 @@ tcc_tensor tcc_flatten_at(tcc_tensor x, int first, tcc_loc at) {
 }
 
 tcc_tensor tcc_transpose_at(tcc_tensor x, int rank, const int64_t *perm, tcc_loc at) {
-    if (!tcc_trace_takes("transpose", at, 1, &x) || !check_rank(x.trace, "transpose", rank, at))
+    if (!tcc_trace_takes("transpose", at, 1, &x) || !check_rank(x.trace, "transpose", rank, at) ||
+        !tcc_trace_takes_list(x.trace, "transpose", "axes", rank, perm, at))
         return tcc_trace_poison();
     tcc_attrs attrs = {.perm = {.perm = {.count = rank}}};
     for (int d = 0; d < rank; d++) attrs.perm.perm.v[d] = perm[d] < 0 ? perm[d] + rank : perm[d];
@@ -289,7 +308,8 @@ tcc_tensor tcc_transpose_at(tcc_tensor x, int rank, const int64_t *perm, tcc_loc
 }
 
 tcc_tensor tcc_broadcast_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at) {
-    if (!tcc_trace_takes("broadcast", at, 1, &x) || !check_rank(x.trace, "broadcast", rank, at))
+    if (!tcc_trace_takes("broadcast", at, 1, &x) || !check_rank(x.trace, "broadcast", rank, at) ||
+        !tcc_trace_takes_list(x.trace, "broadcast", "extents", rank, dims, at))
         return tcc_trace_poison();
     tcc_type type = make_type(x.node->type.dtype, rank, dims);
     tcc_attrs attrs = {.broadcast = {.dims = {.count = x.node->type.rank}}};

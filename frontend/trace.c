@@ -62,6 +62,27 @@ tcc_tensor tcc_trace_error(tcc_trace *t, tcc_status status, tcc_loc at, const ch
 
 tcc_tensor tcc_trace_poison(void) { return running ? tcc_trace_wrap(running, NULL) : (tcc_tensor){0}; }
 
+bool tcc_trace_takes_size(const char *op, size_t size, size_t least, tcc_loc at) {
+    if (!running || !size || size >= least) return running;
+    tcc_trace_error(
+        running, TCC_EINVAL, at,
+        "%s: size %zu of the options must be sizeof the struct, at least %zu, or 0 for that of this version", op, size,
+        least);
+    return false;
+}
+
+bool tcc_trace_takes_list(tcc_trace *t, const char *op, const char *what, int count, const void *list, tcc_loc at) {
+    if (list || !count) return true;
+    tcc_trace_error(t, TCC_EINVAL, at, "%s: the list of %d %s is NULL", op, count, what);
+    return false;
+}
+
+bool tcc_trace_takes_name(const char *op, const char *name, tcc_loc at) {
+    if (name && *name) return true;
+    tcc_trace_error(running, TCC_EINVAL, at, "%s: the name is %s", op, name ? "empty" : "NULL");
+    return false;
+}
+
 bool tcc_trace_is_open(const tcc_trace *t, const char *op, tcc_loc at) {
     if (t && t == running) return true;
     if (running)
@@ -108,11 +129,21 @@ bool tcc_is_training(const tcc_trace *t) { return tcc_trace_is_open(t, "is_train
 
 void tcc_scope(tcc_trace *t, const char *format, ...) {
     char name[256];
+    int length = 0;
     if (!tcc_trace_is_open(t, "scope", TCC_NOWHERE)) return;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(name, sizeof name, format, args);
-    va_end(args);
+    if (format) {
+        va_list args;
+        va_start(args, format);
+        length = vsnprintf(name, sizeof name, format, args);
+        va_end(args);
+    }
+    if (!format || length < 0 || length >= (int)sizeof name) {
+        if (!format) tcc_error(t->graph->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_scope: the format is NULL");
+        else
+            tcc_error(t->graph->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_scope: a name of %d bytes; it takes 1 to %d",
+                      length, (int)sizeof name - 1);
+        *name = '\0';
+    }
     if (!tcc_vec_push(&t->scopes, t->prefix.length)) {
         tcc_enomem(t->graph->diag);
         return;
@@ -207,7 +238,7 @@ static tcc_tensor missing_input(tcc_trace *t, const char *name, tcc_loc at) {
 }
 
 tcc_tensor tcc_input_at(tcc_trace *t, const char *name, tcc_loc at) {
-    if (!tcc_trace_is_open(t, "input", at)) return tcc_trace_poison();
+    if (!tcc_trace_is_open(t, "input", at) || !tcc_trace_takes_name("input", name, at)) return tcc_trace_poison();
     for (int i = 0; i < t->graph->inputs.count; i++) { /* asked for before */
         tcc_node *n = t->graph->inputs.data[i];
         if (n->attrs->input.role == TCC_ROLE_BATCH && !strcmp(n->attrs->input.name, name)) return tcc_trace_wrap(t, n);
@@ -223,15 +254,16 @@ tcc_tensor tcc_input_at(tcc_trace *t, const char *name, tcc_loc at) {
 }
 
 bool tcc_has_input(const tcc_trace *t, const char *name) {
-    if (!tcc_trace_is_open(t, "has_input", TCC_NOWHERE)) return false;
+    if (!tcc_trace_is_open(t, "has_input", TCC_NOWHERE) || !tcc_trace_takes_name("has_input", name, TCC_NOWHERE))
+        return false;
     for (int i = 0; i < t->n_batch; i++)
         if (!strcmp(t->batch[i].name, name)) return true;
     return false;
 }
 
 void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc at) {
-    const char *op = strcmp(name, "loss") ? "output" : "loss";
-    if (!tcc_trace_is_open(t, op, at) || !tcc_trace_takes(op, at, 1, &x)) return;
+    const char *op = name && !strcmp(name, "loss") ? "loss" : "output";
+    if (!tcc_trace_is_open(t, op, at) || !tcc_trace_takes_name(op, name, at) || !tcc_trace_takes(op, at, 1, &x)) return;
     if (tcc_name_is_reserved(name)) {
         tcc_trace_error(t, TCC_EINVAL, at, "output \"%s\": names that begin with '@' are the library's own", name);
         return;

@@ -60,6 +60,12 @@ bool tcc_trace_takes(const char *op, tcc_loc at, int count, const tcc_tensor *xs
 /* The same of a trace that a call was given. */
 bool tcc_trace_is_open(const tcc_trace *t, const char *op, tcc_loc at);
 tcc_tensor tcc_trace_poison(void);
+/* Whether a caller's options are as large as those of the first version, `least`, or of no size, as of this one. */
+bool tcc_trace_takes_size(const char *op, size_t size, size_t least, tcc_loc at);
+/* Whether a list that a call was given is there; `count` of `what`. */
+bool tcc_trace_takes_list(tcc_trace *t, const char *op, const char *what, int count, const void *list, tcc_loc at);
+/* Whether a name that the running trace was given is there and not empty. */
+bool tcc_trace_takes_name(const char *op, const char *name, tcc_loc at);
 
 static inline tcc_tensor tcc_trace_wrap(tcc_trace *t, tcc_node *n) { return (tcc_tensor){t, n, t->id}; }
 /* A poisoned tensor after recording an error at the user's place. */

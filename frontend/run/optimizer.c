@@ -36,7 +36,7 @@ static tcc_status check(tcc_diag *diag, const tcc_optimizer_options *o) {
                    {"beta2", o->beta2, 1, true},
                    {"eps", o->eps, 1e30, false},
                    {"weight_decay", o->weight_decay, 1e30, false},
-                   {"momentum", o->momentum, 1e30, false},
+                   {"momentum", o->momentum, 1, true},
                    {"clip_grad_norm", o->clip_grad_norm, 1e30, false},
                    {"ema_decay", o->ema_decay, 1, true}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
