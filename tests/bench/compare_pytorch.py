@@ -134,6 +134,21 @@ def scatter_add(base, i, u, axis):
     return base.index_add(axis, safe.reshape(-1), u.reshape(shape))
 
 
+def scatter_extreme(op, base, i, u, axis):
+    good, safe = inside(i, base.shape[axis])
+    if not good.all():  # what is out of range goes to a place of its own
+        base = torch.cat([base, base.narrow(axis, 0, 1)], axis)
+        safe = torch.where(good, safe, base.shape[axis] - 1)
+    y = base.index_reduce(axis, safe.reshape(-1), u, "amax" if op == "scatter_max" else "amin")
+    return y if good.all() else y.narrow(axis, 0, base.shape[axis] - 1)
+
+
+def product(x, axes):
+    for axis in sorted((a % x.dim() for a in axes), reverse=True):
+        x = x.prod(axis)
+    return x
+
+
 def spatial(x):
     return x.dim() - 2
 
@@ -183,11 +198,15 @@ POINT = {"neg": torch.neg, "abs": torch.abs, "sign": torch.sign, "exp": torch.ex
          "cos": torch.cos, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "erf": torch.erf, "floor": torch.floor,
          "ceil": torch.ceil, "round": torch.round, "isfinite": torch.isfinite, "relu": torch.relu, "gelu": F.gelu,
          "silu": F.silu, "not": torch.bitwise_not, "and": torch.bitwise_and, "or": torch.bitwise_or,
-         "xor": torch.bitwise_xor, "add": torch.add, "sub": torch.sub, "mul": torch.mul, "pow": torch.pow,
+         "xor": torch.bitwise_xor, "shift_left": torch.bitwise_left_shift, "shift_right": torch.bitwise_right_shift,
+         "add": torch.add, "sub": torch.sub, "mul": torch.mul, "pow": torch.pow,
          "eq": torch.eq, "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge,
          "max": torch.maximum, "min": torch.minimum, "matmul": torch.matmul, "mse_loss": F.mse_loss,
          "l1_loss": F.l1_loss, "smooth_l1_loss": F.smooth_l1_loss, "huber_loss": F.huber_loss,
-         "relu6": F.relu6, "hardswish": F.hardswish, "mish": F.mish,
+         "atan": torch.atan, "asin": torch.asin, "sinh": torch.sinh, "cosh": torch.cosh, "selu": F.selu,
+         "log_sigmoid": F.logsigmoid, "softsign": F.softsign, "hardsigmoid": F.hardsigmoid, "square": torch.square,
+         "trunc": torch.trunc, "atan2": torch.atan2, "logaddexp": torch.logaddexp, "relu6": F.relu6,
+         "hardswish": F.hardswish, "mish": F.mish,
          "bce_with_logits": F.binary_cross_entropy_with_logits, "select": torch.where,
          "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "softplus": lambda x: F.softplus(x, threshold=1e3)}
 
@@ -294,6 +313,28 @@ class Model:
             return take_along(x, a[1], i[0] % x.dim())
         if op == "scatter_add":
             return scatter_add(x, a[1], a[2], i[0] % x.dim())
+        if op in ("scatter_max", "scatter_min"):
+            return scatter_extreme(op, x, a[1], a[2], i[0] % x.dim())
+        if op == "searchsorted":
+            return torch.searchsorted(x.detach(), a[1].detach().contiguous(), right=bool(i[0])).to(torch.int32)
+        if op == "swap_axes":
+            return x.transpose(i[0], i[1])
+        if op == "diagonal":
+            return x.diagonal(i[0], -2, -1)
+        if op == "diff":
+            return x.diff(dim=i[0])
+        if op in ("keep_mean", "keep_max"):
+            return x.mean(i, keepdim=True) if op == "keep_mean" else x.amax(i, keepdim=True)
+        if op == "prod":
+            return product(x, i)
+        if op == "cumprod":
+            return x.cumprod(i[0])
+        if op in ("cummax", "cummin"):
+            return getattr(x, op)(i[0]).values
+        if op == "normalize":
+            return F.normalize(x, dim=i[0])
+        if op == "cdist":
+            return torch.cdist(x, a[1], p=s["real"], compute_mode="donot_use_mm_for_euclid_dist")
         if op == "argmax":  # NumPy's is the first maximum, or the first NaN
             return torch.from_numpy(x.detach().numpy().argmax(i[0])).to(torch.int32).reshape(s["dims"])
         if op == "cumsum":
@@ -335,6 +376,8 @@ class Model:
             return reduce(op, a[0], i)
         if op in ("attention", "attention_masked"):
             return attention(a[0], a[1], a[2], a[3] if len(a) > 3 else None, i[0], real)
+        if op == "ctc_loss":
+            return F.ctc_loss(a[0], a[1].long(), a[2].long(), a[3].long(), zero_infinity=True)
         if op.startswith("cross_entropy"):
             return cross_entropy(a[0], a[1], a[2] if len(a) > 2 else None, i[1] if i[0] else -100, real)
         if op in ("linear", "conv_layer", "embedding", "batch_norm", "group_norm", "layer_norm", "rms_norm"):

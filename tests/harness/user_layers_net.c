@@ -39,7 +39,8 @@ static int norm(user_maker *m, int x) {
     const int64_t no_bias = user_chance(m, 20), no_affine = user_chance(m, 10);
     if (kind == 0 || rank < 2) return user_layer(m, USER_layer_norm, x, NULL, USER_INT_LIST(no_bias, no_affine));
     if (kind == 1) return user_layer(m, USER_rms_norm, x, NULL, USER_INT_LIST(no_bias, no_affine));
-    if (kind == 2) return user_layer(m, USER_batch_norm, x, NULL, USER_INT_LIST(no_bias, no_affine));
+    if (kind == 2 && user_count(m, x) > user_dim(m, x, 1)) /* more than a value a channel */
+        return user_layer(m, USER_batch_norm, x, NULL, USER_INT_LIST(no_bias, no_affine));
     int64_t groups = user_dim(m, x, 1);
     if (kind == 4 && rank > 2 && user_count(m, x) > user_dim(m, x, 0) * groups)
         return user_layer(m, USER_instance_norm, x, NULL, USER_INT_LIST(no_bias, no_affine));

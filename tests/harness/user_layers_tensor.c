@@ -358,6 +358,10 @@ static void make_integers(user_maker *m) {
                                : user_constant(m, 3, s.dtype, 0, NULL);
     i = user_op2(m, (user_op)USER_ONE_OF(m, USER_add, USER_mul, USER_rem, USER_div, USER_max, USER_and, USER_sub), i,
                  j);
+    if (user_chance(m, 25)) {
+        const int by = user_constant(m, (double)user_below(m, 4), s.dtype, 0, NULL);
+        i = user_op2(m, (user_op)USER_ONE_OF(m, USER_shift_left, USER_shift_right), i, by);
+    }
     if (user_chance(m, 30)) i = user_op_ints(m, USER_cumsum, i, USER_INT_LIST(0));
     if (user_chance(m, 30) && s.rank > 1) i = user_op_ints(m, USER_sum, i, USER_INT_LIST(0));
     int y = user_op_real(m, USER_scale, user_op_ints(m, USER_cast, i, USER_INT_LIST(TCC_F32)), 0.1);
@@ -393,9 +397,9 @@ static void make_constant_rows(user_maker *m) {
         int small = user_op_real(m, USER_scale, user_pick_like(m, x), 0.001);
         x = user_op2(m, USER_add, x, small);
     }
-    user_push(m,
-              user_layer(m, (user_op)USER_ONE_OF(m, USER_batch_norm, USER_batch_norm, USER_layer_norm, USER_rms_norm),
-                         x, NULL, USER_INT_LIST(0, 0)));
+    user_op op = (user_op)USER_ONE_OF(m, USER_batch_norm, USER_batch_norm, USER_layer_norm, USER_rms_norm);
+    if (user_count(m, x) == user_dim(m, x, 1)) op = USER_layer_norm; /* a value a channel has no variance */
+    user_push(m, user_layer(m, op, x, NULL, USER_INT_LIST(0, 0)));
 }
 
 const user_layer_kind user_layers_tensor[] = {

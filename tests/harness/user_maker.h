@@ -69,6 +69,8 @@ int user_param(user_maker *m, double bound, int rank, const int64_t *dims);
 int user_constant(user_maker *m, double value, tcc_dtype dtype, int rank, const int64_t *dims);
 int user_literal_of(user_maker *m, tcc_dtype dtype, int pattern, int64_t modulus, double real, int rank,
                     const int64_t *dims);
+int user_random_leaf(user_maker *m, user_op op, tcc_dtype dtype, int64_t limit, double real, int rank,
+                     const int64_t *dims);
 int user_iota(user_maker *m, tcc_dtype dtype, int axis, int rank, const int64_t *dims);
 int user_new_input(user_maker *m, tcc_dtype dtype, user_fill fill, int64_t limit, int rank, const int64_t *dims);
 void user_name(user_maker *m, char *out, const char *kind);
@@ -93,6 +95,6 @@ typedef struct user_layer_kind {
     int weight;
 } user_layer_kind;
 
-extern const user_layer_kind user_layers_net[], user_layers_tensor[]; /* ended by a NULL */
+extern const user_layer_kind user_layers_net[], user_layers_tensor[], user_layers_more[]; /* ended by a NULL */
 
 #endif

@@ -56,6 +56,10 @@ static tcc_tensor leaf(tcc_trace *t, const user_step *s) {
         return tcc_state(t, s->name, ((tcc_init){.kind = TCC_INIT_CONSTANT, .a = s->real}), s->rank, s->dims);
     case USER_constant: return tcc_constant(t, s->real, s->dtype, s->rank, s->dims);
     case USER_literal: return literal(t, s);
+    case USER_random_uniform: return tcc_random_uniform(t, s->name, -s->real, s->real, s->dtype, s->rank, s->dims);
+    case USER_random_normal: return tcc_random_normal(t, s->name, 0.5, s->real, s->dtype, s->rank, s->dims);
+    case USER_random_bernoulli: return tcc_random_bernoulli(t, s->name, s->real, s->rank, s->dims);
+    case USER_random_integers: return tcc_random_integers(t, s->name, 0, v[1], s->dtype, s->rank, s->dims);
     default: return tcc_iota(t, (int)v[1], s->dtype, s->rank, s->dims);
     }
 }
@@ -105,6 +109,7 @@ static tcc_tensor window_or_loss(const user_step *s, tcc_tensor a, tcc_tensor b,
     case USER_cross_entropy_weighted:
         return tcc_cross_entropy(a, b, .has_ignore_index = v[0], .ignore_index = v[1], .label_smoothing = s->real,
                                  .weight = &c);
+    case USER_ctc_loss: return tcc_ctc_loss(a, b, c, d, .zero_infinity = true);
     default: return layer(s, a);
     }
 }
@@ -126,6 +131,20 @@ static tcc_tensor shape(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
     case USER_pad_reflect: return tcc_pad_reflect(a, (int)v[0], v[1], v[2]);
     case USER_pad_replicate: return tcc_pad_replicate(a, (int)v[0], v[1], v[2]);
     case USER_pad_wrap: return tcc_pad_wrap(a, (int)v[0], v[1], v[2]);
+    case USER_swap_axes: return tcc_swap_axes(a, (int)v[0], (int)v[1]);
+    case USER_diagonal: return tcc_diagonal(a, v[0]);
+    case USER_diff: return tcc_diff(a, (int)v[0]);
+    case USER_scatter_max: return tcc_scatter_max(a, b, c, (int)v[0]);
+    case USER_scatter_min: return tcc_scatter_min(a, b, c, (int)v[0]);
+    case USER_searchsorted: return tcc_searchsorted(a, b, v[0]);
+    case USER_keep_mean: return tcc_mean(a, n + TCC_KEEP_DIMS, v);
+    case USER_keep_max: return tcc_reduce_max(a, n + TCC_KEEP_DIMS, v);
+    case USER_prod: return tcc_prod(a, n, v);
+    case USER_cumprod: return tcc_cumprod(a, (int)v[0]);
+    case USER_cummax: return tcc_cummax(a, (int)v[0], NULL);
+    case USER_cummin: return tcc_cummin(a, (int)v[0], NULL);
+    case USER_normalize: return tcc_normalize(a, 2, (int)v[0]);
+    case USER_cdist: return tcc_cdist(a, b, s->real);
     case USER_take: return tcc_take(a, b, (int)v[0]);
     case USER_take_along: return tcc_take_along(a, b, (int)v[0]);
     case USER_scatter_add: return tcc_scatter_add(a, b, c, (int)v[0]);
@@ -173,6 +192,16 @@ static tcc_tensor point(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
         UNARY(relu6)
         UNARY(hardswish)
         UNARY(mish)
+        UNARY(atan)
+        UNARY(sinh)
+        UNARY(cosh)
+        UNARY(log_sigmoid)
+        UNARY(softsign)
+        UNARY(selu)
+        UNARY(hardsigmoid)
+        UNARY(square)
+        UNARY(trunc)
+        UNARY(asin)
 #undef UNARY
     case USER_leaky_relu: return tcc_leaky_relu(a, s->real);
     case USER_cast: return tcc_cast(a, (tcc_dtype)s->ints[0]);
@@ -191,6 +220,8 @@ static tcc_tensor point(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
         BINARY(and)
         BINARY(or)
         BINARY(xor)
+        BINARY(shift_left)
+        BINARY(shift_right)
         BINARY(eq)
         BINARY(ne)
         BINARY(lt)
@@ -198,6 +229,8 @@ static tcc_tensor point(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
         BINARY(gt)
         BINARY(ge)
         BINARY(matmul)
+        BINARY(atan2)
+        BINARY(logaddexp)
         BINARY(mse_loss)
         BINARY(l1_loss)
         BINARY(bce_with_logits)

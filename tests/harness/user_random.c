@@ -112,6 +112,13 @@ int user_literal_of(user_maker *m, tcc_dtype dtype, int pattern, int64_t modulus
     return leaf(m, s, dtype, rank, dims);
 }
 
+int user_random_leaf(user_maker *m, user_op op, tcc_dtype dtype, int64_t limit, double real, int rank,
+                     const int64_t *dims) {
+    user_step s = {.op = op, .real = real, .ints = {0, limit}};
+    user_name(m, s.name, "d");
+    return leaf(m, s, dtype, rank, dims);
+}
+
 int user_iota(user_maker *m, tcc_dtype dtype, int axis, int rank, const int64_t *dims) {
     return leaf(m, (user_step){.op = USER_iota, .ints = {0, axis}}, dtype, rank, dims);
 }
@@ -232,10 +239,9 @@ static int total(const user_layer_kind *kinds) {
 }
 
 static void add_layer(user_maker *m) {
-    const int net = total(user_layers_net), tensor = total(user_layers_tensor);
-    int64_t at = user_below(m, net + tensor);
-    const user_layer_kind *kinds = at < net ? user_layers_net : user_layers_tensor;
-    if (at >= net) at -= net;
+    const user_layer_kind *const all[] = {user_layers_net, user_layers_tensor, user_layers_more}, *kinds = all[0];
+    int64_t at = user_below(m, total(all[0]) + total(all[1]) + total(all[2]));
+    for (int i = 0; i < 2 && kinds == all[i] && at >= total(kinds); i++) at -= total(kinds), kinds = all[i + 1];
     for (; at >= kinds->weight; kinds++) at -= kinds->weight;
     kinds->make(m);
 }

@@ -76,8 +76,14 @@ static void test_differences_show(void **state) {
         if (!plant(&q)) continue;
         planted++;
         user_program_compare(&q, &p, USER_DEFAULT, &v);
-        if (v.mode) seen++;
-        else print_message("seed %llu: not seen\n", (unsigned long long)seed);
+        if (v.mode) {
+            seen++;
+            continue;
+        }
+        tcc_strbuf text = {0};
+        user_program_print_c(&text, &q);
+        print_message("seed %llu: not seen\n%s", (unsigned long long)seed, text.text ? text.text : "");
+        tcc_strbuf_free(&text);
     }
     assert_int_equal(seen, planted);
 }
