@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Element types and tensor types. */
 #include "dtype.h"
+#include "narrow.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,56 +62,18 @@ const char *tcc_type_text(const tcc_type *t) {
     return text;
 }
 
-static uint32_t bits_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
+uint16_t tcc_f32_to_bf16(float x) { return tcc__narrow_bf16(x); }
 
-static float float_of(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
+float tcc_bf16_to_f32(uint16_t bits) { return tcc__float_of((uint32_t)bits << 16); }
 
-uint16_t tcc_f32_to_bf16(float x) {
-    uint32_t bits = bits_of(x);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((bits >> 16) | 0x40); /* keep NaN a NaN */
-    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
-}
-
-float tcc_bf16_to_f32(uint16_t bits) { return float_of((uint32_t)bits << 16); }
-
-uint16_t tcc_f32_to_f16(float x) {
-    uint32_t bits = bits_of(x), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((magnitude >> 13) & 0x1ffu));
-    if (magnitude >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* rounds past 65504 */
-    if (magnitude < 0x38800000u) {                                   /* subnormal: let the adder round */
-        float scaled = float_of(magnitude) + 0.5f;
-        return (uint16_t)(sign | (bits_of(scaled) - bits_of(0.5f)));
-    }
-    uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1);
-    return (uint16_t)(sign | ((rounded - 0x38000000u) >> 13));
-}
+uint16_t tcc_f32_to_f16(float x) { return tcc__narrow_f16(x); }
 
 float tcc_f16_to_f32(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, magnitude = h & 0x7fffu;
-    if (magnitude >= 0x7c00u) return float_of(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
-    if (magnitude >= 0x0400u) return float_of(sign | ((magnitude << 13) + 0x38000000u));
+    if (magnitude >= 0x7c00u) return tcc__float_of(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
+    if (magnitude >= 0x0400u) return tcc__float_of(sign | ((magnitude << 13) + 0x38000000u));
     float x = (float)magnitude * 0x1p-24f;
-    return float_of(sign | bits_of(x));
-}
-
-/* A double as the float that rounds on to any shorter float as the double itself would: to nearest, but odd in the last
- * bit when inexact (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using
- * rounding to odd"). */
-static float to_odd_f32(double x) {
-    float f = (float)x;
-    if ((double)f == x || isinf(f)) return f;
-    uint32_t bits = bits_of(f);
-    if (bits & 1) return f;
-    bool too_far = x > 0 ? (double)f > x : (double)f < x;
-    return float_of(too_far ? bits - 1 : bits + 1);
+    return tcc__float_of(sign | tcc__bits_of(x));
 }
 
 static double saturate(double x, double least, double most) {
@@ -123,8 +86,8 @@ double tcc_dtype_round(tcc_dtype t, double x) {
     if (isnan(x) && tcc_dtype_is_float(t)) return (double)NAN;
     switch (t) {
     case TCC_F32: return (double)(float)x;
-    case TCC_F16: return (double)tcc_f16_to_f32(tcc_f32_to_f16(to_odd_f32(x)));
-    case TCC_BF16: return (double)tcc_bf16_to_f32(tcc_f32_to_bf16(to_odd_f32(x)));
+    case TCC_F16: return (double)tcc_f16_to_f32(tcc_f32_to_f16(tcc__to_odd_f32(x)));
+    case TCC_BF16: return (double)tcc_bf16_to_f32(tcc_f32_to_bf16(tcc__to_odd_f32(x)));
     case TCC_I64: return saturate(x, (double)INT64_MIN, 0x1.fffffffffffffp+62); /* the largest double below 2^63 */
     case TCC_I32: return saturate(x, (double)INT32_MIN, (double)INT32_MAX);
     case TCC_U8: return saturate(x, 0, UINT8_MAX);

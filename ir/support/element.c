@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Elements in packed memory. */
 #include "element.h"
+#include "narrow.h"
 
 #include <string.h>
 
@@ -52,22 +53,36 @@ void tcc_element_set(tcc_dtype t, void *packed, int64_t index, double x) {
     }
 }
 
-/* Copies of all weights: what is cast by the hundred million. */
-static void narrow_f32(tcc_dtype to_type, uint16_t *to, const char *from, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        float x;
-        memcpy(&x, from + i * (int64_t)sizeof x, sizeof x);
-        to[i] = to_type == TCC_BF16 ? tcc_f32_to_bf16(x) : tcc_f32_to_f16(x);
+/* Initial values, and copies of all weights: what is cast by the hundred million. A loop for each pair of types. */
+#define NARROW(name, to_ctype, from_ctype, narrowed)                          \
+    static void name(void *to, const void *from, int64_t count) {             \
+        for (int64_t i = 0; i < count; i++) {                                 \
+            from_ctype x;                                                     \
+            memcpy(&x, (const char *)from + i * (int64_t)sizeof x, sizeof x); \
+            ((to_ctype *)to)[i] = narrowed;                                   \
+        }                                                                     \
     }
+NARROW(f64_to_f32, float, double, (float)x)
+NARROW(f64_to_f16, uint16_t, double, tcc__narrow_f16(tcc__to_odd_f32(x)))
+NARROW(f64_to_bf16, uint16_t, double, tcc__narrow_bf16(tcc__to_odd_f32(x)))
+NARROW(f32_to_f16, uint16_t, float, tcc__narrow_f16(x))
+NARROW(f32_to_bf16, uint16_t, float, tcc__narrow_bf16(x))
+
+static bool narrow(tcc_dtype to_type, void *to, tcc_dtype from_type, const void *from, int64_t count) {
+    const bool from_f64 = from_type == TCC_F64;
+    if (!from_f64 && from_type != TCC_F32) return false;
+    if (to_type == TCC_F32 && from_f64) f64_to_f32(to, from, count);
+    else if (to_type == TCC_F16) (from_f64 ? f64_to_f16 : f32_to_f16)(to, from, count);
+    else if (to_type == TCC_BF16) (from_f64 ? f64_to_bf16 : f32_to_bf16)(to, from, count);
+    else return false;
+    return true;
 }
 
 void tcc_elements_cast(tcc_dtype to_type, void *to, tcc_dtype from_type, const void *from, int64_t count) {
     const bool exact = !tcc_dtype_is_float(to_type) && !tcc_dtype_is_float(from_type);
     if (to_type == from_type) {
         memcpy(to, from, (size_t)(count * tcc_dtype_bytes(to_type)));
-    } else if (from_type == TCC_F32 && (to_type == TCC_BF16 || to_type == TCC_F16)) {
-        narrow_f32(to_type, to, from, count);
-    } else {
+    } else if (!narrow(to_type, to, from_type, from, count)) {
         for (int64_t i = 0; i < count; i++)
             if (exact) tcc_element_set_int(to_type, to, i, tcc_element_get_int(from_type, from, i));
             else tcc_element_set(to_type, to, i, tcc_element_get(from_type, from, i));
