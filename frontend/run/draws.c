@@ -61,9 +61,9 @@ INLINE double log_of_word(uint32_t word) {
     return e * log2_high + (2 * s + (s * z * polynomial(z, atanh_series, 10) + e * log2_low));
 }
 
-/* cos(2 pi (word + 1/2) / 2^32): a multiple of a quarter turn, found exactly in the integer, and a rest of at most an
- * eighth. */
-INLINE double cos_of_word(uint32_t word) {
+/* The cosine and the sine of 2 pi (word + 1/2) / 2^32: a multiple of a quarter turn, found exactly in the integer, and
+ * a rest of at most an eighth. */
+INLINE void turn_of_word(uint32_t word, double *cosine_out, double *sine_out) {
     static const double cosine[] = {1.0,
                                     -1.0 / 2,
                                     1.0 / 24,
@@ -79,12 +79,25 @@ INLINE double cos_of_word(uint32_t word) {
     const int32_t rest = (int32_t)(word - (quarter << 30));
     const double r = (rest + 0.5) * 0x1.921fb54442d18p-30, z = r * r;
     const double even = polynomial(z, cosine, 9), odd = r * polynomial(z, sine, 8);
-    const double size = quarter & 1 ? odd : even;
-    return (quarter + 1) & 2 ? -size : size;
+    const double x = quarter & 1 ? odd : even, y = quarter & 1 ? even : odd;
+    *cosine_out = (quarter + 1) & 2 ? -x : x;
+    *sine_out = quarter & 2 ? -y : y;
 }
 
-INLINE void normals(const uint32_t *radius, const uint32_t *angle, int count, double *out) {
-    for (int i = 0; i < count; i++) out[i] = sqrt(-2 * log_of_word(radius[i])) * cos_of_word(angle[i]);
+INLINE void normals(const uint32_t *radius, const uint32_t *angle, int pairs, double *first, double *second) {
+    for (int i = 0; i < pairs; i++) {
+        const double r = sqrt(-2 * log_of_word(radius[i]));
+        double x, y;
+        turn_of_word(angle[i], &x, &y);
+        first[i] = r * x;
+        second[i] = r * y;
+    }
+}
+
+/* out[4 b + k] = values[k][b] */
+INLINE void interleave(double values[4][BLOCKS], double *out) {
+    for (int b = 0; b < BLOCKS; b++)
+        for (int k = 0; k < 4; k++) out[4 * b + k] = values[k][b];
 }
 
 INLINE void draw_uniform(const tcc_draws *d, uint64_t first, double *out) {
@@ -96,17 +109,17 @@ INLINE void draw_uniform(const tcc_draws *d, uint64_t first, double *out) {
 
 INLINE void draw_normal(const tcc_draws *d, uint64_t first, double *out) {
     uint32_t words[4][BLOCKS];
-    double values[2][BLOCKS];
+    double values[4][BLOCKS];
     philox(d, first / 4, words);
-    normals(words[0], words[1], BLOCKS, values[0]);
-    normals(words[2], words[3], BLOCKS, values[1]);
-    for (int b = 0; b < BLOCKS; b++) out[2 * b] = values[0][b], out[2 * b + 1] = values[1][b];
+    normals(words[0], words[1], BLOCKS, values[0], values[1]);
+    normals(words[2], words[3], BLOCKS, values[2], values[3]);
+    interleave(values, out);
 }
 
 typedef struct variant {
     void (*uniform)(const tcc_draws *d, uint64_t first, double *out);
     void (*normal)(const tcc_draws *d, uint64_t first, double *out);
-    void (*normals)(const uint32_t *radius, const uint32_t *angle, double *out);
+    void (*normals)(const uint32_t *radius, const uint32_t *angle, double *first, double *second);
 } variant;
 
 #define VARIANT(name, target)                                                                                         \
@@ -114,15 +127,15 @@ typedef struct variant {
         draw_uniform(d, first, out);                                                                                  \
     }                                                                                                                 \
     target static void normal_##name(const tcc_draws *d, uint64_t first, double *out) { draw_normal(d, first, out); } \
-    target static void normals_##name(const uint32_t *radius, const uint32_t *angle, double *out) {                   \
-        normals(radius, angle, TCC_NORMALS, out);                                                                     \
+    target static void normals_##name(const uint32_t *radius, const uint32_t *angle, double *first, double *second) { \
+        normals(radius, angle, TCC_PAIRS, first, second);                                                             \
     }                                                                                                                 \
     static const variant name = {uniform_##name, normal_##name, normals_##name};
 
 VARIANT(portable, )
 #if defined __x86_64__
 VARIANT(avx2, __attribute__((target("avx2"))))
-VARIANT(avx512, __attribute__((target("avx512f,avx512dq,avx512vl"))))
+VARIANT(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,prefer-vector-width=512"))))
 
 static const variant *best(void) {
     if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return &avx512;
@@ -134,7 +147,9 @@ static const variant *best(void) { return &portable; }
 
 void tcc_draws_uniform(const tcc_draws *d, uint64_t first, double *out) { best()->uniform(d, first, out); }
 void tcc_draws_normal(const tcc_draws *d, uint64_t first, double *out) { best()->normal(d, first, out); }
-void tcc_normals(const uint32_t *radius, const uint32_t *angle, double *out) { best()->normals(radius, angle, out); }
-void tcc_normals_portable(const uint32_t *radius, const uint32_t *angle, double *out) {
-    portable.normals(radius, angle, out);
+void tcc_normals(const uint32_t *radius, const uint32_t *angle, double *first, double *second) {
+    best()->normals(radius, angle, first, second);
+}
+void tcc_normals_portable(const uint32_t *radius, const uint32_t *angle, double *first, double *second) {
+    portable.normals(radius, angle, first, second);
 }

@@ -82,42 +82,39 @@ static recipe recipe_of(const tcc_stored *p) {
     return (recipe){DRAW_NOTHING, false, 0, 0};
 }
 
-/* Draws from word *at of the stream on, into `z`; returns how many. */
+/* Draws from place *at of the stream on, into `z`; returns how many. */
 static int draw_some(const recipe *r, const tcc_draws *d, uint64_t *at, double *z) {
     int count = 0;
-    if (r->draw == DRAW_NOTHING) {
-        for (; count < TCC_DRAWS; count++) z[count] = 1;
-        return count;
+    switch (r->draw) {
+    case DRAW_NOTHING:
+        for (int i = 0; i < TCC_DRAWS; i++) z[i] = 1;
+        return TCC_DRAWS;
+    case DRAW_UNIFORM: tcc_draws_uniform(d, *at, z); break;
+    case DRAW_NORMAL:
+    case DRAW_TRUNCATED: tcc_draws_normal(d, *at, z); break;
     }
-    if (r->draw == DRAW_UNIFORM) tcc_draws_uniform(d, *at, z);
-    else tcc_draws_normal(d, *at, z);
     *at += TCC_DRAWS;
-    const int drawn = r->draw == DRAW_UNIFORM ? TCC_DRAWS : TCC_NORMALS;
     if (r->centred)
-        for (int i = 0; i < drawn; i++) z[i] = 2 * z[i] - 1;
-    if (r->draw != DRAW_TRUNCATED) return drawn;
-    for (int i = 0; i < drawn; i++)
+        for (int i = 0; i < TCC_DRAWS; i++) z[i] = 2 * z[i] - 1;
+    if (r->draw != DRAW_TRUNCATED) return TCC_DRAWS;
+    for (int i = 0; i < TCC_DRAWS; i++)
         if (fabs(z[i]) <= 2) z[count++] = z[i];
     return count;
 }
 
-/* Values [begin, end), each computed in double and rounded once; begin is a multiple of PART, where every kind but the
- * truncated one knows its place in the stream. */
+/* Values [begin, end), each computed in double and rounded once; begin is a multiple of PART, which begins at a place
+ * of its own in the stream. Of the truncated kind 95 % of what is drawn is used, so a part has room for twice its
+ * values. */
 static void initialize(const tcc_stored *p, uint64_t seed, int64_t begin, int64_t end) {
     const recipe r = recipe_of(p);
     const tcc_draws d = tcc_draws_of(seed, p->name);
-    uint64_t at = (uint64_t)begin * (r.draw == DRAW_UNIFORM ? 1 : 2);
+    uint64_t at = (uint64_t)begin * (r.draw == DRAW_TRUNCATED ? 2 : 1);
     while (begin < end) {
         double z[TCC_DRAWS];
         int64_t count = draw_some(&r, &d, &at, z);
         if (count > end - begin) count = end - begin;
-        if (p->type.dtype == TCC_F32) {
-            float *out = (float *)p->data + begin;
-            for (int64_t i = 0; i < count; i++) out[i] = (float)(r.base + r.scale * z[i]);
-        } else {
-            for (int64_t i = 0; i < count; i++)
-                tcc_element_set(p->type.dtype, p->data, begin + i, r.base + r.scale * z[i]);
-        }
+        for (int64_t i = 0; i < count; i++) z[i] = r.base + r.scale * z[i];
+        tcc_elements_cast(p->type.dtype, (char *)p->data + begin * tcc_dtype_bytes(p->type.dtype), TCC_F64, z, count);
         begin += count;
     }
 }
@@ -143,11 +140,9 @@ void tcc_store_truncate(tcc_store *s, int count) {
     for (int i = 0; i < count; i++) *slot_of(s, s->entries.data[i].name, s->entries.data[i].name_hash) = i;
 }
 
-/* Parts that an entry is initialized in: of PART values, or one where a value depends on those before it. Its memory
- * begins as zeros. */
+/* Parts that an entry is initialized in, of PART values. Its memory begins as zeros. */
 static int64_t parts_of(const tcc_stored *p) {
-    if (p->init.kind == TCC_INIT_ZEROS) return 0;
-    return p->init.kind == TCC_INIT_TRUNC_NORMAL ? 1 : (tcc_type_numel(&p->type) + PART - 1) / PART;
+    return p->init.kind == TCC_INIT_ZEROS ? 0 : (tcc_type_numel(&p->type) + PART - 1) / PART;
 }
 
 static int64_t place_bytes(const tcc_stored *p) { return (tcc_type_bytes(&p->type) + 63) / 64 * 64; }
@@ -191,11 +186,11 @@ void tcc_store_initialize(const tcc_store *s, int64_t begin, int64_t end) {
     int64_t first = 0;
     for (int i = s->filled; i < s->entries.count && first < end; i++) {
         const tcc_stored *p = &s->entries.data[i];
-        int64_t count = parts_of(p), numel = tcc_type_numel(&p->type), each = count > 1 ? PART : numel;
+        const int64_t count = parts_of(p), numel = tcc_type_numel(&p->type);
         for (int64_t k = begin > first ? begin - first : 0; k < count && first + k < end; k++) {
-            const int64_t to = (k + 1) * each < numel ? (k + 1) * each : numel;
-            initialize(p, s->seed, k * each, to);
-            clear_row(p, k * each, to);
+            const int64_t to = (k + 1) * PART < numel ? (k + 1) * PART : numel;
+            initialize(p, s->seed, k * PART, to);
+            clear_row(p, k * PART, to);
         }
         first += count;
     }

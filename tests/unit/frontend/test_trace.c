@@ -196,6 +196,43 @@ static void initial_values_have_the_type_of_their_entry(void **state) {
     }
 }
 
+/* Whatever thread draws which part, and when. Of the truncated kind each part begins anew, too. */
+static void parts_are_drawn_in_any_order(void **state) {
+    fixture *f = *state;
+    static const tcc_init_kind kinds[] = {TCC_INIT_NORMAL, TCC_INIT_TRUNC_NORMAL, TCC_INIT_UNIFORM, TCC_INIT_CONSTANT,
+                                          TCC_INIT_ZEROS};
+    static const int64_t extents[] = {1, 16384, 33410, 50000, 7};
+    tcc_store whole = {.seed = 9}, parted = {.seed = 9};
+    tcc_store *const stores[] = {&whole, &parted};
+    int64_t parts;
+    for (int s = 0; s < 2; s++)
+        for (int k = 0; k < 25; k++) {
+            const tcc_type type = {k % 2 ? TCC_F32 : TCC_BF16, 1, {extents[k / 5]}};
+            const tcc_init init = {.kind = kinds[k % 5], .a = 0.5, .b = 2};
+            char name[16];
+            int index;
+            snprintf(name, sizeof name, "p%d", k);
+            assert_ok(tcc_store_add(stores[s], name, TCC_ROLE_PARAM, &type, &init, &f->cx.diag, TCC_HERE, &index),
+                      &f->cx.diag);
+        }
+    assert_ok(tcc_store_fill(&whole, &f->cx.diag), &f->cx.diag);
+    assert_ok(tcc_store_reserve(&parted, &f->cx.diag, &parts), &f->cx.diag);
+    assert_int_equal(parts, 4 * (1 + 1 + 3 + 4 + 1));
+    for (int64_t end = parts; end > 0; end -= 3) tcc_store_initialize(&parted, end > 3 ? end - 3 : 0, end);
+    tcc_store_filled(&parted);
+    for (int k = 0; k < 25; k++) {
+        const tcc_stored *p = &whole.entries.data[k];
+        assert_memory_equal(p->data, parted.entries.data[k].data, tcc_type_bytes(&p->type));
+        for (int i = 0; kinds[k % 5] == TCC_INIT_TRUNC_NORMAL && i < p->type.dims[0]; i++)
+            assert_true(fabs(tcc_element_get(p->type.dtype, p->data, i) - 0.5) <= 4);
+    }
+    const float *truncated = whole.entries.data[11].data; /* 33,410 of them */
+    assert_int_equal(whole.entries.data[11].type.dtype, TCC_F32);
+    assert_memory_not_equal(truncated, truncated + 16384, 16384 * sizeof *truncated);
+    tcc_store_free(&whole);
+    tcc_store_free(&parted);
+}
+
 static void wrong_layers_say_so(void **state) {
     fixture *f = *state;
     tcc_resnet(&f->trace, tcc_input(&f->trace, "x"), &(tcc_resnet_options){.depth = 19});
@@ -414,6 +451,7 @@ int main(void) {
         CASE(open_scopes_are_an_error),
         CASE(draws_depend_on_seed_and_name_alone),
         CASE(initial_values_have_the_type_of_their_entry),
+        CASE(parts_are_drawn_in_any_order),
         CASE(wrong_layers_say_so),
         CASE(axes_out_of_range),
         CASE(attention_with_mask_and_dropout),
