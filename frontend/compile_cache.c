@@ -188,6 +188,7 @@ tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch
                                        : tcc__model_trace(m, c->train, batch, c->n_inputs, &c->made->graph));
     const double traced = tcc_clock_seconds();
     TCC_TRY(tcc__model_selector(m));
+    if (!m->making->tuning) TCC_TRY(tcc__fill_begin(m)); /* it would disturb measurements */
     tcc_cache *cache = cache_of(m);
     TCC_TRY(cache ? find_or_build(m, c, cache) : tcc__model_build(m, c));
     c->trace_seconds = traced - start;

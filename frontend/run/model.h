@@ -13,6 +13,8 @@
 #include "runtime/exec.h"
 #include "traincc/model.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -101,6 +103,16 @@ typedef struct tcc_shared {
     tcc_model *averaged; /* whose averages are in the parameters' place; NULL: the parameters are */
 } tcc_shared;
 
+/* Initial values that are being drawn. */
+enum { TCC_FILL_THREADS = 63 };
+typedef struct tcc_filling {
+    const tcc_store *store; /* NULL: nothing is under way */
+    atomic_int_fast64_t next;
+    int64_t parts;
+    int n_threads;
+    pthread_t threads[TCC_FILL_THREADS];
+} tcc_filling;
+
 struct tcc_model {
     tcc_context *cx;
     tcc_shared *shared;
@@ -115,6 +127,7 @@ struct tcc_model {
     tcc_device *device;   /* NULL: code is made for `arch`, and nothing runs */
     char device_name[32]; /* "cuda:0" */
     char arch[16];        /* "sm_90"; empty on the CPU */
+    tcc_filling filling;  /* of the shared store */
     tcc_store moments;    /* what passes added, but for derived states: the optimizer's */
     int64_t kept_bytes;   /* of its programs together, beside what is shared: states, batches, outputs */
     tcc_vec(tcc_compiled *) programs;
@@ -224,6 +237,16 @@ tcc_status tcc__model_check_device(tcc_model *m, const char *name);
 /* TCC_EUNSUPPORTED where the model has no device; where it has none, or no memory, to run with. */
 tcc_status tcc__model_need_device(tcc_model *m);
 tcc_status tcc__model_can_run(tcc_model *m);
+
+/* -- In fill.c -- */
+
+/* Begins to draw the initial values of all parameters that have none, beside what the caller does next, where there is
+ * ample memory and the model is to run. Until tcc__fill_end or _stop nothing is added to the store. */
+tcc_status tcc__fill_begin(tcc_model *m);
+/* Returns when all parameters have their values, whether it was begun or not. */
+tcc_status tcc__fill_end(tcc_model *m);
+/* Gives up what was begun, if anything was: parameters have no values then. */
+void tcc__fill_stop(tcc_model *m);
 
 /* -- In fit.c -- */
 

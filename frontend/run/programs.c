@@ -3,7 +3,6 @@
 #include "frontend/run/model.h"
 
 #include "ir/support/clock.h"
-#include "runtime/cpu/pool.h"
 
 /* -- Signatures -- */
 
@@ -74,27 +73,6 @@ static tcc_status keep_signature(tcc_compiled *c, const tcc_array *batch, int co
     return TCC_OK;
 }
 
-static void initialize(void *user, int worker, int64_t begin, int64_t end) {
-    (void)worker;
-    tcc_store_initialize(user, begin, end);
-}
-
-/* Initial values, drawn on all CPUs: a large model's take longer than compiling it. */
-static tcc_status fill_store(tcc_model *m) {
-    int64_t parts;
-    tcc_pool *pool = NULL;
-    TCC_TRY(tcc_store_reserve(&m->shared->store, &m->cx->diag, &parts));
-    if (parts) {
-        TCC_TRY(tcc_pool_create(&m->cx->diag, 0, &pool));
-        tcc_pool_lock(pool);
-        tcc_pool_run(pool, initialize, &m->shared->store, parts, 1);
-        tcc_pool_unlock(pool);
-        tcc_pool_destroy(pool);
-    }
-    tcc_store_filled(&m->shared->store);
-    return TCC_OK;
-}
-
 tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
     tcc_compiled *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(&m->cx->diag);
@@ -116,12 +94,14 @@ void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c) {
 }
 
 tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
-    const double start = tcc_clock_seconds();
-    if (m->device) TCC_TRY(tcc__model_fit(m, c->program));
     const bool runs = !m->options.compile_only;
+    const double start = tcc_clock_seconds();
+    if (m->filling.store) TCC_TRY(tcc__fill_end(m)); /* before it is asked what memory is free */
+    const double waited = tcc_clock_seconds();
+    if (m->device) TCC_TRY(tcc__model_fit(m, c->program));
     const double before = tcc_clock_seconds();
-    if (runs) TCC_TRY(fill_store(m));
-    const double filled = tcc_clock_seconds();
+    if (runs) TCC_TRY(tcc__fill_end(m));
+    const double filled = tcc_clock_seconds(), filling = filled - before + waited - start;
     const tcc_code_store *store = m->maker ? m->maker->code_store(m) : NULL;
     if (m->device) TCC_TRY(tcc_exec_create_without_arena(m->cx, m->device, c->program, store, &c->exec));
     if (m->device && runs) {
@@ -132,13 +112,13 @@ tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
     if (m->profile && c->exec) TCC_TRY(tcc_exec_set_profiling(c->exec, &m->cx->diag, true));
     tcc__model_count_memory(m, c);
     const double done = tcc_clock_seconds();
-    c->total_seconds = c->trace_seconds + c->passes_seconds + c->codegen_seconds + (done - start) - (filled - before);
+    c->total_seconds = c->trace_seconds + c->passes_seconds + c->codegen_seconds + (done - start) - filling;
     tcc_logf(m->cx, TCC_LOG_COMPILE,
              "%s: %d steps of %d kernels, arena %lld bytes, %.0f ms (trace %.0f, passes %.0f, codegen %.0f, initial "
              "values %.0f, loading %.0f)",
              c->program->name, c->program->n_steps, c->program->n_kernels, (long long)c->program->arena_bytes,
              1e3 * c->total_seconds, 1e3 * c->trace_seconds, 1e3 * c->passes_seconds, 1e3 * c->codegen_seconds,
-             1e3 * (filled - before), 1e3 * (done - filled));
+             1e3 * filling, 1e3 * (done - filled));
     return TCC_OK;
 }
 
@@ -171,6 +151,7 @@ static tcc_status make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
     tcc_status status = m->maker->make(m, c, batch);
     if (status == TCC_OK) status = tcc__compiled_load(m, c);
     if (status == TCC_OK && !tcc_vec_push(&m->programs, c)) status = tcc_enomem(&m->cx->diag);
+    tcc__fill_stop(m); /* after an error */
     if (status != TCC_OK) tcc__compiled_destroy(m, c);
     return status;
 }
