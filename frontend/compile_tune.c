@@ -13,7 +13,8 @@
  *    default before all others. So chance decides nothing that is worth less than the band.
  *
  * Then the whole step runs as by default and with all that was found, in turns (compile_tune_step.c): where it is
- * slower, nothing of that is used, now and whenever the step is made again.
+ * slower, parts of that are tried (compile_tune_judge.c), and what is not used then is not used whenever the step is
+ * made again.
  *
  * The budget is for all programs of a model, and hard: what that trial takes is set aside, and every kind gets the part
  * of what is left that its share of the step, by a first measurement of the default, is worth, the largest first. A
@@ -35,7 +36,7 @@
 
 enum { MOST = 32, ROUNDS = 3, SAMPLES = 5, FINAL_SAMPLES = 15, SAY_SECONDS = 2 };
 
-static const double PRUNE = 3, BAND = 0.03, LEAST_SHARE = 0.002, DEFAULT_BUDGET_S = 60, STEP_BAND = 0.01;
+static const double PRUNE = 3, BAND = 0.03, LEAST_SHARE = 0.002, DEFAULT_BUDGET_S = 60;
 
 /* A kind of group of the step at hand. */
 typedef struct kind {
@@ -406,40 +407,12 @@ static tcc_status tune_all(tuner *u) {
 
 /* -- The step as a whole -- */
 
-static bool step_differs(const tuner *u) {
-    const struct tcc_tuning *tuning = u->m->making->tuning;
-    for (int i = 0; i < tuning->entries.count; i++)
-        if (tuning->entries.data[i].groups && tcc__tune_differs(&tuning->entries.data[i])) return true;
-    return false;
-}
-
-static void refuse_step(tuner *u) {
-    struct tcc_tuning *tuning = u->m->making->tuning;
-    for (int i = 0; i < tuning->entries.count; i++)
-        if (tuning->entries.data[i].groups && tcc__tune_differs(&tuning->entries.data[i]))
-            tuning->entries.data[i].refused = true;
-}
-
-/* A choice that is no step's fault yet, but was not on trial either, is not used. */
-static tcc_status judge_step(tuner *u, tcc_step_trial *t, tcc_tuned_step *out) {
-    tcc_diag *diag = &u->m->cx->diag;
-    if (!step_differs(u)) return TCC_OK;
-    tcc_status status = tcc__step_trial_run(t, u->until);
-    if (status != TCC_OK && status != TCC_ENOMEM) return status;
-    if (status != TCC_OK) tcc_diag_begin(diag); /* the step as by default may be smaller */
-    else u->open |= !t->default_ns;
-    out->default_ns = t->default_ns, out->tuned_ns = t->tuned_ns;
-    out->refused = !t->default_ns || (double)t->tuned_ns > (1 + STEP_BAND) * (double)t->default_ns;
-    if (out->refused) refuse_step(u);
-    return TCC_OK;
-}
-
 static tcc_status tune_with(tuner *u, tcc_step_trial *t, tcc_tuned_step *out) {
     const double end = u->until;
-    u->until -= t->needs_seconds;
+    u->until -= tcc__tune_judge_seconds(t, u->until - u->start);
     if (u->kinds.count && tcc_clock_seconds() < u->until) TCC_TRY(tune_all(u));
     u->until = end;
-    return judge_step(u, t, out);
+    return tcc__tune_judge(t, u->until, &u->open, out);
 }
 
 static tcc_status tune_step(tuner *u, const tcc_pass_options *passes, const tcc_graph *traced, tcc_tuned_step *out) {
@@ -448,14 +421,14 @@ static tcc_status tune_step(tuner *u, const tcc_pass_options *passes, const tcc_
     keep_open(u);
     u->open = u->kinds.count > 0;
     *out = (tcc_tuned_step){.name = traced->name, .from = TCC_TUNED_MEASURED};
-    if (!u->open && !step_differs(u)) return TCC_OK;
+    if (!u->open && !tcc__tune_step_differs(u->m)) return TCC_OK;
     if (tcc_clock_seconds() < u->until) {
         status = tcc__step_trial_begin(&t, u->until - u->start);
         if (status == TCC_OK) status = tune_with(u, &t, out);
     } else {
         u->open = true;
-        out->refused = step_differs(u);
-        refuse_step(u);
+        out->refused = tcc__tune_step_differs(u->m);
+        tcc__tune_refuse_step(u->m);
     }
     tcc__step_trial_end(&t);
     return status;

@@ -124,9 +124,21 @@ typedef struct tcc_step_trial {
 /* Makes the step as by default ready, of a trial whose first four fields are given; it may take a part of `budget_s`.
  * *t is to be ended after an error, too. */
 tcc_status tcc__step_trial_begin(tcc_step_trial *t, double budget_s);
-/* Times both until `until`, tcc_clock_seconds, at the latest. */
+/* Times both until `until`, tcc_clock_seconds, at the latest: what is tuned, with the choices that are used now. */
 tcc_status tcc__step_trial_run(tcc_step_trial *t, double until);
 void tcc__step_trial_end(tcc_step_trial *t);
+
+/* -- In compile_tune_judge.c: what of the choices a step uses -- */
+
+/* Whether a choice of the step that is tuned differs from what the default takes; and that none is used. */
+bool tcc__tune_step_differs(const tcc_model *m);
+void tcc__tune_refuse_step(tcc_model *m);
+/* Of a budget, what to set aside for tcc__tune_judge. */
+double tcc__tune_judge_seconds(const tcc_step_trial *t, double budget_s);
+/* Has the step of a trial that was begun run with all choices, then with parts of them, and marks those that are not
+ * used; *out has what came of it. Sets *open where no time was left: a choice that was not on trial is not used, though
+ * no step was slower with it. */
+tcc_status tcc__tune_judge(tcc_step_trial *t, double until, bool *open, tcc_tuned_step *out);
 
 /* -- In compile_tune_run.c: candidates of one group, run by themselves -- */
 

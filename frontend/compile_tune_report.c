@@ -101,6 +101,13 @@ static void print_ranks(const tcc_model *m, tcc_strbuf *b) {
     if (count > 1) print_rank(m, NULL, b);
 }
 
+/* Kinds of groups that a step was slower with. */
+static int count_refused(const tcc_model *m) {
+    int refused = 0;
+    for (int i = 0; i < m->making->tuning->entries.count; i++) refused += m->making->tuning->entries.data[i].refused;
+    return refused;
+}
+
 /* What came of the trials of whole steps. */
 static void print_steps(const tcc_model *m, tcc_strbuf *b) {
     for (int i = 0; i < m->making->tuning->steps.count; i++) {
@@ -109,7 +116,9 @@ static void print_steps(const tcc_model *m, tcc_strbuf *b) {
         if (s->default_ns)
             tcc_strbuf_printf(b, ", %s: %.1f us as by default, %.1f us with the choices: %s\n", from_text(s->from),
                               1e-3 * (double)s->default_ns, 1e-3 * (double)s->tuned_ns,
-                              s->refused ? "they are not used" : "they are used");
+                              s->refused         ? "they are not used"
+                              : count_refused(m) ? "they are used, but for those that are marked"
+                                                 : "they are used");
         else tcc_strbuf_printf(b, ": %s\n", s->refused ? "not compared, so as by default" : "as by default");
     }
 }

@@ -153,6 +153,16 @@ static tcc_status generate(tcc_step_trial *t, const tcc_graph *g, tcc_program **
     return tcc_codegen_build(t->m->cx, diag, g, &options, out);
 }
 
+static void clear_side(tcc_model *m, tcc_trial_side *s) {
+    tcc_exec_destroy(s->exec);
+    for (int i = 0; s->memory && s->owns && i < s->program->n_bindings; i++)
+        if (s->owns[i]) m->device->ops->free(m->device, s->memory[i], bytes_of(s->program, i));
+    tcc__free(s->memory);
+    tcc__free(s->owns);
+    tcc_program_destroy(s->program);
+    *s = (tcc_trial_side){0};
+}
+
 static tcc_status make_side(tcc_step_trial *t, bool tuned) {
     tcc_trial_side *s = &t->sides[tuned];
     tcc_graph *g = NULL;
@@ -214,18 +224,9 @@ tcc_status tcc__step_trial_begin(tcc_step_trial *t, double budget_s) {
 tcc_status tcc__step_trial_run(tcc_step_trial *t, double until) {
     t->default_ns = t->tuned_ns = 0;
     if (tcc_clock_seconds() > until) return TCC_OK;
+    clear_side(t->m, &t->sides[1]); /* of other choices */
     TCC_TRY(make_side(t, true));
     return time_both(t, until);
-}
-
-static void clear_side(tcc_model *m, tcc_trial_side *s) {
-    tcc_exec_destroy(s->exec);
-    for (int i = 0; s->memory && s->owns && i < s->program->n_bindings; i++)
-        if (s->owns[i]) m->device->ops->free(m->device, s->memory[i], bytes_of(s->program, i));
-    tcc__free(s->memory);
-    tcc__free(s->owns);
-    tcc_program_destroy(s->program);
-    *s = (tcc_trial_side){0};
 }
 
 void tcc__step_trial_end(tcc_step_trial *t) {

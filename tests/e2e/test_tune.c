@@ -115,6 +115,24 @@ static int64_t lies(void *user, const char *candidate, int64_t ns) {
     return !strcmp(candidate, "the step as tuned") ? 1500000 : single_tiles(user, candidate, ns);
 }
 
+/* The kind of groups that gains most, as measured alone. */
+static const tcc_tuned *liar_of(const tcc_model *m) {
+    const tcc_tuned *liar = NULL;
+    int64_t most = 0;
+    for (int i = 0; i < m->making->tuning->entries.count; i++) {
+        const tcc_tuned *e = &m->making->tuning->entries.data[i];
+        const int64_t gain = (e->default_ns - e->best_ns) * e->groups;
+        if (gain > most) most = gain, liar = e;
+    }
+    return liar;
+}
+
+/* With the choice of one kind the step is slower, with others it is faster. */
+static int64_t one_lies(void *user, const char *candidate, int64_t ns) {
+    if (strcmp(candidate, "the step as tuned") != 0) return single_tiles(user, candidate, ns);
+    return liar_of(user)->refused ? 800000 : 1500000;
+}
+
 /* -- Faults of the candidates that would win: "contract.tiles" in single tiles
  * and panels -- */
 
@@ -394,6 +412,51 @@ static void a_step_that_is_slower_is_refused(void **state) {
     unlink(path);
 }
 
+static int count_used(const tcc_model *m, int *refused) {
+    int used = 0;
+    *refused = 0;
+    for (int i = 0; i < m->making->tuning->entries.count; i++) {
+        used += tcc__tune_differs(&m->making->tuning->entries.data[i]);
+        *refused += m->making->tuning->entries.data[i].refused;
+    }
+    return used;
+}
+
+/* Half of the choices is used where the other half makes the step slower; a second run and a lock file have the same.
+ */
+static void one_bad_choice_does_not_spoil_all(void **state) {
+    fixture *f = *state;
+    char folder[] = "/tmp/traincc-cache-XXXXXX", path[] = "/tmp/traincc-lock-XXXXXX";
+    use_cache(folder);
+    close(mkstemp(path));
+    create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .lock = path}, one_lies);
+    f->m->making->tuning->judge_user = f->m;
+    const double loss = train(f);
+    int refused, again;
+    const int used = count_used(f->m, &refused);
+    assert_true(liar_of(f->m)->refused);
+    assert_true(used > 0 && refused > 0 && abs(used - refused) <= 1);
+    char *before = report(f, "tir"), *explained = report(f, "tune"), *lock = read_text(path);
+    if (!strstr(explained, "1000.0 us as by default, 800.0 us with the choices: they are used, but for those that are "
+                           "marked"))
+        fail_msg("%s", explained);
+    assert_non_null(strstr(lock, " tiles=1, panels=1,"));
+    tcc_string_free(explained), free(lock);
+    create(f, tuned, NULL);
+    assert_true(train(f) == loss);
+    assert_int_equal(measured(f), 0);
+    assert_int_equal(info_of(f).cached_programs, 1);
+    assert_int_equal(count_used(f->m, &again), used);
+    assert_int_equal(again, refused);
+    create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .locked = path}, NULL);
+    assert_true(train(f) == loss);
+    char *after = report(f, "tir");
+    assert_string_equal(before, after);
+    tcc_string_free(before), tcc_string_free(after);
+    drop_cache(folder);
+    unlink(path);
+}
+
 /* Where no time is left for the whole step, nothing of what is known about its
  * groups is used; once there is, it is. */
 static void what_was_not_on_trial_is_not_used(void **state) {
@@ -480,12 +543,19 @@ static void options_are_checked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(equal_times_leave_the_default),       TEST(the_fastest_wins),
-        TEST(what_does_not_compile_is_dropped),    TEST(what_is_faulty_does_not_win),
-        TEST(what_was_not_on_trial_is_not_used),   TEST(two_processes_work_once),
-        TEST(without_time_nothing_is_measured),    TEST(a_lock_is_held),
-        TEST(a_lock_that_does_not_fit_is_refused), TEST(what_was_found_is_kept),
-        TEST(a_step_that_is_slower_is_refused),    TEST(options_are_checked),
+        TEST(equal_times_leave_the_default),
+        TEST(the_fastest_wins),
+        TEST(what_does_not_compile_is_dropped),
+        TEST(what_is_faulty_does_not_win),
+        TEST(what_was_not_on_trial_is_not_used),
+        TEST(two_processes_work_once),
+        TEST(without_time_nothing_is_measured),
+        TEST(a_lock_is_held),
+        TEST(a_lock_that_does_not_fit_is_refused),
+        TEST(what_was_found_is_kept),
+        TEST(a_step_that_is_slower_is_refused),
+        TEST(one_bad_choice_does_not_spoil_all),
+        TEST(options_are_checked),
     };
     const char *only = getenv("TCC_TEST_ONLY"); /* a pattern of names */
     if (only) cmocka_set_test_filter(only);
