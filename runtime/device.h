@@ -105,8 +105,11 @@ typedef struct tcc_device_ops {
     /* Say where a space begins, or a binding; the commands keep it until it is said again. */
     void (*place)(tcc_commands *commands, tcc_space space, int binding, void *base);
     /* Run all steps; everything must be placed. It may return before they are done, and their errors come out of a
-     * later call; with `times` (NULL, or one entry a step to fill) it waits. */
+     * later call; with `times` (NULL, or one entry a step to fill) it waits. Behind those stand `threads` entries a
+     * step: when each thread worked on it, from its first item to its last; 0 and 0 where it had none. */
     tcc_status (*run)(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);
+    /* The threads of the host that run a step's items; NULL: none. */
+    int (*threads)(const tcc_device *device);
     /* How later runs are made; NULL: this device has no graphs. Runs with `times` are always launches. */
     void (*set_replay)(tcc_commands *commands, tcc_replay_mode mode);
     void (*get_replay)(const tcc_commands *commands, tcc_replay *out);

@@ -208,10 +208,12 @@ tcc_status tcc_exec_read_arena(tcc_exec *e, tcc_diag *d, int64_t offset_bytes, i
 const tcc_program *tcc_exec_get_program(const tcc_exec *e) { return e->program; }
 tcc_device *tcc_exec_get_device(const tcc_exec *e) { return e->device; }
 
+static int threads_of(const tcc_exec *e) { return e->device->ops->threads ? e->device->ops->threads(e->device) : 0; }
+
 tcc_status tcc_exec_set_profiling(tcc_exec *e, tcc_diag *d, bool on) {
     size_t n = (size_t)e->program->n_steps;
     if (on && !e->profile) e->profile = tcc__calloc(n, sizeof *e->profile);
-    if (on && !e->times) e->times = tcc__calloc(n, sizeof *e->times);
+    if (on && !e->times) e->times = tcc__calloc(n * (size_t)(1 + threads_of(e)), sizeof *e->times);
     if (on && (!e->profile || !e->times)) return tcc_enomem(d);
     if (on) memset(e->profile, 0, n * sizeof *e->profile);
     e->profiling = on;
@@ -219,3 +221,8 @@ tcc_status tcc_exec_set_profiling(tcc_exec *e, tcc_diag *d, bool on) {
 }
 
 const tcc_step_profile *tcc_exec_get_profile(const tcc_exec *e) { return e->profile; }
+
+const tcc_step_time *tcc_exec_get_threads(const tcc_exec *e, int *threads) {
+    *threads = threads_of(e);
+    return e->times && *threads ? e->times + e->program->n_steps : NULL;
+}

@@ -66,5 +66,8 @@ typedef struct tcc_step_profile {
 tcc_status tcc_exec_set_profiling(tcc_exec *exec, tcc_diag *d, bool on);
 /* One entry a step; NULL if profiling was never on. Borrowed. */
 const tcc_step_profile *tcc_exec_get_profile(const tcc_exec *exec);
+/* When each of *threads threads of the host worked on each step in the last run, `*threads` entries a step; NULL if
+ * profiling was never on, or no threads of the host run the steps. Borrowed. */
+const tcc_step_time *tcc_exec_get_threads(const tcc_exec *exec, int *threads);
 
 #endif

@@ -111,13 +111,13 @@ tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline 
 
 /* -- The trace -- */
 
-typedef enum lane { LANE_HOST = 1, LANE_COPY, LANE_COMPUTE } lane;
+typedef enum lane { LANE_HOST = 1, LANE_COPY, LANE_COMPUTE, LANE_THREAD /* and those behind it */ } lane;
 
 static const char *const lane_names[] = {
     [LANE_HOST] = "host", [LANE_COPY] = "copies to the device", [LANE_COMPUTE] = "compute"};
 
 /* An event without arguments; NULL when memory is short. */
-static cJSON *add_event(cJSON *events, const char *name, const char *category, lane lane, int64_t begin_ns,
+static cJSON *add_event(cJSON *events, const char *name, const char *category, int lane, int64_t begin_ns,
                         int64_t end_ns) {
     cJSON *event = cJSON_CreateObject();
     if (!event || !cJSON_AddItemToArray(events, event)) {
@@ -144,27 +144,44 @@ static bool add_launch(cJSON *events, const tcc_program *p, int step, int run, i
            cJSON_AddNumberToObject(args, "flop", s->flop) && cJSON_AddNumberToObject(args, "bytes", step_bytes(s));
 }
 
+/* What each thread did of the step. */
+static bool add_threads(cJSON *events, const tcc_profile_run *r, int step, int64_t begin_ns) {
+    const tcc_step *s = &tcc_exec_get_program(r->exec)->steps[step];
+    bool ok = true;
+    for (int i = 0; i < r->n_threads && r->threads && ok; i++) {
+        const tcc_step_time *t = &r->threads[step * r->n_threads + i];
+        if (!t->end_ns) continue;
+        ok = add_event(events, s->label && *s->label ? s->label : how(tcc_exec_get_program(r->exec), s), "thread",
+                       LANE_THREAD + i, begin_ns + t->begin_ns, begin_ns + t->end_ns);
+    }
+    return ok;
+}
+
 static bool add_run(cJSON *events, const tcc_profile_run *r, int run, int64_t start_ns) {
     const tcc_program *p = tcc_exec_get_program(r->exec);
     char name[96];
     snprintf(name, sizeof name, "%s, step %lld", p->name, (long long)r->step);
     bool ok = add_event(events, name, "run", LANE_HOST, r->begin_ns - start_ns, r->end_ns - start_ns) &&
               add_event(events, "batch and rates", "copy", LANE_COPY, r->begin_ns - start_ns, r->fed_ns - start_ns);
-    for (int i = 0; i < p->n_steps && ok; i++) ok = add_launch(events, p, i, run, r->fed_ns - start_ns, &r->steps[i]);
+    for (int i = 0; i < p->n_steps && ok; i++)
+        ok = add_launch(events, p, i, run, r->fed_ns - start_ns, &r->steps[i]) &&
+             add_threads(events, r, i, r->fed_ns - start_ns);
     return ok;
 }
 
-static bool add_lanes(cJSON *events) {
-    for (int lane = LANE_HOST; lane <= LANE_COMPUTE; lane++) {
+static bool add_lanes(cJSON *events, int n_threads) {
+    for (int lane = LANE_HOST; lane < LANE_THREAD + n_threads; lane++) {
+        char name[32];
         cJSON *event = cJSON_CreateObject(), *args;
+        if (lane < LANE_THREAD) snprintf(name, sizeof name, "%s", lane_names[lane]);
+        else snprintf(name, sizeof name, "thread %d of %d", lane - LANE_THREAD + 1, n_threads);
         if (!event || !cJSON_AddItemToArray(events, event)) {
             cJSON_Delete(event);
             return false;
         }
         if (!cJSON_AddStringToObject(event, "name", "thread_name") || !cJSON_AddStringToObject(event, "ph", "M") ||
             !cJSON_AddNumberToObject(event, "pid", 1) || !cJSON_AddNumberToObject(event, "tid", lane) ||
-            !(args = cJSON_AddObjectToObject(event, "args")) ||
-            !cJSON_AddStringToObject(args, "name", lane_names[lane]))
+            !(args = cJSON_AddObjectToObject(event, "args")) || !cJSON_AddStringToObject(args, "name", name))
             return false;
     }
     return true;
@@ -179,7 +196,7 @@ static bool add_roofline(cJSON *root, const tcc_roofline *roofline) {
 static char *trace_text(const tcc_profile_run *runs, int count, const tcc_roofline *roofline) {
     cJSON *root = cJSON_CreateObject();
     cJSON *events = root ? cJSON_AddArrayToObject(root, "traceEvents") : NULL;
-    bool good = events && add_lanes(events);
+    bool good = events && add_lanes(events, runs[0].threads ? runs[0].n_threads : 0);
     for (int i = 0; i < count && good; i++) good = add_run(events, &runs[i], i, runs[0].begin_ns);
     if (roofline) good = good && add_roofline(root, roofline);
     char *text = good ? cJSON_PrintUnformatted(root) : NULL;

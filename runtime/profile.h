@@ -18,11 +18,13 @@ typedef struct tcc_profile_run {
     int64_t step;                     /* of the training, that it was for */
     int64_t begin_ns, fed_ns, end_ns; /* on the host: it began to copy the batch, was done with that, and had waited */
     tcc_step_time *steps;             /* by step of the program; not owned */
+    tcc_step_time *threads;           /* as tcc_exec_get_threads has them; NULL: none; not owned */
+    int n_threads;
 } tcc_profile_run;
 
 /* Write runs as trace events (JSON, times in microseconds since the first of them): a lane each for the host, copies
- * and computing. "otherData" has what the device can do, if `roofline` is not NULL. Errors: TCC_EINVAL (no run),
- * TCC_EIO, TCC_ENOMEM. */
+ * and computing, and for each thread of the host that computes. "otherData" has what the device can do, if `roofline`
+ * is not NULL. Errors: TCC_EINVAL (no run), TCC_EIO, TCC_ENOMEM. */
 tcc_status tcc_profile_write_trace(const tcc_profile_run *runs, int count, tcc_diag *d, const tcc_roofline *roofline,
                                    const char *path);
 

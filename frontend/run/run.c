@@ -36,7 +36,8 @@ static tcc_status feed_and_run(tcc_model *m, tcc_compiled *c, const tcc_array *b
     const int64_t fed = m->profile ? tcc_clock_ns() : 0;
     TCC_TRY(tcc_exec_run(c->exec, &m->cx->diag));
     if (m->profile && tcc_exec_get_profile(c->exec)) {
-        const tcc_profile_run run = {c->exec, m->step, begin, fed, tcc_clock_ns(), NULL};
+        const tcc_profile_run run = {
+            .exec = c->exec, .step = m->step, .begin_ns = begin, .fed_ns = fed, .end_ns = tcc_clock_ns()};
         TCC_TRY(tcc__timeline_add(&m->timeline, &m->cx->diag, &run, c->train));
     }
     tcc__compiled_log_replay(m, c);

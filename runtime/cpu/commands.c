@@ -164,12 +164,37 @@ static void run_copy(void *user, int worker, int64_t begin, int64_t end) {
     memcpy((char *)m->buffers[0] + from, (const char *)m->buffers[1] + from, (size_t)(to - from));
 }
 
-static tcc_status run_command(command *m, tcc_diag *d) {
+/* A task of the pool, watched. */
+typedef struct watch {
+    tcc_pool_task task;
+    void *user;
+    int64_t start;
+    tcc_step_time *threads;
+} watch;
+
+static void run_watched(void *user, int worker, int64_t begin, int64_t end) {
+    const watch *w = user;
+    tcc_step_time *t = &w->threads[worker];
+    if (!t->end_ns) t->begin_ns = tcc_clock_ns() - w->start;
+    w->task(w->user, worker, begin, end);
+    t->end_ns = tcc_clock_ns() - w->start;
+}
+
+/* `threads`: of the step, to be filled; NULL: nobody asks. */
+static void run_on_pool(command *m, tcc_pool_task task, int64_t items, int64_t grain, int64_t start,
+                        tcc_step_time *threads) {
+    watch w = {task, m, start, threads};
+    if (threads) memset(threads, 0, sizeof *threads * (size_t)tcc_pool_threads(m->pool));
+    if (threads) tcc_pool_run(m->pool, run_watched, &w, items, grain);
+    else tcc_pool_run(m->pool, task, m, items, grain);
+}
+
+static tcc_status run_command(command *m, tcc_diag *d, int64_t start, tcc_step_time *threads) {
     switch (m->kind) {
-    case TCC_STEP_KERNEL: tcc_pool_run(m->pool, run_kernel, m, m->items, m->grain); return TCC_OK;
+    case TCC_STEP_KERNEL: run_on_pool(m, run_kernel, m->items, m->grain, start, threads); return TCC_OK;
     case TCC_STEP_LIBRARY: break; /* refused when it was made */
     case TCC_STEP_COPY:
-        tcc_pool_run(m->pool, run_copy, m, (m->copy_bytes + COPY_ITEM_BYTES - 1) / COPY_ITEM_BYTES, COPY_GRAIN);
+        run_on_pool(m, run_copy, (m->copy_bytes + COPY_ITEM_BYTES - 1) / COPY_ITEM_BYTES, COPY_GRAIN, start, threads);
         return TCC_OK;
     }
     return TCC_BUG(d, "step kind %d", (int)m->kind);
@@ -178,10 +203,12 @@ static tcc_status run_command(command *m, tcc_diag *d) {
 tcc_status tcc__commands_cpu_run(tcc_commands *c, tcc_diag *d, tcc_step_time *times) {
     tcc_status s = TCC_OK;
     tcc_pool_lock(c->device->pool);
-    int64_t start = times ? tcc_clock_ns() : 0;
+    const int64_t start = times ? tcc_clock_ns() : 0;
+    const int n_threads = tcc_pool_threads(c->device->pool);
+    tcc_step_time *threads = times ? times + c->n_commands : NULL;
     for (int i = 0; i < c->n_commands && s == TCC_OK; i++) {
         if (times) times[i].begin_ns = tcc_clock_ns() - start;
-        s = run_command(&c->commands[i], d);
+        s = run_command(&c->commands[i], d, start, threads ? threads + i * n_threads : NULL);
         if (times) times[i].end_ns = tcc_clock_ns() - start;
         if (s != TCC_OK) tcc_program_note_step(d, c->program, i);
     }

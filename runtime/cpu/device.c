@@ -90,6 +90,8 @@ static void cpu_describe(const tcc_device *device, tcc_strbuf *out) {
     tcc_strbuf_printf(out, "cpu: %d thread%s\n", threads, threads == 1 ? "" : "s");
 }
 
+static int cpu_threads(const tcc_device *device) { return tcc_pool_threads(((const tcc_device_cpu *)device)->pool); }
+
 /* No library beats our kernels here within the rules of a step (BENCHMARKS.md), so none is opened. */
 static bool cpu_takes_call(tcc_device *device, tcc_context *cx, const char *name, int64_t *params) {
     (void)device, (void)cx, (void)name, (void)params;
@@ -113,6 +115,7 @@ static const tcc_device_ops cpu_ops = {
     .release = tcc__commands_cpu_release,
     .place = tcc__commands_cpu_place,
     .run = tcc__commands_cpu_run,
+    .threads = cpu_threads,
     .synchronize = cpu_synchronize,
     .takes_call = cpu_takes_call,
     .measure = tcc__device_cpu_measure,

@@ -309,32 +309,40 @@ static void compiles_ahead(void **state) {
 }
 
 /* The last eight training steps: in each lane one event ends before the next begins, and a step's kernels run while the
- * host waits for them. */
+ * host waits for them. Lanes 4 and 5 are two threads: what each does of a kernel is within the kernel's time in lane 3.
+ */
 static void check_lanes(const cJSON *events) {
-    double end[4] = {0}, run_end = 0;
-    int runs = 0;
+    double end[6] = {0}, run_end = 0, kernel_begin = 0;
+    int runs = 0, worked[6] = {0};
     bool has_source = false;
     const cJSON *event;
     cJSON_ArrayForEach(event, events) {
         if (strcmp(cJSON_GetObjectItem(event, "ph")->valuestring, "X")) continue;
         const int lane = cJSON_GetObjectItem(event, "tid")->valueint;
         const double begin = cJSON_GetObjectItem(event, "ts")->valuedouble;
-        assert_in_range(lane, 1, 3);
+        assert_in_range(lane, 1, 5);
+        worked[lane]++;
+        if (lane == 3) kernel_begin = begin;
+        if (lane > 3) assert_true(begin >= kernel_begin - 0.01);
         if (!(begin >= end[lane] - 0.01)) fail_msg("lane %d: an event begins before the last one ends", lane);
         end[lane] = begin + cJSON_GetObjectItem(event, "dur")->valuedouble;
         if (lane == 1) runs++, run_end = end[lane];
+        if (lane > 3) assert_true(end[lane] <= end[3] + 0.01);
         if (!(end[lane] <= run_end + 0.01)) fail_msg("lane %d: an event outlives its run", lane);
         const cJSON *lines = cJSON_GetObjectItem(cJSON_GetObjectItem(event, "args"), "lines");
         has_source |= lines && strstr(lines->valuestring, "gpt.transformer.h.0.mlp.c_fc");
     }
     assert_int_equal(runs, 8);
     assert_true(has_source);
+    for (int lane = 4; lane < 6; lane++) assert_true(worked[lane] > 0 && worked[lane] <= worked[3]);
 }
 
 static void explains_and_profiles_the_training_step(void **state) {
     const char *trace = test_path(state, "trace.json");
+    setenv("TCC_NUM_THREADS", "2", 1);
     program_result r = TRAIN(write_recipe(state, "gpt"), "--run-dir", test_path(state, "run"), "--explain", "--profile",
                              trace);
+    unsetenv("TCC_NUM_THREADS");
     assert_non_null(strstr(r.out, "program 'train'"));
     assert_null(strstr(r.out, ".c:")); /* files that a user of tcc-train does not have */
     check_says(r, "gpt.transformer.h.0.attn.c_attn");

@@ -262,7 +262,8 @@ static void check_reports(tcc_exec *e, tcc_device *device, tcc_context *cx) {
     close(file);
     tcc_step_time times[5];
     for (int i = 0; i < 5; i++) times[i] = tcc_exec_get_profile(e)[i].last;
-    const tcc_profile_run runs[] = {{e, 7, 1000, 3000, 9000, times}, {e, 8, 10000, 11000, 19000, times}};
+    const tcc_profile_run runs[] = {{e, 7, 1000, 3000, 9000, times, NULL, 0},
+                                    {e, 8, 10000, 11000, 19000, times, NULL, 0}};
     assert_ok(tcc_profile_write_trace(runs, 2, &cx->diag, NULL, path), &cx->diag);
     char json[8192];
     file = open(path, O_RDONLY);
