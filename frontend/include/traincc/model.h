@@ -179,7 +179,9 @@ typedef struct tcc_model_options {
     /* tcc_model_train waits for its step and is TCC_EINVAL where the loss or a gradient is infinite or NaN. The error
      * names the first op that gave such a value, forward or backward, with its line of the user's code. Such a step
      * changes nothing and is not counted. With FP16 a step that is skipped because of its gradients is none of these:
-     * there the loss alone counts. A step that is in order costs one flag, made of all gradients, and the wait. */
+     * there the loss alone counts. A step that is in order costs one flag, made of all gradients, and the wait. It
+     * stays what it is but for rounding: the flag reads each gradient, so other groups of operations run as one kernel,
+     * and sums may be taken in another order. */
     bool detect_anomaly;
     /* A training step also computes what tcc_model_statistic tells. The step stays what it is but for rounding, as sums
      * may then be taken in another order. Where it is false, nothing is computed for it. */
