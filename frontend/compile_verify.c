@@ -45,7 +45,7 @@ static tcc_status run_twin(tcc_verification *v) {
     options.keep_gradients = true;
     options.detect_anomaly = false; /* it would end the step; what is not finite is compared as well */
     options.statistics = false;     /* nobody reads them there */
-    options.batch_accumulate = 0;   /* a slice is verified in any case */
+    options.batch_accumulate = 0;   /* in one piece: the report says so */
     options.dump_dir = options.lock = NULL;
     TCC_TRY(tcc_model_create(v->m->cx, v->m->making->fn, v->m->making->user, &options, &v->twin));
     v->twin->making->fresh = true;          /* its graph is looked at */
@@ -134,6 +134,8 @@ static tcc_status keep_report(tcc_verification *v, int64_t samples, int64_t all)
     tcc_strbuf b = {0};
     if (samples != all)
         tcc_strbuf_printf(&b, "the first %lld of %lld samples of the batch\n", (long long)samples, (long long)all);
+    if (tcc__model_accumulates(v->m))
+        tcc_strbuf_add(&b, "in one piece, not in micro-batches: their sums and the update of these are not compared\n");
     tcc_strbuf_printf(&b, "%d kernels, each on the values that it gets: at most %.2f of what rounding explains",
                       v->groups, v->worst_kernel);
     tcc_strbuf_printf(&b, v->worst_kernel > 0 ? ", around %s\n" : "\n", v->worst_kernel_name);

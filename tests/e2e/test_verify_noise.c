@@ -71,6 +71,7 @@ typedef struct setup {
     int rows;
     int64_t samples;
     double loss_scale; /* fp16; 0: float32 */
+    int micro_batches; /* 0: none */
 } setup;
 
 static void make_batch(uint64_t seed, int rows, float *x, int32_t *y) {
@@ -94,6 +95,7 @@ static void verify(const setup *s, log_lines *log, char **report) {
                                  .progress = log ? keep_line : NULL,
                                  .progress_user = log,
                                  .verify_samples = s->samples,
+                                 .batch_accumulate = s->micro_batches,
                                  .mixed_precision = s->loss_scale ? TCC_MIXED_FP16 : TCC_MIXED_NONE,
                                  .loss_scale = s->loss_scale,
                                  .optimizer = OPTIMIZER_OF(TCC_ADAMW, 1e-3, .momentum = 0)};
@@ -112,7 +114,7 @@ static void verify(const setup *s, log_lines *log, char **report) {
 static void is_accepted(tcc_tensor (*body)(tcc_tensor)) {
     for (uint64_t seed = 1; seed <= 3; seed++)
         for (int mode = 0; mode < 2; mode++)
-            verify(&(setup){body, mode ? TCC_MODE_EAGER : TCC_MODE_DEFAULT, seed, ROWS, 0, 0}, NULL, NULL);
+            verify(&(setup){body, mode ? TCC_MODE_EAGER : TCC_MODE_DEFAULT, seed, ROWS, 0, 0, 0}, NULL, NULL);
 }
 
 /* -- Cases -- */
@@ -141,7 +143,7 @@ static void says_how_it_gets_on(void **state) {
     (void)state;
     log_lines log = {0};
     char *report;
-    verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 0, 0}, &log, &report);
+    verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 0, 0, 0}, &log, &report);
     assert_true(log.lines >= 3);
     assert_non_null(strstr(log.all, "running the step\n"));
     assert_non_null(strstr(log.all, " kernels with the interpreter\n"));
@@ -159,10 +161,21 @@ static void says_that_a_step_is_skipped(void **state) {
     char *report;
     for (int skipped = 0; skipped < 2; skipped++) {
         log.all[0] = '\0';
-        verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 0, skipped ? 0x1p30 : 0x1p4}, &log, &report);
+        verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 0, skipped ? 0x1p30 : 0x1p4, 0}, &log, &report);
         assert_int_equal(strstr(log.all, "the step is skipped: a gradient overflows with a loss scale of") != NULL,
                          skipped);
         assert_int_equal(strstr(report, "the step is skipped, as it must be") != NULL, skipped);
+        tcc_string_free(report);
+    }
+}
+
+static void says_that_micro_batches_are_not_compared(void **state) {
+    (void)state;
+    const char *words = "in one piece, not in micro-batches: their sums and the update of these are not compared\n";
+    for (int n = 0; n <= 2; n++) {
+        char *report;
+        verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 0, 0, n}, NULL, &report);
+        assert_int_equal(strstr(report, words) != NULL, n == 2);
         tcc_string_free(report);
     }
 }
@@ -171,23 +184,26 @@ static void cuts_a_batch_and_says_so(void **state) {
     (void)state;
     log_lines log = {0};
     char *report;
-    verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 3, 0}, &log, &report);
+    verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 3, 0, 0}, &log, &report);
     assert_non_null(strstr(log.all, "the first 3 of 8 samples of the batch\n"));
     assert_non_null(strstr(report, "the first 3 of 8 samples of the batch\n"));
     tcc_string_free(report);
     /* This model's shapes are made for the whole batch. */
     log = (log_lines){0};
-    verify(&(setup){saturated_attention, TCC_MODE_DEFAULT, 1, ROWS, 3, 0}, &log, &report);
+    verify(&(setup){saturated_attention, TCC_MODE_DEFAULT, 1, ROWS, 3, 0, 0}, &log, &report);
     assert_null(strstr(log.all, " samples of the batch"));
     assert_null(strstr(report, " samples of the batch"));
     tcc_string_free(report);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bias_that_a_norm_takes_away), cmocka_unit_test(attention_that_is_saturated),
-        cmocka_unit_test(channels_that_are_constant),    cmocka_unit_test(windows_of_ties),
-        cmocka_unit_test(says_how_it_gets_on),           cmocka_unit_test(says_that_a_step_is_skipped),
-        cmocka_unit_test(cuts_a_batch_and_says_so)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_bias_that_a_norm_takes_away),
+                                       cmocka_unit_test(attention_that_is_saturated),
+                                       cmocka_unit_test(channels_that_are_constant),
+                                       cmocka_unit_test(windows_of_ties),
+                                       cmocka_unit_test(says_how_it_gets_on),
+                                       cmocka_unit_test(says_that_a_step_is_skipped),
+                                       cmocka_unit_test(says_that_micro_batches_are_not_compared),
+                                       cmocka_unit_test(cuts_a_batch_and_says_so)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -376,8 +376,9 @@ TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
  * array; usually 0.
  *
  * A batch that would take long is cut to its first samples (options.verify_samples), where all its arrays have one
- * first extent and the model takes fewer. tcc_model_report(model, "verify", ...) tells what was compared and how close
- * it is; options.progress is told on the way.
+ * first extent and the model takes fewer. With batch_accumulate what is verified is the step of a batch that is not cut
+ * in micro-batches: the sums over them and the update of these sums are not. tcc_model_report(model, "verify", ...)
+ * tells what was compared and how close it is; options.progress is told on the way.
  *
  * On a mismatch returns TCC_EBUG; the error names the value, and the first pass whose result differs, or else the fused
  * group whose kernel does, or else the memory plan; the smallest failing graph is written to `reproducer` (may be
