@@ -175,7 +175,13 @@ tcc_call tcc_call_find(const char *name) {
 }
 
 tcc_algorithm_params *tcc_call_algorithm(tcc_call call, int64_t *params) {
-    return call == TCC_CALL_MATMUL ? &((tcc_matmul_params *)(void *)params)->by : NULL;
+    switch (call) {
+    case TCC_CALL_MATMUL: return &((tcc_matmul_params *)(void *)params)->by;
+    case TCC_CALL_CONV_FORWARD:
+    case TCC_CALL_CONV_DATA_GRADIENT:
+    case TCC_CALL_CONV_FILTER_GRADIENT: return &((tcc_cudnn_conv_params *)(void *)params)->by;
+    default: return NULL;
+    }
 }
 
 void tcc_call_print_params(tcc_strbuf *out, tcc_call call, const int64_t *params) {

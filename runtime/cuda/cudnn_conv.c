@@ -22,14 +22,6 @@ static void conv_destroy(void *call) {
     tcc__free(c);
 }
 
-static tcc_status make(const tcc_cudnn *cudnn, tcc_diag *d, tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params *p,
-                       conv_call *c) {
-    const tcc_cudnn_limits limits = tcc_cudnn_conv_limits(p);
-    TCC_TRY(tcc_cudnn_graph_create(cudnn, d, &c->graph));
-    TCC_TRY(tcc_cudnn_conv_describe(c->graph, d, kind, p));
-    return tcc_cudnn_graph_finish(c->graph, d, &limits, &p->workspace_bytes);
-}
-
 /* Does the engine's max(0, x) keep NaN? Its notes may promise it; else the first convolution of its kind that wants it
  * finds out. */
 static tcc_status check_relu(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cudnn_graph *g,
@@ -70,7 +62,7 @@ static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, tcc_cudnn_conv_kind
     if (!c) return tcc_enomem(d);
     c->forward = kind == TCC_CUDNN_CONV_FORWARD;
     c->bias = p.conv.bias;
-    tcc_status s = make(cudnn, d, kind, &p, c);
+    tcc_status s = tcc_cudnn_conv_plan(cudnn, d, kind, &p, &c->graph);
     if (s == TCC_OK && c->forward && p.conv.relu) s = check_relu(cuda, d, c->graph, &p);
     if (s != TCC_OK) {
         const tcc_conv_params *v = &p.conv;

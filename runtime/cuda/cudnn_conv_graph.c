@@ -157,3 +157,27 @@ tcc_cudnn_limits tcc_cudnn_conv_limits(const tcc_cudnn_conv_params *p) {
     return (tcc_cudnn_limits){
         .workspace_bytes = p->workspace_bytes, .tensor_cores = tensor_cores, .best_alone = !tensor_cores};
 }
+
+/* Writes down which engine it is. */
+static tcc_status name_engine(const tcc_cudnn_graph *g, tcc_diag *d, tcc_algorithm_params *by) {
+    int64_t engine, knobs;
+    bool keeps_nan;
+    TCC_TRY(tcc_cudnn_graph_engine(g, d, &engine, &keeps_nan));
+    TCC_TRY(tcc_cudnn_graph_knobs(g, d, &knobs));
+    *by = (tcc_algorithm_params){.algorithm = engine + 1, .option = knobs};
+    return TCC_OK;
+}
+
+tcc_status tcc_cudnn_conv_plan(const tcc_cudnn *cudnn, tcc_diag *d, tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params *p,
+                               tcc_cudnn_graph **out) {
+    const int64_t engine = p->by.algorithm - 1, knobs = p->by.option;
+    const bool prescribed = p->by.algorithm, named = !prescribed && p->by.rank;
+    tcc_cudnn_limits limits = tcc_cudnn_conv_limits(p);
+    if (prescribed) limits.engine = &engine, limits.knobs = &knobs;
+    if (named) limits.skip = (int)p->by.rank - 1;
+    if (prescribed || named) limits.best_alone = false; /* it is measured whether that is worth it */
+    TCC_TRY(tcc_cudnn_graph_create(cudnn, d, out));
+    TCC_TRY(tcc_cudnn_conv_describe(*out, d, kind, p));
+    TCC_TRY(tcc_cudnn_graph_finish(*out, d, &limits, &p->workspace_bytes));
+    return named ? name_engine(*out, d, &p->by) : TCC_OK;
+}

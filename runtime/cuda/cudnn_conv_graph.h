@@ -17,5 +17,10 @@ tcc_status tcc_cudnn_conv_describe(tcc_cudnn_graph *g, tcc_diag *d, tcc_cudnn_co
                                    const tcc_cudnn_conv_params *p);
 /* What an engine for it may do. */
 tcc_cudnn_limits tcc_cudnn_conv_limits(const tcc_cudnn_conv_params *p);
+/* Describes it in *out, and plans it with the engine that p->by asks for: any, the one that it names, or that of a
+ * rank, whose name it then has. The workspace is lowered to what that takes. *out is to be destroyed after an error,
+ * too. */
+tcc_status tcc_cudnn_conv_plan(const tcc_cudnn *cudnn, tcc_diag *d, tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params *p,
+                               tcc_cudnn_graph **out);
 
 #endif

@@ -9,6 +9,7 @@
 #include "runtime/cuda/cudnn_graph.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/hash.h"
 #include "ir/support/vec.h"
 
 #include <stdio.h>
@@ -18,7 +19,8 @@ enum {
     WORKSPACE_ALIGNMENT = 256 /* an arena's buffers have less, so room is asked for to round up */,
     MAX_TENSORS = 32,
     MAX_PACKS = 64,
-    MAX_NOTES = 32
+    MAX_NOTES = 32,
+    MAX_KNOBS = 32
 };
 
 struct tcc_cudnn_graph {
@@ -147,7 +149,7 @@ tcc_status tcc_cudnn_graph_tensor(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cud
 typedef struct search {
     const tcc_cudnn_limits *limits;
     void *graph;
-    int asked, others, by_notes, by_workspace, failed;
+    int asked, others, by_notes, by_workspace, failed, skipped;
     int64_t least_workspace;
     tcc_diag first; /* of the failures */
 } search;
@@ -194,6 +196,46 @@ static tcc_cudnn_status read_engine(const tcc_cudnn_graph *g, void *config, int 
     return r;
 }
 
+static tcc_cudnn_status read_knob(const tcc_cudnn_graph *g, void *choice, uint64_t *hash, const char **call) {
+    int type = 0;
+    int64_t n, value = 0;
+    *call = tcc__cudnn_symbol_get_attribute;
+    tcc_cudnn_status r = g->f->get_attribute(choice, TCC_CUDNN_KNOB_CHOICE_KNOB_TYPE, TCC_CUDNN_TYPE_KNOB_TYPE, 1, &n,
+                                             &type);
+    if (!r) r = g->f->get_attribute(choice, TCC_CUDNN_KNOB_CHOICE_KNOB_VALUE, TCC_CUDNN_TYPE_INT64, 1, &n, &value);
+    *hash += tcc_hash_add((uint64_t)type + 1, (uint64_t)value);
+    return r;
+}
+
+static tcc_cudnn_status read_knobs(const tcc_cudnn_graph *g, void *config, int64_t *hash, const char **call) {
+    void *choices[MAX_KNOBS] = {0};
+    int64_t n = 0;
+    uint64_t sum = 0;
+    *call = tcc__cudnn_symbol_descriptor_create;
+    tcc_cudnn_status r = 0;
+    for (int i = 0; i < MAX_KNOBS && !r; i++) r = g->f->descriptor_create(TCC_CUDNN_KNOB_CHOICE, &choices[i]);
+    if (!r) {
+        *call = tcc__cudnn_symbol_get_attribute;
+        r = g->f->get_attribute(config, TCC_CUDNN_ENGINECFG_KNOB_CHOICES, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_KNOBS,
+                                &n, choices);
+    }
+    for (int64_t i = 0; i < n && i < MAX_KNOBS && !r; i++) r = read_knob(g, choices[i], &sum, call);
+    for (int i = 0; i < MAX_KNOBS; i++) drop(g, choices[i]);
+    *hash = (int64_t)((sum ^ sum >> 32) & 0x7fffffffu);
+    return r;
+}
+
+/* Whether the config is the one that the limits ask for. */
+static tcc_cudnn_status is_wanted(const tcc_cudnn_graph *g, const tcc_cudnn_limits *limits, void *config, int64_t index,
+                                  bool *wanted, const char **call) {
+    int64_t knobs;
+    *wanted = !limits->engine || index == *limits->engine;
+    if (!*wanted || !limits->knobs) return 0;
+    const tcc_cudnn_status r = read_knobs(g, config, &knobs, call);
+    *wanted = knobs == *limits->knobs;
+    return r;
+}
+
 /* The plan of a config, for the handle's device or the one that the graph's properties tell of. */
 static tcc_cudnn_status make_plan(const tcc_cudnn_graph *g, void *config, void **plan, int64_t *workspace_bytes,
                                   const char **call) {
@@ -220,12 +262,13 @@ static tcc_cudnn_status make_plan(const tcc_cudnn_graph *g, void *config, void *
 static tcc_status try_config(tcc_cudnn_graph *g, tcc_diag *d, search *s, void *config) {
     int notes[MAX_NOTES];
     int64_t n, bytes = 0, index = 0;
-    const int64_t *wanted = s->limits->engine;
+    bool wanted = true;
     const char *call;
     void *plan = NULL;
     s->asked++;
-    tcc_cudnn_status r = read_engine(g, config, notes, &n, wanted ? &index : NULL, &call);
-    if (!r && wanted && index != *wanted) {
+    tcc_cudnn_status r = read_engine(g, config, notes, &n, s->limits->engine ? &index : NULL, &call);
+    if (!r) r = is_wanted(g, s->limits, config, index, &wanted, &call);
+    if (!r && !wanted) {
         s->others++;
         return TCC_OK;
     }
@@ -234,13 +277,16 @@ static tcc_status try_config(tcc_cudnn_graph *g, tcc_diag *d, search *s, void *c
         return TCC_OK;
     }
     if (!r) r = make_plan(g, config, &plan, &bytes, &call);
-    if (!r && bytes <= s->limits->workspace_bytes) {
+    tcc_status status = TCC_OK;
+    const bool taken = !r && bytes <= s->limits->workspace_bytes;
+    if (taken && s->skipped == s->limits->skip) {
         g->plan = plan;
         g->plan_workspace_bytes = bytes;
         return TCC_OK;
     }
-    tcc_status status = TCC_OK;
-    if (!r) {
+    if (taken) {
+        s->skipped++;
+    } else if (!r) {
         if (!s->by_workspace++ || bytes < s->least_workspace) s->least_workspace = bytes;
     } else if (may_go_on(r)) {
         s->failed++;
@@ -311,6 +357,7 @@ static tcc_status no_engine(tcc_diag *d, const search *s) {
               "cudnn has no engine for it: of %d proposed, %d are not exact or not deterministic%s, %d fail%s%s",
               s->asked, s->by_notes, workspace, s->failed, s->first.text.length ? "; first " : "",
               tcc_diag_text(&s->first));
+    if (s->skipped) tcc_note(d, TCC_NOWHERE, "%d that it has were passed over", s->skipped);
     if (s->others) tcc_note(d, TCC_NOWHERE, "%d are other engines than the one that is asked for", s->others);
     return TCC_EUNSUPPORTED;
 }
@@ -322,6 +369,8 @@ tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cud
         .workspace_bytes = limits->workspace_bytes > slack ? limits->workspace_bytes - slack : 0,
         .tensor_cores = limits->tensor_cores,
         .engine = limits->engine,
+        .knobs = limits->knobs,
+        .skip = limits->skip,
         .best_alone = limits->best_alone};
     const tcc_cudnn_attribute attributes[] = {
         {TCC_CUDNN_OPERATIONGRAPH_OPS, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, g->operations.count, g->operations.data},
@@ -346,6 +395,12 @@ tcc_status tcc_cudnn_graph_engine(const tcc_cudnn_graph *g, tcc_diag *d, int64_t
     *keeps_nan = false;
     for (int64_t i = 0; i < n; i++) *keeps_nan = *keeps_nan || notes[i] == TCC_CUDNN_NOTE_STRICT_NAN_PROP;
     return TCC_OK;
+}
+
+tcc_status tcc_cudnn_graph_knobs(const tcc_cudnn_graph *g, tcc_diag *d, int64_t *hash) {
+    const char *call;
+    const tcc_cudnn_status r = read_knobs(g, g->config, hash, &call);
+    return r ? tcc__cudnn_failed(g->f, d, r, call) : TCC_OK;
 }
 
 /* --- running --- */

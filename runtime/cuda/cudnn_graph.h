@@ -42,7 +42,9 @@ typedef struct tcc_cudnn_attribute {
 typedef struct tcc_cudnn_limits {
     int64_t workspace_bytes;
     bool tensor_cores;     /* f32: only where products of tf32 are wanted; f16 and bf16: always */
-    const int64_t *engine; /* not NULL: the one of this index or none */
+    const int64_t *engine; /* not NULL: the one of this index or none, */
+    const int64_t *knobs;  /* and, not NULL, with the knobs of this hash alone */
+    int skip;              /* so many that may be taken are passed over */
     bool best_alone; /* the first engine that may be taken at all, or none: not one that is ranked behind it and needs
                         less workspace */
 } tcc_cudnn_limits;
@@ -62,6 +64,8 @@ tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cud
                                   int64_t *workspace_bytes);
 /* Of the engine that was taken: its index, and whether its notes promise that NaN stays NaN. */
 tcc_status tcc_cudnn_graph_engine(const tcc_cudnn_graph *g, tcc_diag *d, int64_t *index, bool *keeps_nan);
+/* A hash, from 0 to 2^31 - 1, of the types and values of the knobs that it was taken with, in any order. */
+tcc_status tcc_cudnn_graph_knobs(const tcc_cudnn_graph *g, tcc_diag *d, int64_t *hash);
 /* Enqueue it. `addresses`: of the tensors that have one, in the order in which they were described; nothing is
  * allocated where these and the workspace are as in one of the last 64 runs that differed. */
 tcc_status tcc_cudnn_graph_run(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cuda_address *addresses,

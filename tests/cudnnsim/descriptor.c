@@ -184,6 +184,7 @@ static const kind *const sim_kinds[] = {
     &sim_engine,
     &sim_plan,
     &sim_pack,
+    &sim_knob,
 };
 
 static size_t element_bytes(int type) {

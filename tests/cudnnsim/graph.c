@@ -13,13 +13,18 @@ enum { NOTE_TENSOR_CORE = 0, NOTE_DOWN_CONVERT = 1, NOTE_REDUCED = 2, NOTE_NONDE
 static const struct {
     int mode, n_notes, notes[2];
     int64_t workspace;
+    int n_knobs;
+    struct {
+        int type;
+        int64_t value;
+    } knobs[2];
 } engines[CUDNNSIM_ENGINES] = {
     [CUDNNSIM_NONDETERMINISTIC] = {MODE_A, 1, {NOTE_NONDETERMINISTIC}, 0},
     [CUDNNSIM_DOWN_CONVERT] = {MODE_A, 2, {NOTE_TENSOR_CORE, NOTE_DOWN_CONVERT}, 0},
     [CUDNNSIM_REDUCED_SUMS] = {MODE_A, 2, {NOTE_TENSOR_CORE, NOTE_REDUCED}, 0},
-    [CUDNNSIM_TENSOR_CORE] = {MODE_A, 1, {NOTE_TENSOR_CORE}, 0},
+    [CUDNNSIM_TENSOR_CORE] = {MODE_A, 1, {NOTE_TENSOR_CORE}, 0, 2, {{0, 4}, {3, 1}}},
     [CUDNNSIM_WORKSPACE] = {MODE_A, 0, {0}, CUDNNSIM_WORKSPACE_BYTES},
-    [CUDNNSIM_PLAIN] = {MODE_FALLBACK, 0, {0}, 0},
+    [CUDNNSIM_PLAIN] = {MODE_FALLBACK, 0, {0}, 0, 1, {{3, 1}}},
 };
 
 /* Graphs of several operations that there are engines for, in the order in which we say them; any convolution alone is
@@ -155,6 +160,7 @@ const kind sim_heuristics = {.type = ENGINEHEUR,
                              .rules = {ONE(200, HEUR_MODE), REFERENCE(201, OPERATIONGRAPH)}};
 
 const kind sim_config = {.type = ENGINECFG, .name = "engine configuration", .rules = {REFERENCE(300, ENGINE)}};
+const kind sim_knob = {.type = KNOB_CHOICE, .name = "knob choice", .rules = {ONE(600, KNOB_TYPE), ONE(601, INT64S)}};
 const kind sim_engine = {.type = ENGINE, .name = "engine", .rules = {REFERENCE(1300, OPERATIONGRAPH)}};
 
 static int finalize_plan(descriptor *d) {
@@ -189,11 +195,23 @@ static int get_results(const descriptor *heuristics, int64_t asked, int64_t *cou
     return SUCCESS;
 }
 
+static int get_knobs(const descriptor *config, int64_t asked, int64_t *count, void **out) {
+    *count = engines[config->engine].n_knobs;
+    for (int i = 0; i < *count && i < asked; i++) {
+        descriptor *d = sim_descriptor(out[i], KNOB_CHOICE);
+        if (!d || d->engine >= 0) return sim_wrong("place %d for a knob is no new knob choice", i);
+        hold(d, config->engine, config->graph);
+        d->knob = i;
+    }
+    return SUCCESS;
+}
+
 EXPORT int cudnnBackendGetAttribute(void *at, int name, int type, int64_t asked, int64_t *count, void *out);
 EXPORT int cudnnBackendGetAttribute(void *at, int name, int type, int64_t asked, int64_t *count, void *out) {
     ENTER();
     descriptor *heuristics = sim_descriptor(at, ENGINEHEUR), *config = sim_descriptor(at, ENGINECFG),
                *engine = sim_descriptor(at, ENGINE), *plan = sim_descriptor(at, EXECUTION_PLAN);
+    const descriptor *knob = sim_descriptor(at, KNOB_CHOICE);
     if (!count || (!out && asked)) return sim_wrong("attribute %d has nowhere to go", name);
     if (heuristics && heuristics->final && name == 202 && type == DESCRIPTOR)
         return get_results(heuristics, asked, count, out);
@@ -201,6 +219,14 @@ EXPORT int cudnnBackendGetAttribute(void *at, int name, int type, int64_t asked,
         descriptor *d = sim_descriptor(*(void **)out, ENGINE);
         if (!d || d->engine >= 0) return sim_wrong("the place for an engine is no new engine");
         hold(d, config->engine, config->graph);
+        *count = 1;
+        return SUCCESS;
+    }
+    if (config && config->engine >= 0 && name == 302 && type == DESCRIPTOR) return get_knobs(config, asked, count, out);
+    if (knob && knob->engine >= 0 && asked == 1 &&
+        ((name == 600 && type == KNOB_TYPE) || (name == 601 && type == INT64S))) {
+        if (name == 600) *(int *)out = engines[knob->engine].knobs[knob->knob].type;
+        else *(int64_t *)out = engines[knob->engine].knobs[knob->knob].value;
         *count = 1;
         return SUCCESS;
     }

@@ -31,6 +31,7 @@ enum {                                                                          
        VOID_PTR = 6,
        CONVOLUTION_MODE = 7,
        HEUR_MODE = 8,
+       KNOB_TYPE = 9,
        NUMERICAL_NOTE = 11,
        POINTWISE_MODE = 14,
        DESCRIPTOR = 15,
@@ -45,6 +46,7 @@ enum { /* kinds of descriptors */
        ENGINECFG = 3,
        ENGINEHEUR = 4,
        EXECUTION_PLAN = 5,
+       KNOB_CHOICE = 7,
        CONV_FORWARD = 10,
        CONV_FILTER = 11,
        CONV_DATA = 12,
@@ -123,16 +125,17 @@ struct descriptor {
         int64_t count;
         void *data;
     } attributes[MAX_ATTRIBUTES];
-    int engine;        /* of an ENGINE and an ENGINECFG that were filled */
+    int engine;        /* of an ENGINE, an ENGINECFG and a KNOB_CHOICE that were filled */
+    int knob;          /* of the engine's, of a KNOB_CHOICE */
     descriptor *graph; /* likewise; held */
 };
 
 extern const kind sim_convolution, sim_conv_forward, sim_conv_filter, sim_conv_data; /* convolution.c */
 extern const kind sim_pointwise, sim_operation_pointwise;                            /* pointwise.c */
 extern const kind sim_product, sim_operation_product, sim_reduction, sim_operation_reduction,
-    sim_reshape;                                                                         /* products.c */
-extern const kind sim_norm_forward, sim_norm_backward;                                   /* norm.c */
-extern const kind sim_graph, sim_heuristics, sim_config, sim_engine, sim_plan, sim_pack; /* graph.c */
+    sim_reshape;                                                                                   /* products.c */
+extern const kind sim_norm_forward, sim_norm_backward;                                             /* norm.c */
+extern const kind sim_graph, sim_heuristics, sim_config, sim_engine, sim_plan, sim_pack, sim_knob; /* graph.c */
 
 /* Records what was wrong with a call; BAD_PARAM. */
 int sim_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));

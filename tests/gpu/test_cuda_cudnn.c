@@ -190,6 +190,46 @@ static void test_engines(void **state) {
     assert_int_equal(engine_of(tight, 1u << CUDNNSIM_TENSOR_CORE), CUDNNSIM_PLAIN);
 }
 
+/* Asked by rank, the library names each engine that may be taken. One that is prescribed by its name runs, until the
+ * library has it no more. */
+static void test_engines_by_rank(void **state) {
+    (void)state;
+    static const int expected[2][3] = {{CUDNNSIM_WORKSPACE, CUDNNSIM_PLAIN, -1},
+                                       {CUDNNSIM_TENSOR_CORE, CUDNNSIM_WORKSPACE, CUDNNSIM_PLAIN}};
+    if (!dnn.refuse || !available()) skip();
+    rig c;
+    tcc_cudnn_conv_params named[5];
+    int engines[5], n = 0;
+    assert_ok(tcc_context_init(&c.cx), &c.cx.diag);
+    assert_ok(tcc_device_cuda_create(&c.cx, 0, &c.device), &c.cx.diag);
+    for (int half = 0; half < 2; half++)
+        for (int rank = 1; rank <= 4; rank++) {
+            tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
+            p.type = half ? TCC_F16 : TCC_F32;
+            p.by.rank = rank;
+            const bool takes = c.device->ops->takes_call(c.device, &c.cx, entries[1], (int64_t *)&p);
+            assert_int_equal(takes, rank <= 2 + half);
+            if (!takes) continue;
+            const int engine = expected[half][rank - 1];
+            assert_int_equal(p.by.algorithm, engine + 1);
+            assert_int_equal(p.by.option != 0, engine != CUDNNSIM_WORKSPACE);
+            assert_int_equal(p.by.rank, 0);
+            p.workspace_bytes = 1 << 16;
+            tcc_cudnn_conv_params other = p;
+            other.by.option ^= 1;
+            assert_false(c.device->ops->takes_call(c.device, &c.cx, entries[1], (int64_t *)&other));
+            other = p;
+            dnn.refuse(1u << engine);
+            assert_false(c.device->ops->takes_call(c.device, &c.cx, entries[1], (int64_t *)&other));
+            dnn.refuse(0);
+            named[n] = p, engines[n++] = engine;
+        }
+    tcc_device_destroy(c.device);
+    tcc_context_clear(&c.cx);
+    assert_int_equal(n, 5);
+    for (int i = 0; i < n; i++) assert_int_equal(engine_of(named[i], 0), engines[i]);
+}
+
 /* A run makes no descriptor as long as nothing moves. */
 static void test_runs_make_nothing(void **state) {
     (void)state;
@@ -346,14 +386,9 @@ static void test_failures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CUDNN_TEST(test_convolutions),
-        CUDNN_TEST(test_epilogues),
-        CUDNN_TEST(test_engines),
-        CUDNN_TEST(test_runs_make_nothing),
-        CUDNN_TEST(test_workspace_is_lowered),
-        CUDNN_TEST(test_refused),
-        CUDNN_TEST(test_relu_of_nan),
-        CUDNN_TEST(test_library_missing),
+        CUDNN_TEST(test_convolutions), CUDNN_TEST(test_epilogues),         CUDNN_TEST(test_engines_by_rank),
+        CUDNN_TEST(test_engines),      CUDNN_TEST(test_runs_make_nothing), CUDNN_TEST(test_workspace_is_lowered),
+        CUDNN_TEST(test_refused),      CUDNN_TEST(test_relu_of_nan),       CUDNN_TEST(test_library_missing),
         CUDNN_TEST(test_failures),
     };
     return cmocka_run_group_tests(tests, cudnn_set_up, NULL);

@@ -43,10 +43,7 @@ static tcc_cudnn_conv_params conv(tcc_dtype type, int64_t size, int64_t in, int6
 
 static tcc_status plan(int device, tcc_diag *d, tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params *p) {
     tcc_cudnn_graph *g = NULL;
-    const tcc_cudnn_limits limits = tcc_cudnn_conv_limits(p);
-    tcc_status s = tcc_cudnn_graph_create(&cudnn_planners[device].cudnn, d, &g);
-    if (s == TCC_OK) s = tcc_cudnn_conv_describe(g, d, kind, p);
-    if (s == TCC_OK) s = tcc_cudnn_graph_finish(g, d, &limits, &p->workspace_bytes);
+    const tcc_status s = tcc_cudnn_conv_plan(&cudnn_planners[device].cudnn, d, kind, p, &g);
     tcc_cudnn_graph_destroy(g);
     return s;
 }
@@ -100,6 +97,44 @@ static void test_transposed(void **state) {
             check_planned(TCC_CUDNN_CONV_FORWARD, &p);
             check_planned(TCC_CUDNN_CONV_FILTER_GRADIENT, &p);
         }
+}
+
+static bool plans(int device, tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params *p) {
+    tcc_diag d = {0};
+    const bool planned = plan(device, &d, kind, p) == TCC_OK;
+    tcc_diag_clear(&d);
+    return planned;
+}
+
+/* The library has further engines for most convolutions. Each is found again by its index and knobs, with the same
+ * workspace, and the first is the one that is taken by default. With other knobs there is none. */
+static void test_engines_are_found_again(void **state) {
+    (void)state;
+    enum { MOST = 6 };
+    static const tcc_dtype types[] = {TCC_F16, TCC_BF16, TCC_F32};
+    int engines = 0, convolutions = 0;
+    if (!cudnn_planners_available()) skip();
+    for (int t = 0; t < 3; t++)
+        for (int kind = TCC_CUDNN_CONV_FORWARD; kind <= TCC_CUDNN_CONV_FILTER_GRADIENT; kind++) {
+            const tcc_cudnn_conv_params p = conv(types[t], 28, 64, 128, 3, 1, 1);
+            convolutions++;
+            for (int rank = 1; rank <= MOST; rank++) {
+                tcc_cudnn_conv_params ranked = p, again = p, other = p;
+                ranked.by.rank = rank;
+                if (!plans(1, (tcc_cudnn_conv_kind)kind, &ranked)) break;
+                engines++;
+                again.by = ranked.by, other.by = ranked.by;
+                assert_true(plans(1, (tcc_cudnn_conv_kind)kind, &again));
+                assert_int_equal(again.workspace_bytes, ranked.workspace_bytes);
+                other.by.option ^= 1;
+                assert_false(plans(1, (tcc_cudnn_conv_kind)kind, &other));
+                tcc_cudnn_conv_params usual = p;
+                if (rank > 1 || !plans(1, (tcc_cudnn_conv_kind)kind, &usual)) continue;
+                assert_int_equal(usual.workspace_bytes, ranked.workspace_bytes);
+            }
+        }
+    printf("%d engines for %d convolutions, at most %d each\n", engines, convolutions, MOST);
+    assert_true(engines > convolutions);
 }
 
 /* The engine that p is planned with; `only`: that one or none. -1: there is none. */
@@ -301,9 +336,14 @@ static void test_networks(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_transposed),
-                                       cmocka_unit_test(test_relu_engines), cmocka_unit_test(test_forms),
-                                       cmocka_unit_test(test_packs),        cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_moves),        cmocka_unit_test(test_networks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions),
+                                       cmocka_unit_test(test_transposed),
+                                       cmocka_unit_test(test_engines_are_found_again),
+                                       cmocka_unit_test(test_relu_engines),
+                                       cmocka_unit_test(test_forms),
+                                       cmocka_unit_test(test_packs),
+                                       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_moves),
+                                       cmocka_unit_test(test_networks)};
     return cmocka_run_group_tests(tests, cudnn_planners_open, cudnn_planners_close);
 }
