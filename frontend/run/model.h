@@ -55,6 +55,7 @@ typedef struct tcc_compiled {
     const char *text[TCC_TEXTS]; /* NULL: not written yet */
     struct tcc_made *made;       /* the maker's own; NULL: it was not made here */
     tcc_exec *exec;              /* NULL where there is no device */
+    bool profiled;               /* its steps are timed */
     tcc_bound *bound;            /* by binding, owned */
     int *input_of;               /* by binding: which array of the batch it is, or -1 */
     void *fed;                   /* device memory, one part after another, for what changes from run to run */

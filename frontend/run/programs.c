@@ -109,7 +109,6 @@ tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
         TCC_TRY(tcc__compiled_set_replay(m, c));
         TCC_TRY(tcc__compiled_bind(m, c));
     }
-    if (m->profile && c->exec) TCC_TRY(tcc_exec_set_profiling(c->exec, &m->cx->diag, true));
     tcc__model_count_memory(m, c);
     const double done = tcc_clock_seconds();
     c->total_seconds = c->trace_seconds + c->passes_seconds + c->codegen_seconds + (done - start) - filling;

@@ -31,11 +31,15 @@ static tcc_status fetch_loss(tcc_model *m, tcc_compiled *c) {
 }
 
 static tcc_status feed_and_run(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+    if (c->profiled != m->profile) {
+        TCC_TRY(tcc_exec_set_profiling(c->exec, &m->cx->diag, m->profile));
+        c->profiled = m->profile;
+    }
     const int64_t begin = m->profile ? tcc_clock_ns() : 0;
     TCC_TRY(tcc__compiled_feed(m, c, batch));
     const int64_t fed = m->profile ? tcc_clock_ns() : 0;
     TCC_TRY(tcc_exec_run(c->exec, &m->cx->diag));
-    if (m->profile && tcc_exec_get_profile(c->exec)) {
+    if (m->profile) {
         const tcc_profile_run run = {
             .exec = c->exec, .step = m->step, .begin_ns = begin, .fed_ns = fed, .end_ns = tcc_clock_ns()};
         TCC_TRY(tcc__timeline_add(&m->timeline, &m->cx->diag, &run, c->train));

@@ -2,6 +2,7 @@
  * The public model API from end to end: gradients, signatures, state, threads, errors, and memory that runs out at any
  * point. */
 #include "harness/check.h"
+#include "harness/files.h"
 #include "harness/targets.h"
 #include "harness/optimizer.h"
 #include "ir/support/alloc.h"
@@ -11,6 +12,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { FEATURES = 4, CLASSES = 3, MOST_ROWS = 8 };
 
@@ -219,6 +221,40 @@ static void copy_state(tcc_model *from, tcc_model *to) {
 
 /* Adam's bias corrections follow the count in its state: not the host's count of steps, which draws and schedule
  * follow. */
+/* Runs that the profile has; each begins with its batch. */
+static int profiled_runs(tcc_context *cx, tcc_model *m) {
+    OK(cx, tcc_model_write_profile(m, "profile.json"));
+    char *text = test_read("profile.json", NULL);
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, "batch and rates")); at++) count++;
+    free(text);
+    return count;
+}
+
+static void profiling_begins_and_ends_at_any_run(void **state) {
+    (void)state;
+    tcc_context *cx;
+    tcc_model *m;
+    batch b;
+    make_batch(&b, 8, 3);
+    tcc_model_options options = adamw();
+    OK(cx, tcc_context_create(&cx));
+    OK(cx, tcc_model_create(cx, net, NULL, &options, &m));
+    OK(cx, tcc_model_train(m, b.arrays, 2));
+    assert_int_equal(tcc_model_write_profile(m, "profile.json"), TCC_EINVAL);
+    tcc_model_profile(m, true); /* the program is there already */
+    OK(cx, tcc_model_train(m, b.arrays, 2));
+    assert_int_equal(profiled_runs(cx, m), 1);
+    tcc_model_profile(m, false);
+    OK(cx, tcc_model_train(m, b.arrays, 2));
+    assert_int_equal(profiled_runs(cx, m), 1);
+    tcc_model_profile(m, true);
+    OK(cx, tcc_model_train(m, b.arrays, 2));
+    assert_int_equal(profiled_runs(cx, m), 2);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
 static void updates_are_counted_in_the_state(void **state) {
     (void)state;
     tcc_context *cx;
@@ -558,6 +594,7 @@ int main(void) {
         cmocka_unit_test(gradients_are_those_of_the_loss),
         cmocka_unit_test(evaluation_changes_nothing),
         cmocka_unit_test(a_new_shape_is_a_second_program_on_the_same_state),
+        cmocka_unit_test(profiling_begins_and_ends_at_any_run),
         cmocka_unit_test(updates_are_counted_in_the_state),
         cmocka_unit_test(modes_agree_and_schedules_do_not_recompile),
         cmocka_unit_test(two_contexts_in_two_threads),
