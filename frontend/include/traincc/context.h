@@ -21,6 +21,7 @@ TCC_API void tcc_context_destroy(tcc_context *cx);
 /* The text of the last call with this context that failed: "file:line: error: ..." and notes, without a final newline.
  * It is "" if none failed since tcc_context_clear_error. Borrowed until the next call with this context. */
 TCC_API const char *tcc_context_error(const tcc_context *cx);
+/* Forgets it, so that the next text tells of a later call. */
 TCC_API void tcc_context_clear_error(tcc_context *cx);
 
 /* Calls `log` with each log line of the topics that TCC_LOG switched on, instead of writing it to standard error. The

@@ -85,12 +85,13 @@ typedef struct tcc_loss_options {
     bool log_target TCC_OR_ZERO; /* kl_div: the target is log-probabilities too */
 } tcc_loss_options;
 
-/* With d = x - target: d^2; |d|; */
+/* d^2 with d = x - target. */
 TCC_API tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
+/* |d| with d = x - target. */
 TCC_API tcc_tensor tcc_l1_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
-/* |d| < beta ? d^2 / (2 beta) : |d| - beta / 2 (Girshick 2015); */
+/* |d| < beta ? d^2 / (2 beta) : |d| - beta / 2 with d = x - target (Girshick 2015). */
 TCC_API tcc_tensor tcc_smooth_l1_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
-/* |d| < delta ? d^2 / 2 : delta (|d| - delta / 2) (Huber 1964). */
+/* |d| < delta ? d^2 / 2 : delta (|d| - delta / 2) with d = x - target (Huber 1964). */
 TCC_API tcc_tensor tcc_huber_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
 /* Binary cross-entropy of probabilities x in [0, 1]: -(t log x + (1 - t) log(1 - x)), with logarithms of -100 at least
  * and slopes of 1e12 where x is 0 or 1. NaN where x is no probability. */

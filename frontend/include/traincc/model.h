@@ -358,6 +358,7 @@ TCC_API void tcc_model_profile(tcc_model *m, bool on);
 /* Write what profiling saw of the last training steps, or, before the first, of the last evaluations, as a Chrome
  * trace: lanes for the host, copies and computing. */
 TCC_API tcc_status tcc_model_write_profile(tcc_model *m, const char *path);
+/* Frees a text that the library gave, as reports and error messages; NULL is allowed. */
 TCC_API void tcc_string_free(char *s);
 /* What `name` ("cpu", "cuda", "cuda:N", "auto") means on this machine: the device, "cpu" or "cuda:0", and a line on it
  * for a person, which for "auto" on the CPU says why. Free both with tcc_string_free. Acquires no device. Errors:

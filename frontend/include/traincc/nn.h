@@ -16,7 +16,7 @@ TCC_API_BEGIN
 /* -- Scopes: prefixes of names -- */
 /* Opens a scope whose name is a format and values as printf takes them: tcc_scope(t, "h.%d", i). Scopes nest. */
 TCC_API void tcc_scope(tcc_trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-TCC_API void tcc_scope_end(tcc_trace *t);
+TCC_API void tcc_scope_end(tcc_trace *t); /* closes the last one opened */
 /* What is computed between the two stays in float32, whatever the model's mixed precision. They may nest. */
 TCC_API void tcc_full_precision(tcc_trace *t);
 TCC_API void tcc_full_precision_end(tcc_trace *t);

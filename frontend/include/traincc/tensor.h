@@ -39,9 +39,9 @@ typedef struct tcc_tensor {
 } tcc_tensor;
 
 /* -- What a tensor is; usable while tracing -- */
-TCC_API int tcc_rank(tcc_tensor x);              /* 0 after an error */
+TCC_API int tcc_rank(tcc_tensor x);              /* how many dims; 0 after an error */
 TCC_API int64_t tcc_dim(tcc_tensor x, int axis); /* extent; 1 after an error */
-TCC_API tcc_dtype tcc_get_dtype(tcc_tensor x);   /* TCC_F32 after an error */
+TCC_API tcc_dtype tcc_get_dtype(tcc_tensor x);   /* element type; TCC_F32 after an error */
 
 /* Records an error of your own layer: a format and values as printf takes them. As with any other, the first error
  * counts. Returns a poisoned tensor. */
@@ -63,23 +63,23 @@ TCC_API tcc_tensor tcc_iota_at(tcc_trace *t, int axis, tcc_dtype dtype, int rank
 
 /* -- Element by element, one operand: x and the result have one shape -- */
 /* Of floats and integers. */
-TCC_API tcc_tensor tcc_neg_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_abs_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_neg_at(tcc_tensor x, tcc_loc at);  /* -x */
+TCC_API tcc_tensor tcc_abs_at(tcc_tensor x, tcc_loc at);  /* |x| */
 TCC_API tcc_tensor tcc_sign_at(tcc_tensor x, tcc_loc at); /* -1, 0 or 1; NaN stays */
 /* Of floats. */
-TCC_API tcc_tensor tcc_exp_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_expm1_at(tcc_tensor x, tcc_loc at); /* e^x - 1 */
-TCC_API tcc_tensor tcc_log_at(tcc_tensor x, tcc_loc at);   /* natural */
-TCC_API tcc_tensor tcc_log1p_at(tcc_tensor x, tcc_loc at); /* log(1 + x) */
-TCC_API tcc_tensor tcc_sqrt_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_rsqrt_at(tcc_tensor x, tcc_loc at); /* 1 / sqrt(x) */
-TCC_API tcc_tensor tcc_sin_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_cos_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_tanh_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_sigmoid_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_erf_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_floor_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_ceil_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_exp_at(tcc_tensor x, tcc_loc at);      /* e^x */
+TCC_API tcc_tensor tcc_expm1_at(tcc_tensor x, tcc_loc at);    /* e^x - 1 */
+TCC_API tcc_tensor tcc_log_at(tcc_tensor x, tcc_loc at);      /* natural logarithm */
+TCC_API tcc_tensor tcc_log1p_at(tcc_tensor x, tcc_loc at);    /* log(1 + x) */
+TCC_API tcc_tensor tcc_sqrt_at(tcc_tensor x, tcc_loc at);     /* x^(1/2), NaN below 0 */
+TCC_API tcc_tensor tcc_rsqrt_at(tcc_tensor x, tcc_loc at);    /* 1 / sqrt(x) */
+TCC_API tcc_tensor tcc_sin_at(tcc_tensor x, tcc_loc at);      /* sine, of radians */
+TCC_API tcc_tensor tcc_cos_at(tcc_tensor x, tcc_loc at);      /* cosine, of radians */
+TCC_API tcc_tensor tcc_tanh_at(tcc_tensor x, tcc_loc at);     /* (e^x - e^-x) / (e^x + e^-x) */
+TCC_API tcc_tensor tcc_sigmoid_at(tcc_tensor x, tcc_loc at);  /* 1 / (1 + e^-x) */
+TCC_API tcc_tensor tcc_erf_at(tcc_tensor x, tcc_loc at);      /* the Gaussian error function */
+TCC_API tcc_tensor tcc_floor_at(tcc_tensor x, tcc_loc at);    /* the largest integer not above x */
+TCC_API tcc_tensor tcc_ceil_at(tcc_tensor x, tcc_loc at);     /* the smallest integer not below x */
 TCC_API tcc_tensor tcc_round_at(tcc_tensor x, tcc_loc at);    /* to nearest, ties to even */
 TCC_API tcc_tensor tcc_isfinite_at(tcc_tensor x, tcc_loc at); /* bool: neither infinite nor NaN */
 /* Of bool: logical; of integers: bitwise. */
@@ -88,7 +88,7 @@ TCC_API tcc_tensor tcc_not_at(tcc_tensor x, tcc_loc at);
  * and saturates; NaN gives 0. To bool: x != 0. */
 TCC_API tcc_tensor tcc_cast_at(tcc_tensor x, tcc_dtype dtype, tcc_loc at);
 /* Activations, of floats. */
-TCC_API tcc_tensor tcc_relu_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_relu_at(tcc_tensor x, tcc_loc at);                     /* x > 0 ? x : 0 */
 TCC_API tcc_tensor tcc_leaky_relu_at(tcc_tensor x, double slope, tcc_loc at); /* x > 0 ? x : slope x */
 TCC_API tcc_tensor tcc_gelu_at(tcc_tensor x, tcc_loc at);                     /* by erf */
 TCC_API tcc_tensor tcc_gelu_tanh_at(tcc_tensor x, tcc_loc at);                /* the tanh form of GPT-2 */
@@ -123,14 +123,14 @@ TCC_API tcc_tensor tcc_softplus_at(tcc_tensor x, tcc_loc at);                 /*
 
 /* -- Element by element, two operands or more, which broadcast -- */
 /* Of floats and integers. */
-TCC_API tcc_tensor tcc_add_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_sub_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_mul_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_add_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* a + b */
+TCC_API tcc_tensor tcc_sub_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* a - b */
+TCC_API tcc_tensor tcc_mul_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* a b, element by element */
 TCC_API tcc_tensor tcc_div_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* of integers: towards zero; by 0: 0 */
 TCC_API tcc_tensor tcc_rem_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* a's sign; of integers by 0: 0 */
 TCC_API tcc_tensor tcc_pow_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* of floats; as C's pow */
-TCC_API tcc_tensor tcc_max_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* NaN if either is, as tcc_min */
-TCC_API tcc_tensor tcc_min_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_max_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* NaN if either is */
+TCC_API tcc_tensor tcc_min_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* NaN if either is */
 /* Of bool: logical; of integers: bitwise. */
 TCC_API tcc_tensor tcc_and_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_or_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
@@ -140,12 +140,12 @@ TCC_API tcc_tensor tcc_xor_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_shift_left_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_shift_right_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 /* Comparisons, of any type; the result is bool. */
-TCC_API tcc_tensor tcc_eq_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_ne_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_lt_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_le_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_gt_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_ge_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_eq_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* a = b */
+TCC_API tcc_tensor tcc_ne_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* a and b differ */
+TCC_API tcc_tensor tcc_lt_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* a < b */
+TCC_API tcc_tensor tcc_le_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* a <= b */
+TCC_API tcc_tensor tcc_gt_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* a > b */
+TCC_API tcc_tensor tcc_ge_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* a >= b */
 /* c ? a : b. c is bool; a and b have one type. All three broadcast. */
 TCC_API tcc_tensor tcc_select_at(tcc_tensor c, tcc_tensor a, tcc_tensor b, tcc_loc at);
 /* x + c and c x. c takes the type of x, so it must be an integer where x is one. */

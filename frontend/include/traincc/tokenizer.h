@@ -46,7 +46,7 @@ TCC_API void tcc_tokenizer_close(tcc_tokenizer *t); /* NULL is allowed */
 /* The kinds that tcc_tokenizer_open knows: "characters, bytes, ...". Static. */
 TCC_API const char *tcc_tokenizer_kinds(void);
 
-TCC_API int64_t tcc_tokenizer_vocab_size(const tcc_tokenizer *t);
+TCC_API int64_t tcc_tokenizer_vocab_size(const tcc_tokenizer *t); /* ids are from 0 to below it */
 /* The bytes of a token, "##ing" of a word piece; *length of them. NULL for ids out of range. Lives as long as t. */
 TCC_API const char *tcc_tokenizer_token(const tcc_tokenizer *t, int64_t id, size_t *length);
 /* The id of a token by its bytes, special ones included: "[CLS]", "<|endoftext|>". -1: there is none. */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * Examples of data.h. */
+#include "examples.h"
+
+EXAMPLE(tcc_dataset_open) {
+    tcc_data_options from = {.size = sizeof from, .kind = "text", .path = "input.txt", .context = 8};
+    tcc_dataset *text;
+    TCC_TRY(tcc_dataset_open(cx, &from, &text));
+    tcc_dataset_close(text);
+}
+
+EXAMPLE(tcc_dataset_close) {
+    tcc_data_options from = {.size = sizeof from, .kind = "csv", .path = "table.csv"};
+    tcc_dataset *table = NULL;
+    if (tcc_dataset_open(cx, &from, &table)) puts(tcc_context_error(cx));
+    tcc_dataset_close(table); /* after its loaders */
+}
+
+EXAMPLE(tcc_dataset_kinds) { printf("%s\n", tcc_dataset_kinds()); /* text, tokens, ... */ }
+
+EXAMPLE(tcc_dataset_get_info) {
+    tcc_dataset_info info;
+    tcc_dataset_get_info(data, &info);
+    printf("%s: %d characters\n", info.kind, (int)info.classes); /* text: 19 characters */
+}
+
+EXAMPLE(tcc_dataset_label) {
+    size_t length;
+    const char *character = tcc_dataset_label(data, 2, &length);
+    printf("%.*s\n", (int)length, character); /* a */
+}
+
+EXAMPLE(tcc_dataset_encode) {
+    int32_t tokens[8];
+    int64_t count;
+    TCC_TRY(tcc_dataset_encode(cx, data, "to be", 5, tokens, 8, &count));
+    printf("%d tokens, the first is %d\n", (int)count, (int)tokens[0]); /* 5 tokens, the first is 16 */
+}
+
+EXAMPLE(tcc_dataset_feature) {
+    tcc_data_options from = {.size = sizeof from, .kind = "csv", .path = "table.csv"};
+    tcc_dataset *table;
+    const char *name;
+    double mean;
+    TCC_TRY(tcc_dataset_open(cx, &from, &table));
+    if (tcc_dataset_feature(table, 0, &name, &mean, NULL))
+        printf("%s: mean %g\n", name, mean); /* height: mean 4.55556 */
+    tcc_dataset_close(table);
+}
+
+EXAMPLE(tcc_loader_create) {
+    tcc_loader_options how = {.size = sizeof how, .batch_size = 2, .shuffle = true, .seed = 1};
+    tcc_loader *shuffled;
+    TCC_TRY(tcc_loader_create(cx, data, &how, &shuffled));
+    tcc_loader_destroy(shuffled);
+}
+
+EXAMPLE(tcc_loader_destroy) {
+    tcc_loader_options how = {.size = sizeof how, .batch_size = 2, .num_workers = 1};
+    tcc_loader *mine = NULL;
+    if (tcc_loader_create(cx, data, &how, &mine)) puts(tcc_context_error(cx));
+    tcc_loader_destroy(mine);
+}
+
+EXAMPLE(tcc_loader_next) {
+    const tcc_batch *next;
+    TCC_TRY(tcc_loader_next(loader, &next));
+    printf("%s: [%d, %d]\n", next->arrays[0].name, (int)next->arrays[0].dims[0],
+           (int)next->arrays[0].dims[1]); /* x: [2, 8] */
+}
+
+EXAMPLE(tcc_loader_memory) {
+    void *memory;
+    size_t bytes;
+    for (int i = 0; tcc_loader_memory(loader, i, &memory, &bytes); i++) TCC_TRY(tcc_model_pin(model, memory, bytes));
+}
+
+EXAMPLE(tcc_loader_batches) {
+    printf("%d batches an epoch\n", (int)tcc_loader_batches(loader)); /* 4 batches an epoch */
+}
+
+EXAMPLE(tcc_loader_shape) {
+    tcc_array shape[2];
+    for (int i = 0; tcc_loader_shape(loader, i, shape); i++) printf("%s of %d\n", shape[0].name, (int)shape[0].dims[0]);
+}
+
+EXAMPLE(tcc_loader_padding) {
+    tcc_padding_info padding;
+    if (!tcc_loader_padding(loader, &padding))
+        printf("all samples have one length\n"); /* all samples have one length */
+}
+
+EXAMPLE(tcc_loader_waited) { printf("waited %.3f s for data\n", tcc_loader_waited(loader)); /* waited 0... */ }
+
+EXAMPLE(tcc_loader_get_state) {
+    tcc_loader_state next = tcc_loader_get_state(loader);
+    printf("epoch %d\n", (int)next.epoch); /* epoch 0 */
+}
+
+EXAMPLE(tcc_loader_set_state) {
+    tcc_loader_state next = tcc_loader_get_state(loader); /* as a checkpoint keeps it */
+    TCC_TRY(tcc_loader_set_state(loader, next));
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * Examples of functions.h. */
+#include "examples.h"
+
+TRACED(tcc_relu6) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_relu6(x)); /* 0, 2, 6 */
+}
+
+TRACED(tcc_hardswish) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_hardswish(x)); /* -0.3333, 1.667, 8 */
+}
+
+TRACED(tcc_mish) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_mish(x)); /* -0.3034, 1.944, 8 */
+}
+
+TRACED(tcc_elu) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 0, 2}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_elu(x, 1)); /* -0.6321, 0, 2 */
+}
+
+TRACED(tcc_prelu) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 0, 2}), TCC_F32, TCC_DIMS(3));
+    tcc_tensor slope = tcc_param(t, "slope", ((tcc_init){TCC_INIT_CONSTANT, 0.25, 0, 0}), TCC_DIMS(1));
+    tcc_output(t, "y", tcc_prelu(x, slope)); /* -0.25, 0, 2 */
+}
+
+TRACED(tcc_glu) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 0, 0}), TCC_F32, TCC_DIMS(4));
+    tcc_output(t, "y", tcc_glu(x, 0)); /* 0.5, 1 */
+}
+
+TRACED(tcc_clamp) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-2, 0, 2}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_clamp(x, -1, 1)); /* -1, 0, 1 */
+}
+
+TRACED(tcc_var) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3, 4}), TCC_F32, TCC_DIMS(4));
+    tcc_output(t, "y", tcc_var(x, 1, TCC_ALL)); /* 1.667 */
+}
+
+TRACED(tcc_std) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3, 4}), TCC_F32, TCC_DIMS(4));
+    tcc_output(t, "y", tcc_std(x, 0, TCC_ALL)); /* 1.118 */
+}
+
+TRACED(tcc_norm) {
+    tcc_tensor x = tcc_literal(t, ((double[]){3, 4, 6, 8}), TCC_F32, TCC_DIMS(2, 2));
+    tcc_output(t, "y", tcc_norm(x, 2, TCC_DIMS(1))); /* 5, 10 */
+}
+
+TRACED(tcc_logsumexp) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1000, 1000}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_logsumexp(x, TCC_ALL)); /* 1001 */
+}
+
+TRACED(tcc_argmin) {
+    tcc_tensor x = tcc_literal(t, ((double[]){4, 1, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_argmin(x, 0)); /* 1 */
+}
+
+TRACED(tcc_expand_dims) {
+    tcc_tensor x = tcc_iota(t, -1, TCC_F32, TCC_DIMS(2, 3));
+    tcc_output(t, "y", tcc_expand_dims(x, TCC_DIMS(0, -1))); /* f32 [1, 2, 3, 1] */
+}
+
+TRACED(tcc_squeeze) {
+    tcc_tensor x = tcc_iota(t, -1, TCC_F32, TCC_DIMS(2, 1, 3));
+    tcc_output(t, "y", tcc_squeeze(x, TCC_DIMS(1))); /* f32 [2, 3] */
+}
+
+TRACED(tcc_stack) {
+    tcc_tensor a = tcc_literal(t, ((double[]){1, 2}), TCC_F32, TCC_DIMS(2));
+    tcc_tensor b = tcc_literal(t, ((double[]){3, 4}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_stack(((tcc_tensor[]){a, b}), 2, 1)); /* 1, 3, 2, 4 */
+}
+
+TRACED(tcc_split) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_tensor parts[2];
+    tcc_split(x, 0, parts, TCC_DIMS(1, 2));
+    tcc_output(t, "y", parts[1]); /* 2, 3 */
+}
+
+TRACED(tcc_chunk) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3, 4}), TCC_F32, TCC_DIMS(4));
+    tcc_tensor parts[2];
+    tcc_chunk(x, 0, 2, parts);
+    tcc_output(t, "y", parts[1]); /* 3, 4 */
+}
+
+TRACED(tcc_roll) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_roll(x, 0, 1)); /* 3, 1, 2 */
+}
+
+TRACED(tcc_repeat) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_repeat(x, TCC_DIMS(2, 2))); /* 1, 2, 1, 2, 1, 2, 1, 2 */
+}
+
+TRACED(tcc_tril) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3, 4, 5, 6, 7, 8, 9}), TCC_F32, TCC_DIMS(3, 3));
+    tcc_output(t, "y", tcc_tril(x, 0)); /* 1, 0, 0, 4, 5, 0, 7, 8, 9 */
+}
+
+TRACED(tcc_triu) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3, 4, 5, 6, 7, 8, 9}), TCC_F32, TCC_DIMS(3, 3));
+    tcc_output(t, "y", tcc_triu(x, 1)); /* 0, 2, 3, 0, 0, 6, 0, 0, 0 */
+}
+
+TRACED(tcc_pad_reflect) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_pad_reflect(x, 0, 2, 1)); /* 3, 2, 1, 2, 3, 2 */
+}
+
+TRACED(tcc_pad_replicate) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_pad_replicate(x, 0, 2, 1)); /* 1, 1, 1, 2, 3, 3 */
+}
+
+TRACED(tcc_pad_wrap) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_pad_wrap(x, 0, 2, 1)); /* 2, 3, 1, 2, 3, 1 */
+}
+
+TRACED(tcc_pixel_shuffle) {
+    tcc_tensor x = tcc_iota(t, -1, TCC_F32, TCC_DIMS(1, 8, 3, 3));
+    tcc_output(t, "y", tcc_pixel_shuffle(x, 2)); /* f32 [1, 2, 6, 6] */
+}
+
+TRACED(tcc_pixel_unshuffle) {
+    tcc_tensor x = tcc_iota(t, -1, TCC_F32, TCC_DIMS(1, 2, 6, 6));
+    tcc_output(t, "y", tcc_pixel_unshuffle(x, 2)); /* f32 [1, 8, 3, 3] */
+}
+
+TRACED(tcc_unfold) {
+    tcc_tensor x = tcc_iota(t, -1, TCC_F32, TCC_DIMS(1, 2, 6, 6));
+    tcc_output(t, "y", tcc_unfold(x, 3, .padding = 1)); /* f32 [1, 18, 36] */
+}
+
+TRACED(tcc_one_hot) {
+    tcc_tensor i = tcc_literal(t, ((double[]){2, 0}), TCC_I32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_one_hot(i, 3, TCC_F32)); /* 0, 0, 1, 1, 0, 0 */
+}
+
+TRACED(tcc_scatter) {
+    tcc_tensor x = tcc_literal(t, ((double[]){10, 20, 30}), TCC_F32, TCC_DIMS(3));
+    tcc_tensor i = tcc_literal(t, ((double[]){2}), TCC_I32, TCC_DIMS(1));
+    tcc_output(t, "y", tcc_scatter(x, i, tcc_constant(t, 1, TCC_F32, TCC_DIMS(1)), 0)); /* 10, 20, 1 */
+}
+
+TRACED(tcc_sort) {
+    tcc_tensor x = tcc_literal(t, ((double[]){3, 1, 2}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_sort(x, 0, true)); /* 3, 2, 1 */
+}
+
+TRACED(tcc_argsort) {
+    tcc_tensor x = tcc_literal(t, ((double[]){3, 1, 2}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_argsort(x, 0, false)); /* 1, 2, 0 */
+}
+
+TRACED(tcc_top_k) {
+    tcc_tensor x = tcc_literal(t, ((double[]){3, 1, 2}), TCC_F32, TCC_DIMS(3));
+    tcc_tensor indices;
+    tcc_output(t, "y", tcc_top_k(x, 2, 0, &indices)); /* 3, 2 */
+}
+
+TRACED(tcc_einsum) {
+    tcc_tensor a = tcc_iota(t, -1, TCC_F32, TCC_DIMS(4, 2, 3));
+    tcc_tensor b = tcc_iota(t, -1, TCC_F32, TCC_DIMS(4, 3, 5));
+    tcc_output(t, "y", tcc_einsum("bij,bjk->bik", ((tcc_tensor[]){a, b}), 2)); /* f32 [4, 2, 5] */
+}
