@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tcc-opt: runs passes on a graph in text and prints the result as text. */
+#include "complete.h"
 #include "streams.h"
 
 #include "traincc/context.h"
@@ -169,33 +170,58 @@ enum {
     VERSION
 };
 
+static const complete_option option_table[] = {
+    [PASSES - PASSES] = {"--passes", ""},
+    [PIPELINE - PASSES] = {"--pipeline", NULL},
+    [TRAIN - PASSES] = {"--train", NULL},
+    [OPTIMIZER - PASSES] = {"--optimizer", "sgd|adam|adamw|lion|adafactor"},
+    [MOMENTUM - PASSES] = {"--momentum", NULL},
+    [NESTEROV - PASSES] = {"--nesterov", NULL},
+    [CLIP - PASSES] = {"--clip-norm", NULL},
+    [KEEP - PASSES] = {"--keep-gradients", NULL},
+    [AMP - PASSES] = {"--amp", "f16|bf16"},
+    [AMP_OPS - PASSES] = {"--amp-ops", ""},
+    [CHUNK_ROWS - PASSES] = {"--chunk-rows", ""},
+    [CHECKPOINTING - PASSES] = {"--checkpointing", "auto|none|segments"},
+    [BUDGET - PASSES] = {"--memory-budget", "min"},
+    [EAGER - PASSES] = {"--eager", NULL},
+    [PRINT - PASSES] = {"--print", "tir|locs|dot|memory|memory-svg|none"},
+    [TARGET - PASSES] = {"--target", "host|sm_75|sm_80|sm_86|sm_89|sm_90|sm_100|sm_120"},
+    [LIBRARIES - PASSES] = {"--libraries", NULL},
+    [DUMP - PASSES] = {"--dump-ir", ":folders"},
+    [TIME - PASSES] = {"--time", NULL},
+    [NO_VERIFY - PASSES] = {"--no-verify", NULL},
+    [LIST_PASSES - PASSES] = {"--list-passes", NULL},
+    [LIST_OPS - PASSES] = {"--list-ops", NULL},
+    [HELP - PASSES] = {"--help", NULL},
+    [VERSION - PASSES] = {"--version", NULL},
+};
+enum { OPTION_COUNT = sizeof option_table / sizeof *option_table };
+
+/* A list of passes: the last name of it. */
+static void complete_passes(const char *current) {
+    const char *name, *doc, *comma = strrchr(current, ','), *equals = strchr(current, '=');
+    const char *last = comma ? comma : equals;
+    char prefix[1024];
+    snprintf(prefix, sizeof prefix, "%.*s", last ? (int)(last + 1 - current) : 0, current);
+    for (int i = 0; tcc_ir_pass_info(i, &name, &doc); i++) complete_word(prefix, name, current);
+}
+
+/* tcc-opt --complete WORD...: what the last word can become. */
+static int complete(char *const *words, int count) {
+    const char *current = count ? words[count - 1] : "", *before = count > 1 ? words[count - 2] : "";
+    if (!strncmp(current, "--passes=", 9) || !strcmp(before, "--passes")) complete_passes(current);
+    else if (!complete_option_word(option_table, OPTION_COUNT, before, current))
+        complete_choices("", ":files tir", current);
+    return 0;
+}
+
 /* 0: go on; else the exit status plus 1. */
 static int parse_options(int argc, char **argv, job *j) {
-    static const struct option options[] = {{"passes", required_argument, NULL, PASSES},
-                                            {"pipeline", no_argument, NULL, PIPELINE},
-                                            {"train", no_argument, NULL, TRAIN},
-                                            {"optimizer", required_argument, NULL, OPTIMIZER},
-                                            {"momentum", no_argument, NULL, MOMENTUM},
-                                            {"nesterov", no_argument, NULL, NESTEROV},
-                                            {"clip-norm", no_argument, NULL, CLIP},
-                                            {"keep-gradients", no_argument, NULL, KEEP},
-                                            {"amp", required_argument, NULL, AMP},
-                                            {"amp-ops", required_argument, NULL, AMP_OPS},
-                                            {"chunk-rows", required_argument, NULL, CHUNK_ROWS},
-                                            {"checkpointing", required_argument, NULL, CHECKPOINTING},
-                                            {"memory-budget", required_argument, NULL, BUDGET},
-                                            {"eager", no_argument, NULL, EAGER},
-                                            {"print", required_argument, NULL, PRINT},
-                                            {"target", required_argument, NULL, TARGET},
-                                            {"libraries", no_argument, NULL, LIBRARIES},
-                                            {"dump-ir", required_argument, NULL, DUMP},
-                                            {"time", no_argument, NULL, TIME},
-                                            {"no-verify", no_argument, NULL, NO_VERIFY},
-                                            {"list-passes", no_argument, NULL, LIST_PASSES},
-                                            {"list-ops", no_argument, NULL, LIST_OPS},
-                                            {"help", no_argument, NULL, HELP},
-                                            {"version", no_argument, NULL, VERSION},
-                                            {0}};
+    struct option options[OPTION_COUNT + 1] = {{0}};
+    for (int i = 0; i < OPTION_COUNT; i++)
+        options[i] = (struct option){option_table[i].name + 2, option_table[i].value ? required_argument : no_argument,
+                                     NULL, PASSES + i};
     for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         switch (option) {
         case PASSES: j->passes = optarg; break;
@@ -237,6 +263,7 @@ static int parse_options(int argc, char **argv, job *j) {
 }
 
 static int run(int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "--complete")) return complete(argv + 2, argc - 2);
     job j = {.file = "-", .print = true, .options.size = sizeof(tcc_ir_options)};
     int done = parse_options(argc, argv, &j);
     if (done) return done - 1;

@@ -243,31 +243,30 @@ typedef enum option_id {
 } option_id;
 
 static const struct {
-    const char *text;
+    complete_option option;
     option_id id;
-    bool has_value;
 } option_table[] = {
-    {"--run-dir", RUN_DIR, true},
-    {"--resume", RESUME, false},
-    {"--device", DEVICE, true},
-    {"--dry-run", DRY_RUN, false},
-    {"--verify", VERIFY, false},
-    {"--lr-find", LR_FIND, false},
-    {"--explain", EXPLAIN, false},
-    {"--profile", PROFILE, true},
-    {"--dump-ir", DUMP_IR, true},
-    {"--emit", EMIT, true},
-    {"--arch", ARCH, true},
-    {"--devices", DEVICES, false},
-    {"--quiet", QUIET, false},
-    {"--require-graphs", REQUIRE_GRAPHS, false},
-    {"--lock", LOCK, true},
-    {"--locked", LOCKED, true},
-    {"--save-plan", SAVE_PLAN, true},
-    {"--plan", PLAN, true},
-    {"--version", VERSION, false},
-    {"--help", HELP, false},
-    {"-h", HELP, false},
+    {{"--run-dir", ":folders"}, RUN_DIR},
+    {{"--resume", NULL}, RESUME},
+    {{"--device", "auto|cpu|cuda|cuda:0"}, DEVICE},
+    {{"--dry-run", NULL}, DRY_RUN},
+    {{"--verify", NULL}, VERIFY},
+    {{"--lr-find", NULL}, LR_FIND},
+    {{"--explain", NULL}, EXPLAIN},
+    {{"--profile", ":files"}, PROFILE},
+    {{"--dump-ir", ":folders"}, DUMP_IR},
+    {{"--emit", "tir|llvm|asm|ptx"}, EMIT},
+    {{"--arch", "sm_75|sm_80|sm_86|sm_89|sm_90|sm_100|sm_120"}, ARCH},
+    {{"--devices", NULL}, DEVICES},
+    {{"--quiet", NULL}, QUIET},
+    {{"--require-graphs", NULL}, REQUIRE_GRAPHS},
+    {{"--lock", ":files"}, LOCK},
+    {{"--locked", ":files"}, LOCKED},
+    {{"--save-plan", ":files"}, SAVE_PLAN},
+    {{"--plan", ":files"}, PLAN},
+    {{"--version", NULL}, VERSION},
+    {{"--help", NULL}, HELP},
+    {{"-h", NULL}, HELP},
 };
 enum { OPTION_COUNT = sizeof option_table / sizeof option_table[0] };
 
@@ -281,13 +280,14 @@ static int find_option(const char *argument, const char **value) {
     size_t length = strcspn(argument, "=");
     *value = argument[length] ? argument + length + 1 : NULL;
     for (int i = 0; i < OPTION_COUNT; i++)
-        if (strlen(option_table[i].text) == length && !memcmp(option_table[i].text, argument, length)) return i;
+        if (strlen(option_table[i].option.name) == length && !memcmp(option_table[i].option.name, argument, length))
+            return i;
     return -1;
 }
 
 static int unknown_option(const char *argument) {
     const char *names[OPTION_COUNT];
-    for (int i = 0; i < OPTION_COUNT; i++) names[i] = option_table[i].text;
+    for (int i = 0; i < OPTION_COUNT; i++) names[i] = option_table[i].option.name;
     const char *nearest = tcc_nearest(argument, names, OPTION_COUNT);
     return nearest ? usage_error("unknown option %s; did you mean %s?", argument, nearest)
                    : usage_error("unknown option %s", argument);
@@ -363,10 +363,10 @@ static int read_arguments(int argc, char **argv, arguments *a) {
         const char *value;
         const int found = find_option(argv[i], &value);
         if (found < 0) return unknown_option(argv[i]);
-        if (value && !option_table[found].has_value && option_table[found].id != RESUME &&
+        if (value && !option_table[found].option.value && option_table[found].id != RESUME &&
             option_table[found].id != LR_FIND)
-            return usage_error("%s takes no value", option_table[found].text);
-        if (option_table[found].has_value && !value) {
+            return usage_error("%s takes no value", option_table[found].option.name);
+        if (option_table[found].option.value && !value) {
             if (i + 1 == argc) return usage_error("%s needs a value", argv[i]);
             value = argv[++i];
         }
@@ -432,7 +432,14 @@ static int look_at_run(arguments *a, train_task task) {
     return train(a);
 }
 
+static int complete(char *const *words, int count) {
+    complete_option options[OPTION_COUNT];
+    for (int i = 0; i < OPTION_COUNT; i++) options[i] = option_table[i].option;
+    return train_complete(options, OPTION_COUNT, words, count);
+}
+
 static int run(int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "--complete")) return complete(argv + 2, argc - 2);
     if (argc > 1 && !strcmp(argv[1], "tokenize")) {
         signals.saves = true;
         answer_signals();

@@ -3,6 +3,7 @@
 #ifndef TCC_TOOLS_TRAIN_H
 #define TCC_TOOLS_TRAIN_H
 
+#include "complete.h"
 #include "train_recipe.h"
 
 #include <traincc/data.h>
@@ -45,11 +46,19 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
 /* tcc-train cache ARGUMENTS. Returns the program's exit status. */
 int train_cache(char *const *arguments, int count);
 
+/* Completes the argument of `command`, or the command itself where that is NULL; so do the others below. */
+void train_cache_complete(const char *command, const char *current);
+
 /* tcc-train report ARGUMENTS. Returns the program's exit status. */
 int train_report(char *const *arguments, int count);
+void train_report_complete(const char *before, const char *current);
 
 /* tcc-train tokenize ARGUMENTS, whose order changes. Returns the program's exit status. */
 int train_tokenize(char **arguments, int count, const volatile sig_atomic_t *interrupted);
+void train_tokenize_complete(const char *before, const char *current);
+
+/* Prints what the last of the words can become, behind which `options` may stand (complete.h). */
+int train_complete(const complete_option *options, int n_options, char *const *words, int count);
 
 /* The recipe's schedule for a run of `total` steps; it points into *milestones. */
 tcc_schedule train_schedule(const recipe *r, int64_t total, int64_t milestones[RECIPE_LIST_MAX]);

@@ -33,6 +33,11 @@ static tcc_status run_command(tcc_context *cx, command c, const char *argument) 
     return status;
 }
 
+void train_cache_complete(const char *command, const char *current) {
+    for (int c = 0; c < COMMANDS && !command; c++) complete_word("", commands[c].name, current);
+    if (command && (!strcmp(command, "export") || !strcmp(command, "import"))) complete_choices("", ":files", current);
+}
+
 int train_cache(char *const *arguments, int count) {
     int c = 0;
     while (c < COMMANDS && (!count || strcmp(arguments[0], commands[c].name) != 0)) c++;

@@ -15,7 +15,7 @@
 #include <yaml.h>
 
 /* Those whose value is a text come first. */
-typedef enum key_kind { STRING, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, NAMES, GROUPS } key_kind;
+typedef enum key_kind { STRING, PATH, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, NAMES, GROUPS } key_kind;
 
 /* A key: where its value goes, its default, and what it may be. */
 typedef struct key {
@@ -31,7 +31,7 @@ typedef struct key {
 #define UNBOUNDED 9e15
 
 static const key keys[] = {
-    {"init_from", STRING, AT(init_from), NULL, NULL, 0, 0},
+    {"init_from", PATH, AT(init_from), NULL, NULL, 0, 0},
     {"model.name", CHOICE, AT(model.name), NULL, "gpt|mlp|cnn|resnet18|resnet34|resnet50|distilbert", 0, 0},
     {"model.layers", INTEGER, AT(model.layers), "4", NULL, 1, 1000},
     {"model.heads", INTEGER, AT(model.heads), "4", NULL, 1, 1000},
@@ -43,8 +43,8 @@ static const key keys[] = {
     {"model.hidden", WHOLES, AT(model.hidden), "[128, 128]", NULL, 1, 1 << 20},
     {"model.cifar_stem", FLAG, AT(model.cifar_stem), "true", NULL, 0, 0},
     {"data.kind", CHOICE, AT(data.kind), NULL, "text|tokens|idx|cifar|csv|images|text_classes", 0, 0},
-    {"data.path", STRING, AT(data.path), NULL, NULL, 0, 0},
-    {"data.val_path", STRING, AT(data.val_path), NULL, NULL, 0, 0},
+    {"data.path", PATH, AT(data.path), NULL, NULL, 0, 0},
+    {"data.val_path", PATH, AT(data.val_path), NULL, NULL, 0, 0},
     {"data.val_split", NUMBER, AT(data.val_split), "auto", "auto", 0, 0.9},
     {"data.batch_size", INTEGER, AT(data.batch_size), "32", "auto", 1, 1 << 24},
     {"data.num_workers", INTEGER, AT(data.num_workers), "1", NULL, 0, 256},
@@ -58,7 +58,7 @@ static const key keys[] = {
     {"data.separator", CHOICE, AT(data.separator), "auto", "auto|,|;|:|\\t| ", 0, 0},
     {"data.regression", FLAG, AT(data.regression), "false", NULL, 0, 0},
     {"data.tokenizer", CHOICE, AT(data.tokenizer), "wordpiece", "wordpiece", 0, 0},
-    {"data.vocab_file", STRING, AT(data.vocab_file), NULL, NULL, 0, 0},
+    {"data.vocab_file", PATH, AT(data.vocab_file), NULL, NULL, 0, 0},
     {"data.padding", CHOICE, AT(data.padding), "fixed", "fixed|dynamic|uniform", 0, 0},
     {"data.padding_lengths", INTEGER, AT(data.padding_lengths), "6", NULL, 1, 32},
     {"data.token_bytes", INTEGER, AT(data.token_bytes), "2", NULL, 2, 4},
@@ -266,7 +266,8 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
     case CHOICE:
         if (!is_choice(k->choices, text)) return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, k->choices);
         /* fall through */
-    case STRING: return set_string(to, text) || fail(error, at, "out of memory");
+    case STRING:
+    case PATH: return set_string(to, text) || fail(error, at, "out of memory");
     case BUDGET:
         if (tcc_is_memory_budget(text)) return set_string(to, text) || fail(error, at, "out of memory");
         return fail(error, at,
@@ -672,6 +673,7 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
     const void *from = (const char *)r + k->offset;
     switch (k->kind) {
     case STRING:
+    case PATH:
     case BUDGET: recipe_print_quoted(*(const char *const *)from, out); break;
     case CHOICE: print_choice(*(const char *const *)from, out); break;
     case INTEGER:
@@ -700,6 +702,15 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
 }
 
 const char *recipe_key(int index) { return index >= 0 && index < KEY_COUNT ? keys[index].path : NULL; }
+
+const char *recipe_key_values(int index) {
+    switch (keys[index].kind) {
+    case PATH: return ":files";
+    case FLAG: return "true|false";
+    case BUDGET: return "auto|min|none";
+    default: return keys[index].choices;
+    }
+}
 
 const char *recipe_choice(const recipe *r, int index) {
     return *(const char *const *)((const char *)r + keys[index].offset);

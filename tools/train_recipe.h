@@ -85,6 +85,8 @@ bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_
 bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]);
 /* The keys in order, from 0; NULL past the end. */
 const char *recipe_key(int index);
+/* What it may be, as complete.h has it: "a|b|c"; ":files"; NULL: there is no list. */
+const char *recipe_key_values(int index);
 /* What a CHOICE key was set to; NULL for one that has no value. */
 const char *recipe_choice(const recipe *r, int index);
 /* Prints the key's value as in YAML; false where it has none. */

@@ -52,6 +52,11 @@ static int make_page(const char *path, const char *const *folders, int count) {
     return status;
 }
 
+void train_report_complete(const char *before, const char *current) {
+    static const complete_option options[] = {{"-o", ":files"}, {"--output", ":files"}, {"--help", NULL}};
+    if (!complete_option_word(options, 3, before, current)) complete_choices("", ":folders", current);
+}
+
 int train_report(char *const *arguments, int count) {
     const char *folders[CHART_COLORS], *path = NULL;
     int n = 0;

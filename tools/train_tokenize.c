@@ -28,6 +28,23 @@ static const char usage[] =
     "  --quiet              print errors only\n"
     "  --help\n";
 
+/* In the order of what they set. */
+static const complete_option options[] = {{"--output", ":files"},
+                                          {"-o", ":files"},
+                                          {"--tokenizer", "characters|bytes|gpt2|wordpiece"},
+                                          {"--vocab", ":files"},
+                                          {"--merges", ":files"},
+                                          {"--end", ""},
+                                          {"--quiet", NULL},
+                                          {"--token-bytes", "2|4"},
+                                          {"--help", NULL},
+                                          {"-h", NULL}};
+enum { OPTION_COUNT = sizeof options / sizeof *options };
+
+void train_tokenize_complete(const char *before, const char *current) {
+    if (!complete_option_word(options, OPTION_COUNT, before, current)) complete_choices("", ":files", current);
+}
+
 typedef struct tokenize_arguments {
     const char *output, *kind, *vocab, *merges, *end, *token_bytes;
     bool quiet, help;
@@ -40,20 +57,11 @@ static int usage_error(const char *what, const char *which) {
 
 /* Takes the options out of argv; the inputs stay, *count of them. Complains itself. */
 static int parse(char **argv, int argc, tokenize_arguments *a, int *count) {
-    const struct {
-        const char *name;
-        const char **value; /* NULL: a flag */
-        bool *flag;
-    } options[] = {
-        {"--output", &a->output, NULL},  {"-o", &a->output, NULL},
-        {"--tokenizer", &a->kind, NULL}, {"--vocab", &a->vocab, NULL},
-        {"--merges", &a->merges, NULL},  {"--end", &a->end, NULL},
-        {"--quiet", NULL, &a->quiet},    {"--token-bytes", &a->token_bytes, NULL},
-        {"--help", NULL, &a->help},      {"-h", NULL, &a->help},
-    };
-    enum { COUNT = sizeof options / sizeof *options };
-    const char *names[COUNT];
-    for (int i = 0; i < COUNT; i++) names[i] = options[i].name;
+    const char **const values[OPTION_COUNT] = {&a->output, &a->output, &a->kind,        &a->vocab, &a->merges,
+                                               &a->end,    NULL,       &a->token_bytes, NULL,      NULL};
+    bool *const flags[OPTION_COUNT] = {[6] = &a->quiet, [8] = &a->help, [9] = &a->help};
+    const char *names[OPTION_COUNT];
+    for (int i = 0; i < OPTION_COUNT; i++) names[i] = options[i].name;
     *count = 0;
     for (int i = 0; i < argc; i++) {
         size_t length = strcspn(argv[i], "=");
@@ -62,18 +70,19 @@ static int parse(char **argv, int argc, tokenize_arguments *a, int *count) {
             argv[(*count)++] = argv[i];
             continue;
         }
-        while (found < COUNT && (strlen(names[found]) != length || memcmp(names[found], argv[i], length) != 0)) found++;
-        if (found == COUNT) {
-            const char *nearest = tcc_nearest(argv[i], names, COUNT);
+        while (found < OPTION_COUNT && (strlen(names[found]) != length || memcmp(names[found], argv[i], length) != 0))
+            found++;
+        if (found == OPTION_COUNT) {
+            const char *nearest = tcc_nearest(argv[i], names, OPTION_COUNT);
             fprintf(stderr, "tcc-train tokenize: unknown option %s%s%s\n", argv[i], nearest ? "; did you mean " : "",
                     nearest ? nearest : "");
             return EXIT_USAGE;
         }
         const char *value = argv[i][length] ? argv[i] + length + 1 : NULL;
-        if (options[found].flag && value) return usage_error(names[found], " takes no value");
-        if (!options[found].flag && !value && i + 1 == argc) return usage_error(names[found], " needs a value");
-        if (options[found].flag) *options[found].flag = true;
-        else *options[found].value = value ? value : argv[++i];
+        if (flags[found] && value) return usage_error(names[found], " takes no value");
+        if (!flags[found] && !value && i + 1 == argc) return usage_error(names[found], " needs a value");
+        if (flags[found]) *flags[found] = true;
+        else *values[found] = value ? value : argv[++i];
     }
     return EXIT_DONE;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The manual pages name every option that --help names, and every key of a recipe. */
+ * The manual pages name every option that --help names, every key of a recipe and what it may be, and nothing else. */
 #include "harness/check.h"
 #include "harness/files.h"
 #include "harness/program.h"
@@ -42,6 +42,49 @@ static void check_options(const char *program) {
     program_free(&r);
 }
 
+/* What a page says of options and keys is still so: `is_known` knows each word that begins as one. */
+static void check_words(const char *program, const char *begin, const char *letters, bool (*is_known)(const char *)) {
+    char *page = read_page(program), word[128];
+    int found = 0;
+    for (const char *at = page; (at = strstr(at, begin)); at += strlen(begin)) {
+        if (at > page && (isalnum((unsigned char)at[-1]) || strchr("-._", at[-1]))) continue;
+        size_t length = strlen(begin) + strspn(at + strlen(begin), letters);
+        while (at[length - 1] == '.') length--;
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        if (length <= strlen(begin)) continue;
+        if (!is_known(word)) fail_msg("%s(1) names %s, which there is not", program, word);
+        found++;
+    }
+    assert_true(found > 0);
+    free(page);
+}
+
+static char *helps; /* of all programs */
+
+static bool is_option(const char *word) { return has_word(helps, word, strlen(word)); }
+
+static bool is_key(const char *word) {
+    for (int i = 0; recipe_key(i); i++)
+        if (!strcmp(recipe_key(i), word)) return true;
+    return false;
+}
+
+static void nothing_else(void **state) {
+    (void)state;
+    static const char *const sections[] = {"model.", "data.", "optimizer.", "schedule.", "training.", "sample."};
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
+    program_result of[] = {program_run(NULL, "tcc-train", (const char *const[]){"--help", NULL}),
+                           program_run(NULL, "tcc-train", (const char *const[]){"tokenize", "--help", NULL}),
+                           program_run(NULL, "tcc-train", (const char *const[]){"report", "--help", NULL}),
+                           program_run(NULL, "tcc-opt", (const char *const[]){"--help", NULL})};
+    assert_true(asprintf(&helps, "%s%s%s%s", of[0].out, of[1].out, of[2].out, of[3].out) > 0);
+    check_words("tcc-train", "--", "abcdefghijklmnopqrstuvwxyz-", is_option);
+    check_words("tcc-opt", "--", "abcdefghijklmnopqrstuvwxyz-", is_option);
+    for (int i = 0; i < 6; i++) check_words("tcc-train", sections[i], letters, is_key);
+    for (int i = 0; i < 4; i++) program_free(&of[i]);
+    free(helps);
+}
+
 static void options(void **state) {
     (void)state;
     check_options("tcc-train");
@@ -54,11 +97,18 @@ static void keys(void **state) {
     for (int i = 0; recipe_key(i); i++) {
         if (!has_word(page, recipe_key(i), strlen(recipe_key(i))))
             fail_msg("tcc-train(1) does not name the key %s", recipe_key(i));
+        const char *values = recipe_key_values(i);
+        for (const char *v = values; v && *v && *v != ':'; v += strcspn(v, "|"), v += *v == '|') {
+            const size_t length = strcspn(v, "|");
+            if (isalnum((unsigned char)*v) && !has_word(page, v, length))
+                fail_msg("tcc-train(1) does not say that %s may be %.*s", recipe_key(i), (int)length, v);
+        }
     }
     free(page);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(options), cmocka_unit_test(keys)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(options), cmocka_unit_test(keys),
+                                       cmocka_unit_test(nothing_else)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
