@@ -269,8 +269,8 @@ class Manual:
     def main_page(self, version):
         lines = ["@mainpage TrainCC %s" % version,
                  "Every function, macro and type of the public headers. Each function has an example that is compiled "
-                 "and run with the tests; a comment behind a line is what comes out of it. A model is a C function that "
-                 "is traced:",
+                 "and run with the tests; a comment behind a line is what comes out of it. A model is a C function, "
+                 "which is traced:",
                  "@code{.c}\n%s\n@endcode" % self.examples["tcc_model_create"][1], '<ul class="pages">']
         for name, about in self.about.items():
             if name != "api.h":
