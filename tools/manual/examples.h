@@ -14,6 +14,7 @@
 #include <traincc/ir.h>
 #include <traincc/metrics.h>
 #include <traincc/nearest.h>
+#include <traincc/random.h>
 #include <traincc/tokenizer.h>
 #include <traincc/traincc.h>
 

@@ -175,3 +175,243 @@ TRACED(tcc_einsum) {
     tcc_tensor b = tcc_iota(t, -1, TCC_F32, TCC_DIMS(4, 3, 5));
     tcc_output(t, "y", tcc_einsum("bij,bjk->bik", ((tcc_tensor[]){a, b}), 2)); /* f32 [4, 2, 5] */
 }
+
+TRACED(tcc_selu) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 0, 2}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_selu(x)); /* -1.111, 0, 2.101 */
+}
+
+TRACED(tcc_hardsigmoid) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-4, 0, 2}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_hardsigmoid(x)); /* 0, 0.5, 0.8333 */
+}
+
+TRACED(tcc_log_sigmoid) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 0, 2}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_log_sigmoid(x)); /* -1.313, -0.6931, -0.1269 */
+}
+
+TRACED(tcc_softsign) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 0, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_softsign(x)); /* -0.5, 0, 0.75 */
+}
+
+TRACED(tcc_tan) {
+    tcc_tensor x = tcc_literal(t, ((double[]){0, 1}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_tan(x)); /* 0, 1.557 */
+}
+
+TRACED(tcc_asin) {
+    tcc_tensor x = tcc_literal(t, ((double[]){0, 0.5, 1}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_asin(x)); /* 0, 0.5236, 1.571 */
+}
+
+TRACED(tcc_acos) {
+    tcc_tensor x = tcc_literal(t, ((double[]){0, 0.5, 1}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_acos(x)); /* 1.571, 1.047, 0 */
+}
+
+TRACED(tcc_atan) {
+    tcc_tensor x = tcc_literal(t, ((double[]){0, 1}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_atan(x)); /* 0, 0.7854 */
+}
+
+TRACED(tcc_sinh) {
+    tcc_tensor x = tcc_literal(t, ((double[]){0, 1}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_sinh(x)); /* 0, 1.175 */
+}
+
+TRACED(tcc_cosh) {
+    tcc_tensor x = tcc_literal(t, ((double[]){0, 1}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_cosh(x)); /* 1, 1.543 */
+}
+
+TRACED(tcc_atanh) {
+    tcc_tensor x = tcc_literal(t, ((double[]){0, 0.5}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_atanh(x)); /* 0, 0.5493 */
+}
+
+TRACED(tcc_log2) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_log2(x)); /* 0, 1, 3 */
+}
+
+TRACED(tcc_log10) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 10, 1000}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_log10(x)); /* 0, 1, 3 */
+}
+
+TRACED(tcc_exp2) {
+    tcc_tensor x = tcc_literal(t, ((double[]){0, 1, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_exp2(x)); /* 1, 2, 8 */
+}
+
+TRACED(tcc_reciprocal) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 4}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_reciprocal(x)); /* 1, 0.5, 0.25 */
+}
+
+TRACED(tcc_trunc) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1.7, 0.5, 2.9}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_trunc(x)); /* -1, 0, 2 */
+}
+
+TRACED(tcc_square) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_square(x)); /* 1, 4, 9 */
+}
+
+TRACED(tcc_isnan) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, INFINITY, NAN}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_isnan(x)); /* 0, 0, 1 */
+}
+
+TRACED(tcc_atan2) {
+    tcc_tensor y = tcc_literal(t, ((double[]){1, -1}), TCC_F32, TCC_DIMS(2));
+    tcc_tensor x = tcc_literal(t, ((double[]){1, -1}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_atan2(y, x)); /* 0.7854, -2.356 */
+}
+
+TRACED(tcc_logaddexp) {
+    tcc_tensor a = tcc_literal(t, ((double[]){0, 1000}), TCC_F32, TCC_DIMS(2));
+    tcc_tensor b = tcc_literal(t, ((double[]){0, 1000}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_logaddexp(a, b)); /* 0.6931, 1001 */
+}
+
+TRACED(tcc_lerp) {
+    tcc_tensor a = tcc_literal(t, ((double[]){0, 10}), TCC_F32, TCC_DIMS(2));
+    tcc_tensor b = tcc_literal(t, ((double[]){4, 20}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_lerp(a, b, 0.25)); /* 1, 12.5 */
+}
+
+TRACED(tcc_masked_fill) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_tensor mask = tcc_literal(t, ((double[]){0, 1, 0}), TCC_BOOL, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_masked_fill(x, mask, -1)); /* 1, -1, 3 */
+}
+
+TRACED(tcc_full_like) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_full_like(x, 0.5)); /* 0.5, 0.5, 0.5 */
+}
+
+TRACED(tcc_arange) {
+    tcc_tensor x = tcc_arange(t, 1, 7, 2, TCC_F32);
+    tcc_output(t, "y", x); /* 1, 3, 5 */
+}
+
+TRACED(tcc_linspace) {
+    tcc_tensor x = tcc_linspace(t, 0, 1, 5, TCC_F32);
+    tcc_output(t, "y", x); /* 0, 0.25, 0.5, 0.75, 1 */
+}
+
+TRACED(tcc_eye) {
+    tcc_tensor x = tcc_eye(t, 2, TCC_F32);
+    tcc_output(t, "y", x); /* 1, 0, 0, 1 */
+}
+
+TRACED(tcc_prod) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3, 4, 5, 6}), TCC_F32, TCC_DIMS(2, 3));
+    tcc_output(t, "y", tcc_prod(x, TCC_DIMS(1))); /* 6, 120 */
+}
+
+TRACED(tcc_count_nonzero) {
+    tcc_tensor x = tcc_literal(t, ((double[]){0, 2, 3, 0, 0, 6}), TCC_F32, TCC_DIMS(2, 3));
+    tcc_output(t, "y", tcc_count_nonzero(x, TCC_DIMS(1))); /* 2, 1 */
+}
+
+TRACED(tcc_any) {
+    tcc_tensor x = tcc_literal(t, ((double[]){0, 2, 3, 0, 0, 0}), TCC_F32, TCC_DIMS(2, 3));
+    tcc_output(t, "y", tcc_any(x, TCC_DIMS(1))); /* 1, 0 */
+}
+
+TRACED(tcc_all) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3, 0, 0, 6}), TCC_F32, TCC_DIMS(2, 3));
+    tcc_output(t, "y", tcc_all(x, TCC_DIMS(1))); /* 1, 0 */
+}
+
+TRACED(tcc_cumprod) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_cumprod(x, 0)); /* 1, 2, 6 */
+}
+
+TRACED(tcc_cummax) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 3, 2}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_cummax(x, 0, NULL)); /* 1, 3, 3 */
+}
+
+TRACED(tcc_cummin) {
+    tcc_tensor x = tcc_literal(t, ((double[]){3, 1, 2}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_cummin(x, 0, NULL)); /* 3, 1, 1 */
+}
+
+TRACED(tcc_diff) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 4, 9}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_diff(x, 0)); /* 3, 5 */
+}
+
+TRACED(tcc_normalize) {
+    tcc_tensor x = tcc_literal(t, ((double[]){3, 4}), TCC_F32, TCC_DIMS(1, 2));
+    tcc_output(t, "y", tcc_normalize(x, 2, -1)); /* 0.6, 0.8 */
+}
+
+TRACED(tcc_cosine_similarity) {
+    tcc_tensor a = tcc_literal(t, ((double[]){1, 0}), TCC_F32, TCC_DIMS(1, 2));
+    tcc_tensor b = tcc_literal(t, ((double[]){3, 4}), TCC_F32, TCC_DIMS(1, 2));
+    tcc_output(t, "y", tcc_cosine_similarity(a, b, -1)); /* 0.6 */
+}
+
+TRACED(tcc_cdist) {
+    tcc_tensor a = tcc_literal(t, ((double[]){0, 0}), TCC_F32, TCC_DIMS(1, 2));
+    tcc_tensor b = tcc_literal(t, ((double[]){3, 4, 6, 8}), TCC_F32, TCC_DIMS(2, 2));
+    tcc_output(t, "y", tcc_cdist(a, b, 2)); /* 5, 10 */
+}
+
+TRACED(tcc_swap_axes) {
+    tcc_tensor x = tcc_iota(t, -1, TCC_F32, TCC_DIMS(2, 3, 4));
+    tcc_output(t, "y", tcc_swap_axes(x, 0, -1)); /* f32 [4, 3, 2] */
+}
+
+TRACED(tcc_diagonal) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3, 4}), TCC_F32, TCC_DIMS(2, 2));
+    tcc_output(t, "y", tcc_diagonal(x, 0)); /* 1, 4 */
+}
+
+TRACED(tcc_diag_embed) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_diag_embed(x)); /* 1, 0, 0, 2 */
+}
+
+TRACED(tcc_outer) {
+    tcc_tensor a = tcc_literal(t, ((double[]){1, 2}), TCC_F32, TCC_DIMS(2));
+    tcc_tensor b = tcc_literal(t, ((double[]){3, 4}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_outer(a, b)); /* 3, 4, 6, 8 */
+}
+
+TRACED(tcc_meshgrid) {
+    tcc_tensor a = tcc_literal(t, ((double[]){1, 2}), TCC_F32, TCC_DIMS(2));
+    tcc_tensor b = tcc_literal(t, ((double[]){3, 4}), TCC_F32, TCC_DIMS(2));
+    tcc_tensor out[2];
+    tcc_meshgrid(((tcc_tensor[]){a, b}), 2, out);
+    tcc_output(t, "y", out[0]); /* 1, 1, 2, 2 */
+}
+
+TRACED(tcc_scatter_max) {
+    tcc_tensor x = tcc_literal(t, ((double[]){10, 20, 30}), TCC_F32, TCC_DIMS(3));
+    tcc_tensor i = tcc_literal(t, ((double[]){0, 2}), TCC_I32, TCC_DIMS(2));
+    tcc_tensor updates = tcc_literal(t, ((double[]){11, 7}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_scatter_max(x, i, updates, 0)); /* 11, 20, 30 */
+}
+
+TRACED(tcc_scatter_min) {
+    tcc_tensor x = tcc_literal(t, ((double[]){10, 20, 30}), TCC_F32, TCC_DIMS(3));
+    tcc_tensor i = tcc_literal(t, ((double[]){0, 2}), TCC_I32, TCC_DIMS(2));
+    tcc_tensor updates = tcc_literal(t, ((double[]){11, 7}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_scatter_min(x, i, updates, 0)); /* 10, 20, 7 */
+}
+
+TRACED(tcc_searchsorted) {
+    tcc_tensor sorted = tcc_literal(t, ((double[]){1, 3, 5}), TCC_F32, TCC_DIMS(3));
+    tcc_tensor x = tcc_literal(t, ((double[]){3, 4}), TCC_F32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_searchsorted(sorted, x, false)); /* 1, 2 */
+}

@@ -87,3 +87,10 @@ TRACED(tcc_jaccard_loss) {
     tcc_tensor target = tcc_literal(t, ((double[]){1, 1, 0, 0}), TCC_F32, TCC_DIMS(1, 1, 4));
     tcc_output(t, "y", tcc_jaccard_loss(x, target)); /* 0.25 */
 }
+
+TRACED(tcc_ctc_loss) {
+    tcc_tensor log_probs = tcc_log_softmax(tcc_constant(t, 0, TCC_F32, TCC_DIMS(5, 1, 3)), -1);
+    tcc_tensor targets = tcc_literal(t, ((double[]){1, 2}), TCC_I32, TCC_DIMS(1, 2));
+    tcc_tensor frames = tcc_constant(t, 5, TCC_I32, TCC_DIMS(1)), lengths = tcc_constant(t, 2, TCC_I32, TCC_DIMS(1));
+    tcc_output(t, "y", tcc_ctc_loss(log_probs, targets, frames, lengths)); /* f32 [] */
+}

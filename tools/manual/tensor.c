@@ -459,3 +459,20 @@ TRACED(tcc_gradient) {
     tcc_tensor y = tcc_sum(tcc_mul(x, x), TCC_ALL);
     tcc_output(t, "by x", tcc_gradient(y, x)); /* 2, 4, 6 */
 }
+
+TRACED(tcc_shift_left) {
+    tcc_tensor a = tcc_literal(t, ((double[]){1, 3}), TCC_I32, TCC_DIMS(2));
+    tcc_tensor b = tcc_literal(t, ((double[]){4, 1}), TCC_I32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_shift_left(a, b)); /* 16, 6 */
+}
+
+TRACED(tcc_shift_right) {
+    tcc_tensor a = tcc_literal(t, ((double[]){16, -8}), TCC_I32, TCC_DIMS(2));
+    tcc_tensor b = tcc_literal(t, ((double[]){4, 1}), TCC_I32, TCC_DIMS(2));
+    tcc_output(t, "y", tcc_shift_right(a, b)); /* 1, -4 */
+}
+
+TRACED(TCC_KEEP) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 3, 2, 2}), TCC_F32, TCC_DIMS(2, 2));
+    tcc_output(t, "y", tcc_div(x, tcc_sum(x, TCC_KEEP(-1)))); /* 0.25, 0.75, 0.5, 0.5 */
+}
