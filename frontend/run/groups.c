@@ -32,12 +32,12 @@ static tcc_status check_group(tcc_diag *diag, const tcc_optimizer_options *o, co
         double value, most;
         bool below, applies;
         const char *goes_with;
-    } numbers[] = {{"lr_scale", g->lr_scale, 1e30, false, true, NULL},
-                   {"weight_decay", g->weight_decay, 1e30, false, true, NULL},
-                   {"beta1", g->beta1, 1, true, betas, betas_of},
-                   {"beta2", g->beta2, 1, true, betas, betas_of},
-                   {"momentum", g->momentum, 1, true, sgd && o->momentum > 0,
-                    sgd ? "a momentum of the optimizer" : "TCC_SGD"}};
+    } numbers[] = {
+        {"lr_scale", g->lr_scale, 1e30, false, true, NULL},
+        {"weight_decay", g->weight_decay, 1e30, false, true, NULL},
+        {"beta1", g->beta1, 1, true, betas, betas_of},
+        {"beta2", g->beta2, 1, true, betas, betas_of},
+        {"momentum", g->momentum, 1, true, sgd && o->momentum > 0, sgd ? "a momentum of the optimizer" : "TCC_SGD"}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         const double value = numbers[i].value, most = numbers[i].most;
         if (isnan(value) && i) continue;
