@@ -193,10 +193,11 @@ typedef struct tcc_model_options {
      * or two losses in turn; NULL: it has its own. They are one memory: what either trains, loads or writes, the other
      * sees in its next run. Names that the other lacks are added for both. Each has its own function, options,
      * optimizer, moments, averages, loss scale, count of steps and random numbers. A step updates all parameters of its
-     * own function that are not frozen (tcc_param_group), even such that its loss does not depend on, by their weight
-     * decay. A third model may share with any of them. They may be destroyed in any order.
+     * own function that are not frozen (tcc_param_group); weight decay reaches those too that its loss does not depend
+     * on. A third model may share with any of them. They may be destroyed in any order.
      * It must be of the same context; the device is that of the other: `device` and `arch` NULL or the same. `seed` is
-     * the same, or 0. Who first asks for a parameter says how it begins, whose values depend on seed and name alone. */
+     * the same, or 0. The model that first asks for a parameter says how it begins; the values depend on seed and name
+     * alone, not on the model. Errors: TCC_EINVAL. */
     tcc_model *share;
     /* In front of the names of its optimizer's state, "critic/fc1.weight.m", so that those of all models that share go
      * into one checkpoint; and what it draws at random depends on seed, step and this name. NULL: none; one of those
