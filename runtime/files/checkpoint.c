@@ -126,6 +126,10 @@ tcc_status tcc_checkpoint_save(tcc_context *cx, const char *folder, const tcc_ch
     if (c->size != sizeof *c || c->step < 0)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_checkpoint_save: size is %zu (should be %zu), step is %lld",
                          c->size, sizeof *c, (long long)c->step);
+    if (c->n_params < 0 || c->n_state < 0 || c->n_values < 0)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                         "tcc_checkpoint_save: %d parameters, %d states and %d values must each be at least 0",
+                         c->n_params, c->n_state, c->n_values);
     TCC_TRY(tcc__folder_create(d, folder));
     char *params = params_path(folder, c->step), *state = state_path(folder, c->step);
     tcc__out params_out = {.fd = -1}, state_out = {.fd = -1};

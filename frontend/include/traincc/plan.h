@@ -23,7 +23,8 @@ TCC_API tcc_status tcc_model_save_plan(tcc_model *m, const char *about, const ch
 /* The model of a plan, with its parameters' initial values, ready to train and evaluate with batches of the signatures
  * that the plan has; others are TCC_EUNSUPPORTED. The learning rate and all other options are those it was made with.
  * `device`: as in tcc_model_options; NULL: "cpu" or "cuda", as the plan was made for. What asks the model's function
- * (tcc_model_verify, the reports "tir", "llvm" and "asm") is not there.
+ * (tcc_model_verify, the reports "tir", "llvm" and "asm") is not there. A plan of one of several models that share
+ * parameters has those that its own programs use; the model shares with none, but others may share with it.
  * Errors: TCC_EIO, TCC_ENOTFOUND (no such file), TCC_EFORMAT (no plan, of another version, or damaged),
  * TCC_EUNSUPPORTED (made for another kind of machine, or a library is missing), TCC_EDEVICE, TCC_ENOMEM. */
 TCC_API tcc_status tcc_model_load_plan(tcc_context *cx, const char *path, const char *device, tcc_model **out);

@@ -77,6 +77,9 @@ static void bad_paths(void **state) {
     assert_error(save(state, 1), TCC_EIO, &cx.diag, "cannot create the folder");
     const tcc_checkpoint_contents unsized = {.step = 1};
     assert_error(tcc_checkpoint_save(&cx, *state, &unsized), TCC_EINVAL, &cx.diag, "size is 0");
+    const tcc_checkpoint_contents negative = {.size = sizeof negative, .n_state = -2};
+    assert_error(tcc_checkpoint_save(&cx, *state, &negative), TCC_EINVAL, &cx.diag,
+                 "0 parameters, -2 states and 0 values must each be at least 0");
 }
 
 static void a_damaged_one_names_a_sound_one(void **state) {
