@@ -124,7 +124,7 @@ static void add_conv(tcc_gen *r) {
         a->stride.v[i] = tcc__gen_chance(r, 60) ? 1 : 2 + tcc__gen_below(r, 2);
         a->dilation.v[i] = tcc__gen_chance(r, 75) ? 1 : 2;
         a->pad_lo.v[i] = tcc__gen_chance(r, 40) ? 0 : tcc__gen_below(r, 3);
-        a->pad_hi.v[i] = tcc__gen_chance(r, 60) ? a->pad_lo.v[i] : tcc__gen_below(r, 3);
+        a->pad_hi.v[i] = tcc__gen_chance(r, 60) ? a->pad_lo.v[i] : tcc__gen_below(r, 5);
         const int64_t extent = tx->dims[first + i] + a->pad_lo.v[i] + a->pad_hi.v[i],
                       reach = (kernel - 1) * a->dilation.v[i] + 1;
         tw.dims[first + i] = reach <= extent ? kernel : 1;
@@ -179,7 +179,7 @@ static void add_pool(tcc_gen *r) {
         a->stride.v[i] = 1 + tcc__gen_below(r, 3);
         a->pad_lo.v[i] = tcc__gen_below(r, (a->window.v[i] + 1) / 2 + 1);
         if (a->pad_lo.v[i] >= a->window.v[i]) a->pad_lo.v[i] = 0;
-        a->pad_hi.v[i] = tcc__gen_chance(r, 70) ? a->pad_lo.v[i] : 0;
+        a->pad_hi.v[i] = tcc__gen_chance(r, 60) ? a->pad_lo.v[i] : tcc__gen_below(r, a->window.v[i]);
         ty.dims[first + i] = windows(extent + a->pad_lo.v[i] + a->pad_hi.v[i], a->window.v[i], a->stride.v[i]);
         overlap *= (double)((a->window.v[i] - 1) / a->stride.v[i] + 1);
     }

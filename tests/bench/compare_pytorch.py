@@ -158,6 +158,53 @@ def conv(x, w, bias, stride, padding, dilation, groups):
     return f(x, w, bias, stride or 1, padding, dilation or 1, groups or 1)
 
 
+def each(x, value, first):
+    """An option for each spatial dim: `first` for the first one, if it is not 0."""
+    return [first or value] + [value] * (spatial(x) - 1)
+
+
+def sided(x, before, after, value=0):
+    return F.pad(x, [n for sides in zip(reversed(before), reversed(after)) for n in sides], value=value)
+
+
+def conv_same(x, w, stride, dilation):
+    before, after = [], []
+    for n, k, s, d in zip(x.shape[2:], w.shape[2:], stride, dilation):
+        total = max((n - 1) // s * s + d * (k - 1) + 1 - n, 0)
+        before.append(total // 2)
+        after.append(total - total // 2)
+    return conv(sided(x, before, after), w, None, stride, 0, dilation, 1)
+
+
+def conv_transpose(x, w, bias, stride, before, after, dilation, more, groups):
+    """Without padding; what it cuts off is sliced."""
+    f = [F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d][spatial(x) - 1]
+    y = f(x, w, None, stride, 0, more, groups, dilation)
+    for d in range(spatial(x)):
+        y = y.narrow(2 + d, before[d], y.shape[2 + d] - before[d] - after[d])
+    return y if bias is None else y + bias.reshape([-1] + [1] * spatial(x))
+
+
+def pool_each(op, x, window, stride, before, after, ceil, exclude):
+    """Windows that reach beyond the padding see more of it, which averages do not count."""
+    counted = torch.ones_like(x[:1, :1])
+    counted = sided(counted, before, after, 0 if exclude else 1)
+    x = sided(x, before, after, -math.inf if op == "max_pool_each" else 0)
+    beyond = [0] * spatial(x)
+    for d, (w, s) in enumerate(zip(window, stride)):
+        n = x.shape[2 + d]
+        count = (n - w + (s - 1 if ceil else 0)) // s + 1
+        if ceil and (count - 1) * s >= n - after[d]:
+            count -= 1
+        beyond[d] = max((count - 1) * s + w - n, 0)
+    none = [0] * spatial(x)
+    n = spatial(x) - 1
+    if op == "max_pool_each":
+        return [F.max_pool1d, F.max_pool2d, F.max_pool3d][n](sided(x, none, beyond, -math.inf), window, stride)
+    mean = [F.avg_pool1d, F.avg_pool2d, F.avg_pool3d][n]
+    return mean(sided(x, none, beyond), window, stride) / mean(sided(counted, none, beyond), window, stride)
+
+
 def resize_nearest(x, align, sizes):
     for d, out in enumerate(sizes):
         n = x.shape[2 + d]
@@ -251,6 +298,13 @@ class Model:
             return F.linear(x, get("weight"), None if ints[1] else get("bias"))
         if op == "conv_layer":
             return conv(x, get("weight"), None if ints[6] else get("bias"), *ints[2:6])
+        if op == "conv_layer_each":
+            x = sided(x, each(x, ints[5], ints[6]), each(x, ints[5], 0))
+            return conv(x, get("weight"), get("bias"), each(x, *ints[3:5]), 0, each(x, *ints[7:9]), ints[9])
+        if op == "conv_transpose_layer":
+            more = each(x, 0, ints[8])
+            return conv_transpose(x, get("weight"), get("bias"), each(x, *ints[3:5]), each(x, *ints[5:7]),
+                                  each(x, ints[5], 0), each(x, ints[7], 0), more, ints[9])
         if op == "embedding":
             return take(get("weight"), x, 0)
         if op == "batch_norm":
@@ -271,6 +325,15 @@ class Model:
         n = spatial(x)
         if op == "conv":
             return conv(x, a[1], None, *i[:4])
+        if op == "conv_same":
+            return conv_same(x, a[1], each(x, *i[:2]), each(x, i[2], 0))
+        if op == "conv_transpose":
+            return conv_transpose(x, a[1], None, each(x, *i[:2]), each(x, i[2], 0), each(x, *i[2:4]),
+                                  each(x, i[4], 0), each(x, 0, i[6]), i[5])
+        if op in ("max_pool_each", "avg_pool_each"):
+            window = each(x, *i[:2])
+            stride = [s or w for s, w in zip(each(x, *i[2:4]), window)]
+            return pool_each(op, x, window, stride, each(x, *i[4:6]), each(x, i[4], 0), i[6], len(i) > 7 and i[7])
         if op == "max_pool":
             return [F.max_pool1d, F.max_pool2d, F.max_pool3d][n - 1](x, i[0], i[1] or i[0], i[2])
         if op == "avg_pool":
@@ -380,9 +443,11 @@ class Model:
             return F.ctc_loss(a[0], a[1].long(), a[2].long(), a[3].long(), zero_infinity=True)
         if op.startswith("cross_entropy"):
             return cross_entropy(a[0], a[1], a[2] if len(a) > 2 else None, i[1] if i[0] else -100, real)
-        if op in ("linear", "conv_layer", "embedding", "batch_norm", "group_norm", "layer_norm", "rms_norm"):
+        if op in ("linear", "conv_layer", "conv_layer_each", "conv_transpose_layer", "embedding", "batch_norm",
+                  "group_norm", "layer_norm", "rms_norm"):
             return self.layer(s, a[0])
-        if op in ("conv", "max_pool", "avg_pool", "adaptive_avg_pool", "resize_nearest", "resize_bilinear"):
+        if op in ("conv", "conv_same", "conv_transpose", "max_pool", "avg_pool", "max_pool_each", "avg_pool_each",
+                  "adaptive_avg_pool", "resize_nearest", "resize_bilinear"):
             return self.window(s, a)
         return self.shape(s, a)
 

@@ -188,6 +188,64 @@ static void make_conv(user_maker *m) {
     user_push(m, y);
 }
 
+/* Strides, kernels and paddings that differ by dim and side. */
+static void make_conv_each(user_maker *m) {
+    int x = image(m);
+    const int64_t channels = user_dim(m, x, 1), least = least_spatial(m, x);
+    const int64_t groups = user_chance(m, 60) ? 1 : channels, out = groups * (1 + user_below(m, groups > 1 ? 2 : 6));
+    int64_t dims[TCC_MAX_RANK];
+    memcpy(dims, m->p->steps[x].dims, sizeof dims);
+    dims[1] = out;
+    for (int d = 2; d < user_rank(m, x); d++) dims[d] += 7;
+    if (!user_fits(m, user_rank(m, x), dims) || out * channels / groups > 1024) return;
+    const int64_t padding = user_below(m, 3);
+    const int64_t dilation = 1 + user_chance(m, 20);
+    int64_t kernel = 1 + user_below(m, 3), first = USER_ONE_OF(m, 0, 1, 3, 4);
+    if (2 * (kernel - 1) >= least + padding) kernel = 1;
+    if (2 * (first - 1) >= user_dim(m, x, 2)) first = 1;
+    user_push(m, user_layer(m, USER_conv_layer_each, x, NULL,
+                            USER_INT_LIST(out, kernel, first, 1 + user_below(m, 2), user_below(m, 4), padding,
+                                          user_below(m, 6), dilation, user_below(m, 3), groups)));
+}
+
+/* Larger images; also with gaps, and cut off on one side. False: they would be too large. */
+static bool try_conv_transpose(user_maker *m) {
+    int x = image(m);
+    const int64_t channels = user_dim(m, x, 1), stride = 1 + user_below(m, 3), first = user_below(m, 4);
+    const int64_t groups = user_chance(m, 60) ? 1 : channels, out = groups * (1 + user_below(m, groups > 1 ? 2 : 6));
+    const int64_t kernel = 1 + user_below(m, 4), reach = USER_ONE_OF(m, 0, 1, 3, 5), dilation = 1 + user_chance(m, 20);
+    const int64_t step = first ? first : stride, more = step > 1 && user_chance(m, 40) ? user_below(m, step) : 0;
+    int64_t dims[TCC_MAX_RANK], padding = user_below(m, 3), before = user_below(m, 3);
+    memcpy(dims, m->p->steps[x].dims, sizeof dims);
+    dims[1] = out;
+    for (int d = 2; d < user_rank(m, x); d++) {
+        const int64_t s = d == 2 ? step : stride, k = d == 2 && reach ? reach : kernel;
+        dims[d] = (dims[d] - 1) * s + dilation * (k - 1) + 1 + (d == 2 ? more : 0);
+        if (dims[d] <= 2 * padding) padding = 0;
+        if (d == 2 && dims[d] <= padding + before) before = 0;
+    }
+    if (!user_fits(m, user_rank(m, x), dims) || out * channels / groups > 1024) return false;
+    int y;
+    if (user_chance(m, 75)) {
+        y = user_layer(m, USER_conv_transpose_layer, x, NULL,
+                       USER_INT_LIST(out, kernel, reach, stride, first, padding, before, dilation, more, groups));
+        if (user_chance(m, 40)) y = activation(m, y);
+    } else { /* weights that are computed */
+        memcpy(dims, (int64_t[]){channels, out / groups, reach ? reach : kernel, kernel, kernel}, 5 * sizeof *dims);
+        user_step s = {.op = USER_conv_transpose, .n_args = 2, .n_ints = 7};
+        const int64_t ints[] = {stride, first, padding, before, dilation, groups, more};
+        memcpy(s.ints, ints, sizeof ints);
+        s.args[0] = x, s.args[1] = user_op1(m, USER_tanh, user_param(m, 1, user_rank(m, x), dims));
+        y = user_emit(m, &s);
+    }
+    user_push(m, y);
+    return true;
+}
+
+static void make_conv_transpose(user_maker *m) {
+    for (int tries = 0; tries < 6 && !try_conv_transpose(m); tries++) {}
+}
+
 /* A convolution whose weights are computed, or the image itself. */
 static void make_conv_of_values(user_maker *m) {
     int x = image(m);
@@ -197,7 +255,10 @@ static void make_conv_of_values(user_maker *m) {
     if (!user_fits(m, rank, dims)) return;
     int w = user_op1(m, USER_tanh, user_param(m, 1, rank, dims));
     user_step s = {.op = USER_conv, .n_args = 2, .args = {x, w}, .n_ints = 4, .ints = {1, 1, 1, 1}};
-    if (user_chance(m, 30)) s.args[1] = x, s.ints[1] = 0; /* correlated with itself: a square of the batch */
+    if (user_chance(m, 30)) {
+        s.op = USER_conv_same, s.n_ints = 3;
+        s.ints[0] = 1 + user_below(m, 3), s.ints[1] = user_below(m, 4), s.ints[2] = 1 + user_below(m, 2);
+    } else if (user_chance(m, 40)) s.args[1] = x, s.ints[1] = 0; /* correlated with itself: a square of the batch */
     user_push(m, user_emit(m, &s));
 }
 
@@ -214,6 +275,15 @@ static void make_pool(user_maker *m) {
     if (least + 2 * padding < window) window = 1, padding = 0;
     if (user_chance(m, 40)) x = user_op1(m, USER_relu, x); /* ties */
     const user_op op = user_chance(m, 60) ? USER_max_pool : USER_avg_pool;
+    if (user_chance(m, 40)) { /* each dim its own */
+        int64_t first = user_chance(m, 50) ? 0 : 1 + user_below(m, user_dim(m, x, 2));
+        if (first <= padding) first = 0;
+        const int64_t before = user_below(m, first ? first : window);
+        user_push(m, user_op_ints(m, op == USER_max_pool ? USER_max_pool_each : USER_avg_pool_each, x,
+                                  USER_INT_LIST(window, first, stride, user_below(m, 4), padding, before,
+                                                user_chance(m, 70), user_chance(m, 50))));
+        return;
+    }
     user_push(m, user_op_ints(m, op, x, USER_INT_LIST(window, stride, padding, user_chance(m, 50))));
 }
 
@@ -301,20 +371,10 @@ static void make_state(user_maker *m) {
 }
 
 const user_layer_kind user_layers_net[] = {
-    {make_linear, 14},
-    {make_norm, 8},
-    {make_residual, 5},
-    {make_dropout, 2},
-    {make_attention, 4},
-    {make_multi_head, 3},
-    {make_manual_attention, 3},
-    {make_conv, 8},
-    {make_conv_of_values, 2},
-    {make_pool, 5},
-    {make_resize, 3},
-    {make_recurrent, 1},
-    {make_recurrent_layer, 3},
-    {make_embedding, 5},
-    {make_state, 2},
-    {NULL, 0},
+    {make_linear, 14},          {make_norm, 8},           {make_residual, 5},
+    {make_dropout, 2},          {make_attention, 4},      {make_multi_head, 3},
+    {make_manual_attention, 3}, {make_conv, 8},           {make_conv_of_values, 3},
+    {make_conv_each, 4},        {make_conv_transpose, 5}, {make_pool, 5},
+    {make_resize, 3},           {make_recurrent, 1},      {make_recurrent_layer, 3},
+    {make_embedding, 5},        {make_state, 2},          {NULL, 0},
 };

@@ -78,6 +78,14 @@ static tcc_tensor layer(const user_step *s, tcc_tensor x) {
     case USER_conv_layer:
         return tcc_conv_layer(x, s->name, v[0], v[1], .stride = v[2], .padding = v[3], .dilation = v[4], .groups = v[5],
                               .no_bias = v[6]);
+    case USER_conv_layer_each:
+        return tcc_conv_layer(x, s->name, v[0], v[1], .kernel_of = {v[2]}, .stride = v[3], .stride_of = {v[4]},
+                              .padding = v[5], .padding_before = {v[6]}, .dilation = v[7], .dilation_of = {v[8]},
+                              .groups = v[9]);
+    case USER_conv_transpose_layer:
+        return tcc_conv_transpose_layer(x, s->name, v[0], v[1], .kernel_of = {v[2]}, .stride = v[3],
+                                        .stride_of = {v[4]}, .padding = v[5], .padding_before = {v[6]},
+                                        .dilation = v[7], .output_padding_of = {v[8]}, .groups = v[9]);
     case USER_embedding: return tcc_embedding(x, s->name, v[0], v[1], .has_padding_index = v[2], .padding_index = v[3]);
     case USER_lstm:
     case USER_gru: return recurrent(s, x);
@@ -90,16 +98,33 @@ static tcc_tensor layer(const user_step *s, tcc_tensor x) {
     }
 }
 
-static tcc_tensor window_or_loss(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tensor c, tcc_tensor d) {
+static tcc_tensor window(const user_step *s, tcc_tensor a, tcc_tensor b) {
     const int64_t *v = s->ints;
     const int n = s->n_ints;
     switch (s->op) {
     case USER_conv: return tcc_conv(a, b, .stride = v[0], .padding = v[1], .dilation = v[2], .groups = v[3]);
+    case USER_conv_same: return tcc_conv(a, b, .stride = v[0], .stride_of = {v[1]}, .dilation = v[2], .same = true);
+    case USER_conv_transpose:
+        return tcc_conv_transpose(a, b, .stride = v[0], .stride_of = {v[1]}, .padding = v[2], .padding_after = {v[3]},
+                                  .dilation = v[4], .groups = v[5], .output_padding_of = {v[6]});
     case USER_max_pool: return tcc_max_pool(a, v[0], .stride = v[1], .padding = v[2]);
     case USER_avg_pool: return tcc_avg_pool(a, v[0], .stride = v[1], .padding = v[2], .exclude_pad = v[3]);
+    case USER_max_pool_each:
+        return tcc_max_pool(a, v[0], .window_of = {v[1]}, .stride = v[2], .stride_of = {v[3]}, .padding = v[4],
+                            .padding_before = {v[5]}, .ceil_mode = v[6]);
+    case USER_avg_pool_each:
+        return tcc_avg_pool(a, v[0], .window_of = {v[1]}, .stride = v[2], .stride_of = {v[3]}, .padding = v[4],
+                            .padding_before = {v[5]}, .ceil_mode = v[6], .exclude_pad = v[7]);
     case USER_adaptive_avg_pool: return tcc_adaptive_avg_pool(a, n, v);
     case USER_resize_nearest: return tcc_resize_nearest(a, v[0], n - 1, v + 1);
     case USER_resize_bilinear: return tcc_resize_bilinear(a, v[0], n - 1, v + 1);
+    default: return layer(s, a);
+    }
+}
+
+static tcc_tensor attention_or_loss(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tensor c, tcc_tensor d) {
+    const int64_t *v = s->ints;
+    switch (s->op) {
     case USER_attention: return tcc_attention(a, b, c, .causal = v[0], .scale = s->real);
     case USER_attention_masked: return tcc_attention(a, b, c, .causal = v[0], .scale = s->real, .mask = d);
     case USER_multi_head_attention:
@@ -110,7 +135,7 @@ static tcc_tensor window_or_loss(const user_step *s, tcc_tensor a, tcc_tensor b,
         return tcc_cross_entropy(a, b, .has_ignore_index = v[0], .ignore_index = v[1], .label_smoothing = s->real,
                                  .weight = &c);
     case USER_ctc_loss: return tcc_ctc_loss(a, b, c, d, .zero_infinity = true);
-    default: return layer(s, a);
+    default: return window(s, a, b);
     }
 }
 
@@ -248,7 +273,7 @@ tcc_tensor user_step_apply(tcc_trace *t, const user_step *s, const tcc_tensor *v
     if (s->op <= USER_select) return point(s, a[0], a[1], a[2]);
     if (s->op == USER_concat) return concat(s, values);
     if (s->op <= USER_log_softmax) return shape(s, a[0], a[1], a[2]);
-    if (s->op <= USER_dropout) return window_or_loss(s, a[0], a[1], a[2], a[3]);
+    if (s->op <= USER_dropout) return attention_or_loss(s, a[0], a[1], a[2], a[3]);
     if (s->op == USER_update) tcc_update(a[0], a[1]);
     if (s->op == USER_output) tcc_output(t, s->name, a[0]);
     if (s->op == USER_loss) tcc_loss(t, a[0]);
