@@ -91,12 +91,12 @@ static bool add_later(tcc_fuser *f, int id, int64_t high, int watched) {
     return met;
 }
 
-/* The same for all units that wait for unit u. */
+/* The same for all units that wait for unit u. What is inlined and stored all the same, as an output, nobody loads. */
 static bool look_later(tcc_fuser *f, int u, int64_t high, int watched) {
     const tcc_draft *d = &f->units.data[u].draft;
     bool met = false;
     for (int i = 0; i < d->n_nodes; i++)
-        if (d->stored[i]) met |= add_later(f, d->nodes[i]->id, high, watched);
+        if (d->stored[i] && !f->inlined[d->nodes[i]->id]) met |= add_later(f, d->nodes[i]->id, high, watched);
     return met;
 }
 
