@@ -134,6 +134,23 @@ static void wide_layers_agree(void **state) {
     }
 }
 
+static int find_case(const char *name) {
+    int i = 0;
+    while (strcmp(function_case_name(i), name)) assert_true(++i < function_case_count());
+    return i;
+}
+
+/* Keys and values that heads share are read where they lie: a projection, attention, a projection, and the loss. */
+static void shared_keys_are_not_copied(void **state) {
+    (void)state;
+    tcc_graph *g = function_case_graph(find_case("mha_group"), TCC_F32);
+    compiled *c = compiled_create(g, &(compiled_options){0});
+    for (int i = 0; i < c->program->n_kernels; i++) print_message("%s\n", c->program->kernels[i].schedule);
+    assert_int_equal(c->program->n_kernels, 4);
+    compiled_destroy(c);
+    tcc_graph_destroy(g);
+}
+
 /* -- Values that no row of the table can have -- */
 
 enum { MOST_OUTPUTS = 8 };
@@ -141,8 +158,7 @@ enum { MOST_OUTPUTS = 8 };
 /* The outputs of a case with element e of operand x`operand` changed. */
 static tcc_graph *changed(const char *name, int operand, int64_t e, double value, tcc_value *outputs) {
     tcc_diag diag = {0};
-    int i = 0;
-    while (strcmp(function_case_name(i), name)) assert_true(++i < function_case_count());
+    const int i = find_case(name);
     tcc_graph *plain = function_case_graph(i, TCC_F64), *g = function_case_gradients(plain);
     tcc_value *inputs = function_case_inputs(i, g);
     tcc_value *v = &inputs[operand];
@@ -246,11 +262,16 @@ static void no_probability_is_nan(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pytorch_agrees),          cmocka_unit_test(differences_agree),
-        cmocka_unit_test(compiled_programs_agree), cmocka_unit_test(narrow_types_agree),
-        cmocka_unit_test(wide_layers_agree),       cmocka_unit_test(stray_targets_are_nan),
-        cmocka_unit_test(nan_is_the_largest),      cmocka_unit_test(no_probability_is_nan),
-        cmocka_unit_test(stray_labels_are_nan),    cmocka_unit_test(nan_and_strays_of_running_and_scattered_extremes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pytorch_agrees),
+                                       cmocka_unit_test(differences_agree),
+                                       cmocka_unit_test(compiled_programs_agree),
+                                       cmocka_unit_test(narrow_types_agree),
+                                       cmocka_unit_test(wide_layers_agree),
+                                       cmocka_unit_test(shared_keys_are_not_copied),
+                                       cmocka_unit_test(stray_targets_are_nan),
+                                       cmocka_unit_test(nan_is_the_largest),
+                                       cmocka_unit_test(no_probability_is_nan),
+                                       cmocka_unit_test(stray_labels_are_nan),
+                                       cmocka_unit_test(nan_and_strays_of_running_and_scattered_extremes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
