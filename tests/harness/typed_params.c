@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Parameters and buffers of every element type. Layers make f32 ones alone: the model here asks the store itself. */
+ * Parameters and buffers of every element type. Integers and bool have no calls: a model here asks the store itself. */
 #include "harness/typed_params.h"
 #include "harness/check.h"
 #include "harness/optimizer.h"
@@ -128,6 +128,57 @@ static void check_files(tcc_context *cx, tcc_model *m, const tcc_array *batch) {
     expect_seen(cx, m, TCC_F16, tcc_dtype_round(TCC_F16, (double)0.1f));
 }
 
+/* -- Layers of other types -- */
+
+enum { ROWS = 5, WIDTH = 3 };
+
+static void layers(tcc_trace *t, void *user) {
+    const tcc_dtype dtype = *(const tcc_dtype *)user;
+    tcc_param_type(t, dtype);
+    tcc_tensor x = tcc_embedding(tcc_input(t, "i"), "table", ROWS, WIDTH, .padding_index = 2);
+    x = tcc_lstm(tcc_layer_norm(x, "norm"), "lstm", WIDTH, .batch_first = true).all;
+    x = tcc_linear(x, "head", 1);
+    tcc_param_type_end(t);
+    tcc_loss(t, tcc_cast(tcc_mean(tcc_mul(x, x), TCC_ALL), TCC_F32));
+}
+
+/* Parameters have their type, the row of padding stays 0, and updates are as fine as the type, or f32 where it is
+ * narrower. */
+static void check_layers(tcc_context *cx, const char *device, tcc_dtype dtype) {
+    int32_t indices[2][4] = {{0, 2, 1, 4}, {2, 2, 3, 3}};
+    const tcc_array batch = {.name = "i", .dtype = TCC_I32, .rank = 2, .dims = {2, 4}, .data = indices};
+    const tcc_model_options o = {.size = sizeof o,
+                                 .device = device,
+                                 .seed = 3,
+                                 .verify_passes = true,
+                                 .optimizer = OPTIMIZER_OF(TCC_ADAM, 0.01, .momentum = 0)};
+    double before[ROWS * WIDTH], after[ROWS * WIDTH], bias[1];
+    tcc_array got = {.name = "table.weight", .dtype = TCC_F64, .rank = 2, .dims = {ROWS, WIDTH}, .data = before};
+    tcc_array head = {.name = "head.bias", .dtype = TCC_F64, .rank = 1, .dims = {1}, .data = bias}, a, moment;
+    tcc_model *m;
+    OK(cx, tcc_model_create(cx, layers, &dtype, &o, &m));
+    OK(cx, tcc_model_evaluate(m, &batch, 1));
+    OK(cx, tcc_model_get_param(m, &got));
+    OK(cx, tcc_model_get_param(m, &head));
+    const float first = tcc_model_loss(m);
+    const double start = bias[0];
+    for (int i = 0; i < ROWS * WIDTH; i++) assert_int_equal(before[i] == 0, i / WIDTH == 2);
+    OK(cx, tcc_model_train(m, &batch, 1));
+    OK(cx, tcc_model_get_param(m, &head));
+    assert_true(fabs(start - bias[0]) > 0.009); /* Adam's first step: the learning rate */
+    if (dtype == TCC_F64) assert_true(bias[0] != (float)bias[0]);
+    for (int i = 0; i < 20; i++) OK(cx, tcc_model_train(m, &batch, 1));
+    OK(cx, tcc_model_evaluate(m, &batch, 1));
+    assert_true(tcc_model_loss(m) < first);
+    got.data = after;
+    OK(cx, tcc_model_get_param(m, &got));
+    for (int i = 0; i < ROWS * WIDTH; i++) assert_int_equal(after[i] == before[i], i / WIDTH == 2);
+    for (int i = 0; tcc_model_param(m, i, &a); i++) assert_int_equal(a.dtype, dtype);
+    for (int i = 0; tcc_model_optimizer_state(m, i, &moment); i++)
+        if (tcc_dtype_is_float(moment.dtype)) assert_int_equal(moment.dtype, dtype == TCC_F64 ? TCC_F64 : TCC_F32);
+    tcc_model_destroy(m);
+}
+
 void check_typed_params(const char *device) {
     tcc_context *cx;
     tcc_model *m;
@@ -158,5 +209,7 @@ void check_typed_params(const char *device) {
     check_files(cx, m, &batch);
     OK(cx, tcc_model_verify(m, &batch, 1, 0, NULL));
     tcc_model_destroy(m);
+    for (tcc_dtype d = 0; d < TCC_DTYPE_COUNT; d++)
+        if (tcc_dtype_is_float(d)) check_layers(cx, device, d);
     tcc_context_destroy(cx);
 }

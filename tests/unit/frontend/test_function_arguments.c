@@ -270,6 +270,65 @@ static void indices_and_letters(void **state) {
     assert_int_equal(f->cx.diag.status, TCC_OK);
 }
 
+static void layers(void **state) {
+    fixture *f = *state;
+    tcc_tensor x = tcc_reshape(f->x, TCC_DIMS(2, 2, 3)), q = tcc_broadcast(f->x, TCC_DIMS(2, 4, 4, 3));
+    tcc_tensor three = tcc_broadcast(f->x, TCC_DIMS(2, 3, 4, 3)), two = tcc_broadcast(f->x, TCC_DIMS(2, 2, 4, 3));
+    tcc_tensor mask = tcc_constant(&f->trace, 1, TCC_BOOL, TCC_DIMS(2, 4, 4));
+    REFUSES(TCC_ESHAPE, "sdpa: q [..,T,D] and k [..,S,D] do not agree: f32[2,4,4,3] and f32[2,3,4,3]",
+            tcc_attention(q, three, three));
+    REFUSES(TCC_ESHAPE, "sdpa: q [..,T,D] and k [..,S,D] do not agree: f32[2,4,4,3] and f32[2,2,4,3]",
+            tcc_attention(q, two, q));
+    REFUSES(TCC_ESHAPE, "attention: the mask, bool[2,4,4], does not broadcast to the scores, f32[2,4,4,4]",
+            tcc_attention(q, two, two, .mask = mask));
+    REFUSES(TCC_EINVAL, "embedding \"e\": padding index 5 is out of range for 5 rows (-5 to 4)",
+            tcc_embedding(f->classes, "e", 5, 2, .padding_index = 5));
+    REFUSES(TCC_EINVAL, "embedding \"e\": padding index -6 is out of range for 5 rows (-5 to 4)",
+            tcc_embedding(f->classes, "e", 5, 2, .padding_index = -6));
+    REFUSES(TCC_ESHAPE, "instance_norm \"n\": x must be [N, C, ..] with two values or more a channel, not f32[4,3]",
+            tcc_instance_norm(f->x, "n"));
+    REFUSES(TCC_ESHAPE,
+            "multi_head_attention \"m\": q [N, T, C], k [N, S, K] and v [N, S, V] do not agree: f32[2,2,3], f32[4,3]",
+            tcc_multi_head_attention(x, f->x, f->x, "m", 3));
+    REFUSES(TCC_ESHAPE, "multi_head_attention \"m\": 2 heads must divide the width of q, f32[2,2,3], and 2 kv_heads",
+            tcc_multi_head_attention(x, x, x, "m", 2));
+    REFUSES(TCC_ESHAPE, "multi_head_attention \"m\": 3 heads must divide the width of q, f32[2,2,3], and 2 kv_heads",
+            tcc_multi_head_attention(x, x, x, "m", 3, .kv_heads = 2));
+    REFUSES(TCC_ESHAPE, "lstm \"l\": x must be [T, N, in], not f32[4,3]", tcc_lstm(f->x, "l", 2).all);
+    REFUSES(TCC_ESHAPE, "gru \"g\": x must be [N, T, in], not f32[4,3]", tcc_gru(f->x, "g", 2, .batch_first = true).h);
+    REFUSES(TCC_ESHAPE, "lstm \"l\": c0 must be [4, 2, 5], not f32[2,2,3]",
+            tcc_lstm(x, "l", 5, .layers = 2, .bidirectional = true, .c0 = x).c);
+    REFUSES(TCC_EINVAL,
+            "gru \"g\": a width of 5, 0 layers and a c0: the width must be 1 or more, layers 1 to 1000, and a GRU",
+            tcc_gru(x, "g", 5, .c0 = x).all);
+    REFUSES(TCC_EINVAL, "lstm \"l\": a width of 0, -1 layers:", tcc_lstm(x, "l", 0, .layers = -1).all);
+    REFUSES(TCC_EINVAL, "dropout: p must be in [0, 1), not 1", tcc_lstm(x, "d", 2, .layers = 2, .dropout = 1).all);
+}
+
+/* What no call at a line says. */
+static void types_of_parameters(void **state) {
+    fixture *f = *state;
+    tcc_trace *t = &f->trace;
+    tcc_param_type(t, TCC_F64);
+    tcc_param_type(t, TCC_BF16);
+    assert_int_equal(tcc_get_dtype(tcc_param(t, "b", (tcc_init){0}, TCC_DIMS(2))), TCC_BF16);
+    tcc_param_type_end(t);
+    assert_int_equal(tcc_get_dtype(tcc_state(t, "d", (tcc_init){0}, TCC_DIMS(2))), TCC_F64);
+    REFUSES(TCC_ESHAPE, "\"x\" is asked for as a parameter f64[4,3], but it is a parameter f32[4,3]",
+            tcc_param(t, "x", (tcc_init){0}, TCC_DIMS(4, 3)));
+    tcc_param_type_end(t);
+    assert_int_equal(tcc_get_dtype(tcc_param(t, "f", (tcc_init){0}, TCC_DIMS(2))), TCC_F32);
+    tcc_param_type_end(t);
+    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "tcc_param_type_end without tcc_param_type"));
+    tcc_diag_clear(&f->cx.diag);
+    tcc_param_type(t, TCC_I32);
+    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "parameters are of f16, bf16, f32 or f64, not of i32"));
+    tcc_diag_clear(&f->cx.diag);
+    tcc_graph *g = NULL;
+    assert_int_equal(tcc_trace_end(t, &g), TCC_EINVAL);
+    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "1 tcc_param_type without tcc_param_type_end"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(options_of_other_losses, begin, end),
                                        cmocka_unit_test_setup_teardown(gradients, begin, end),
@@ -280,6 +339,8 @@ int main(void) {
                                        cmocka_unit_test_setup_teardown(activations_and_reductions, begin, end),
                                        cmocka_unit_test_setup_teardown(shapes_of_functions, begin, end),
                                        cmocka_unit_test_setup_teardown(indices_and_letters, begin, end),
+                                       cmocka_unit_test_setup_teardown(layers, begin, end),
+                                       cmocka_unit_test_setup_teardown(types_of_parameters, begin, end),
                                        cmocka_unit_test_setup_teardown(narrow_types_are_widened, begin, end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
