@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * autodiff: the sum of the gradients that the uses of a value give.
  *
- * In general these are additions, in the order of the uses. Two forms avoid sums of mostly zeros. The gradients of
- * slices are padded with zeros: they become concatenations, each of as many pads as do not overlap, with zeros between
- * them. So a sequence that is read step by step needs one concatenation, and windows of three steps need three, however
- * many windows there are. The gradients of rows of a table are scattered into zeros: they are scattered into the sum of
- * the rest instead.
+ * In general these are additions, in the order of the uses. Three forms do better. A weight that each step of a
+ * recurrent network multiplies by gets a product from each: they become one, of their operands one after another, where
+ * these are smaller than the products to be added up. The gradients of slices are padded with zeros: they become
+ * concatenations, each of as many pads as do not overlap, with zeros between them. So a sequence that is read step by
+ * step needs one concatenation, and windows of three steps need three, however many windows there are. The gradients of
+ * rows of a table are scattered into zeros: they are scattered into the sum of the rest instead.
  *
  * Sums of f16 and bf16 are in f32, and rounded once. */
 #include "ir/support/alloc.h"
@@ -111,6 +112,56 @@ static tcc_node *add(tcc_graph *g, tcc_node *sum, tcc_node *x) {
     return sum ? tcc_ir_binary(g, TCC_OP_ADD, sum, x) : x;
 }
 
+/* -- Products along one dim -- */
+
+static bool is_product(const tcc_node *n) {
+    return n->op == TCC_OP_DOT && !n->attrs->dot.batch_a.count && n->attrs->dot.contract_a.count == 1;
+}
+
+/* Equal but for the extent of `axis`. */
+static bool is_like(const tcc_type *a, const tcc_type *b, int64_t axis) {
+    tcc_type other = *b;
+    if (a->rank != b->rank) return false;
+    other.dims[axis] = a->dims[axis];
+    return tcc_type_equal(a, &other);
+}
+
+/* Whether two products differ in the extent alone that they contract. */
+static bool can_join(const tcc_node *a, const tcc_node *b) {
+    const int64_t in_a = a->attrs->dot.contract_a.v[0], in_b = a->attrs->dot.contract_b.v[0];
+    return is_product(b) && b->attrs->dot.contract_a.v[0] == in_a && b->attrs->dot.contract_b.v[0] == in_b &&
+           is_like(&a->operands[0]->type, &b->operands[0]->type, in_a) &&
+           is_like(&a->operands[1]->type, &b->operands[1]->type, in_b);
+}
+
+/* Operand k of all products that can join `first`, along the dim that they contract. NULL after an error. */
+static tcc_node *join_operands(tcc_graph *g, tcc_node *const *given, int count, const tcc_node *first, int k) {
+    const tcc_attrs_dot *dot = &first->attrs->dot;
+    const tcc_attrs attrs = {.axis = {.axis = (k ? dot->contract_b : dot->contract_a).v[0]}};
+    node_list parts = {0};
+    bool complete = true;
+    for (int i = 0; i < count && complete; i++)
+        if (can_join(first, given[i])) complete = tcc_vec_push(&parts, given[i]->operands[k]);
+    tcc_node *joined = NULL;
+    if (!complete) tcc_enomem(g->diag);
+    else joined = tcc_ir_build(g, TCC_OP_CONCAT, parts.data, parts.count, &attrs, NULL, first->loc);
+    tcc_vec_free(&parts);
+    return joined;
+}
+
+/* The first of the products that are to be one; NULL: none are. */
+static tcc_node *first_product(tcc_node *const *given, int count) {
+    tcc_node *first = NULL;
+    int64_t operands = 0, products = 0;
+    for (int i = 0; i < count; i++) {
+        if (!first && is_product(given[i])) first = given[i];
+        if (!first || !can_join(first, given[i])) continue;
+        for (int k = 0; k < 2; k++) operands += tcc_type_numel(&given[i]->operands[k]->type);
+        products += tcc_type_numel(&first->type);
+    }
+    return operands < products && products > tcc_type_numel(&first->type) ? first : NULL;
+}
+
 /* Adds what is padded along `axis` to the sum. False after an error. */
 static bool add_pads(tcc_graph *g, tcc_node *const *given, int count, int axis, tcc_node **sum) {
     span_list spans = {0};
@@ -136,7 +187,13 @@ tcc_node *tcc__gradient_sum(tcc_graph *g, tcc_node *const *given, int count) {
     tcc_node *sum = NULL;
     bool padded[TCC_MAX_RANK] = {false};
     if (count == 1) return given[0];
+    tcc_node *first = first_product(given, count);
+    if (first) {
+        tcc_node *a = join_operands(g, given, count, first, 0), *b = join_operands(g, given, count, first, 1);
+        if (!a || !b || !(sum = add(g, sum, tcc_ir_dot(g, a, b, &first->attrs->dot)))) return NULL;
+    }
     for (int i = 0; i < count; i++) {
+        if (first && can_join(first, given[i])) continue;
         const int axis = padded_axis(given[i]);
         if (axis >= 0) padded[axis] = true;
         else if (!as_scatter(given[i]) && !(sum = add(g, sum, given[i]))) return NULL;
