@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention kernels on one core, forward and backward, in f32, f16 and bf16: microseconds for all heads, GFLOP/s of the
-// products that causality leaves, and cycles for each score at 3 GHz. Each figure is the best of many rounds, because
+// products that causality leaves, and cycles for each score at 3 GHz. Shapes come twice: each head with keys of its
+// own, and four that share theirs. Each figure is the best of many rounds, because
 // other work on the machine only ever slows one down. Run: bench_attention [f32 | f16 | bf16]
 #include "codegen/attention/attention.h"
 #include "harness/object.h"
@@ -19,15 +20,16 @@ static double now(void) {
 }
 
 typedef struct shape {
-    int batch, heads, length, width;
+    int batch, heads, length, width, shared; // shared: heads that read the same keys and values
 } shape;
 
 static tcc_llvm_target target;
 
-// q, k and v lie in one packed projection, as models have them.
+// q, k and v lie in one packed projection, as models have them. Gradients by keys that are shared are those of each
+// head, dense, and their sum is made elsewhere.
 static tcc_attention describe(shape s, tcc_dtype dtype, bool backward) {
-    tcc_attention a = {.n_batch = 2,
-                       .batch = {s.batch, s.heads},
+    tcc_attention a = {.n_batch = 3,
+                       .batch = {s.batch, s.heads / s.shared, s.shared},
                        .T = s.length,
                        .S = s.length,
                        .D = s.width,
@@ -36,13 +38,18 @@ static tcc_attention describe(shape s, tcc_dtype dtype, bool backward) {
                        .causal = true,
                        .dtype = dtype,
                        .backward = backward};
-    const int64_t row = (int64_t)s.heads * s.width;
+    const int64_t row = (int64_t)s.heads * s.width, all = row + 2 * row / s.shared;
     for (int r = 0; r <= TCC_ATTENTION_DV; r++) {
         const bool packed = r <= TCC_ATTENTION_V || r >= TCC_ATTENTION_DQ;
-        const int64_t stride = packed ? 3 * row : row;
+        const bool by_key = r == TCC_ATTENTION_K || r == TCC_ATTENTION_V, own = s.shared == 1 || r <= TCC_ATTENTION_V;
+        const int64_t stride = packed && own ? all : row;
+        const int64_t group = by_key ? s.width : (int64_t)s.shared * s.width;
         a.has[r] = r != TCC_ATTENTION_MASK && (backward || r <= TCC_ATTENTION_LSE);
-        a.operands[r] = (tcc_attention_operand){{s.length * stride, s.width}, stride};
-        if (r == TCC_ATTENTION_LSE) a.operands[r] = (tcc_attention_operand){{(int64_t)s.heads * s.length, s.length}, 1};
+        a.operands[r] = (tcc_attention_operand){{s.length * stride, group, by_key && s.shared > 1 ? 0 : s.width},
+                                                stride};
+        if (r == TCC_ATTENTION_LSE)
+            a.operands[r] =
+                (tcc_attention_operand){{(int64_t)s.heads * s.length, (int64_t)s.shared * s.length, s.length}, 1};
     }
     return a;
 }
@@ -83,9 +90,9 @@ static void measure(shape s, tcc_dtype dtype, bool backward) {
         best = fmin(best, seconds), spent += seconds;
     }
     const double scores = (double)s.batch * s.heads * s.length * (s.length + 1) / 2;
-    printf("%-8s %-4s %2dx%2dx%4dx%2d by %2d keys %3lld queries %3lld %9.1f us %7.1f GFLOP/s %6.2f cycles a score\n",
-           backward ? "backward" : "forward", tcc_dtype_text(dtype), s.batch, s.heads, s.length, s.width, p.multiply,
-           (long long)p.key_block, (long long)p.query_block, best * 1e6,
+    printf("%-8s %-4s %2dx%2d/%dx%4dx%2d by %2d keys %3lld queries %3lld %9.1f us %7.1f GFLOP/s %6.2f cycles a score\n",
+           backward ? "backward" : "forward", tcc_dtype_text(dtype), s.batch, s.heads, s.shared, s.length, s.width,
+           p.multiply, (long long)p.key_block, (long long)p.query_block, best * 1e6,
            scores * s.width * (backward ? 10 : 4) / best * 1e-9, best * 3e9 / scores);
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++)
         if (p.buffers[r] >= 0) free(buffers[p.buffers[r]]);
@@ -95,7 +102,8 @@ static void measure(shape s, tcc_dtype dtype, bool backward) {
 }
 
 int main(int argc, char **argv) {
-    static const shape shapes[] = {{8, 6, 256, 64}, {4, 12, 64, 64}, {2, 12, 1024, 64}, {16, 4, 64, 32}};
+    static const shape shapes[] = {{8, 6, 256, 64, 1},   {4, 12, 64, 64, 1}, {4, 12, 64, 64, 4}, {2, 12, 1024, 64, 1},
+                                   {2, 12, 1024, 64, 4}, {16, 4, 64, 32, 1}, {16, 4, 64, 32, 4}};
     static const tcc_dtype types[] = {TCC_F32, TCC_F16, TCC_BF16};
     tcc_diag diag = {0};
     if (tcc_llvm_target_host(NULL, &diag, &target) != TCC_OK) fail(&diag);
