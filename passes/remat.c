@@ -6,7 +6,7 @@
  * the other, to be computed again (remat_search.h). How many of them are needed is found by planning: the passes behind
  * this one, from fuse on, run on the graph with the first so many, which says the peak and the predicted time that it
  * will really have. So the budget is met by the plan, not by an estimate. The list does not depend on the budget: a
- * smaller one takes more of it, and never less memory than a larger one allows.
+ * smaller one takes more of it. Last, what fits into the budget is kept after all (remat_relax.h).
  *
  * After Chen et al. 2016 (sublinear memory), Jain et al. 2020 (Checkmate) and XLA's rematerialization, which works on a
  * schedule too. */

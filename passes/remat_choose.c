@@ -73,6 +73,7 @@ static int free_point(const tcc_remat_choice *c) {
 /* Makes a point the set at hand. */
 static void set_point(tcc_remat_choice *c, int point) {
     tcc_remat_make_moves(c->model, &c->moves, c->ends.data[point]);
+    if (c->relaxed && point == c->relaxed) tcc_remat_keep(c->model, &c->kept);
 }
 
 /* Plans a point, unless that was done; its peak. */
@@ -118,6 +119,66 @@ static tcc_status take_free(tcc_remat_choice *c) {
         else too_long = next;
         if (!too_long) break;
         next = c->marked + (too_long - c->marked) / 2;
+    }
+    return TCC_OK;
+}
+
+/* How many values the set at hand computes again. */
+static int count_again(const tcc_remat_model *m) {
+    int count = 0;
+    for (int v = 0; v < m->plan.values.count; v++) {
+        const tcc_node *n = m->plan.values.data[v].node;
+        count += n && !m->lives[v].followers && m->again[n->id];
+    }
+    return count;
+}
+
+/* Puts a point of its own in front of `point`, from which it differs by what c->kept says, and plans it. */
+static tcc_status add_relaxed(tcc_remat_choice *c, int point, int64_t *peak) {
+    const tcc_remat_model *m = c->model;
+    const tcc_remat_point relaxed = {count_again(m), m->peak, (int64_t)m->added_ns, -1, 0};
+    if (!tcc_vec_push(&c->report->frontier, relaxed) || !tcc_vec_push(&c->ends, c->ends.data[point]))
+        return tcc_enomem(c->cx->diag);
+    for (int i = c->ends.count - 1; i > point; i--) {
+        c->report->frontier.data[i] = c->report->frontier.data[i - 1];
+        c->ends.data[i] = c->ends.data[i - 1];
+    }
+    c->report->frontier.data[point] = relaxed;
+    c->least += c->least >= point;
+    c->relaxed = point;
+    return plan_point(c, point, peak);
+}
+
+static void drop_relaxed(tcc_remat_choice *c) {
+    for (int i = c->relaxed; i + 1 < c->ends.count; i++) {
+        c->report->frontier.data[i] = c->report->frontier.data[i + 1];
+        c->ends.data[i] = c->ends.data[i + 1];
+    }
+    c->least -= c->least > c->relaxed;
+    c->report->frontier.count--;
+    c->ends.count--;
+    c->relaxed = 0;
+}
+
+/* A point meets a budget of `bytes` that the one before does not. Of what it computes again, this keeps as much as the
+ * budget allows: peaks of the model between those of both points are tried, the largest first. */
+static tcc_status relax(tcc_remat_choice *c, int64_t bytes, int *point) {
+    enum { PARTS = 4 };
+    if (*point <= c->marked) return TCC_OK;
+    const tcc_remat_point *p = c->report->frontier.data;
+    const int64_t peak = p[*point].estimated_peak, between = p[*point - 1].estimated_peak - peak;
+    const int64_t ns = p[*point].estimated_ns;
+    int64_t last = -1;
+    for (int part = PARTS - 1; part >= 0; part--) {
+        int64_t planned;
+        set_point(c, *point);
+        TCC_TRY(tcc_remat_relax(c->model, peak + between * part / PARTS, c->cx->diag, &c->kept));
+        if (!c->kept.count || (int64_t)c->model->added_ns >= ns) return TCC_OK;
+        if (c->model->peak == last) continue; /* the same as before, which is too large */
+        last = c->model->peak;
+        TCC_TRY(add_relaxed(c, *point, &planned));
+        if (planned <= bytes) return TCC_OK; /* *point is the relaxed one now */
+        drop_relaxed(c);
     }
     return TCC_OK;
 }
@@ -220,19 +281,25 @@ static tcc_status report_too_small(tcc_remat_choice *c, int64_t arena_bytes, int
     return status;
 }
 
+/* Finds the least, and keeps what is of no use. */
+static tcc_status find_least_relaxed(tcc_remat_choice *c, int *point) {
+    TCC_TRY(find_least(c, point));
+    return relax(c, c->report->frontier.data[*point].peak, point);
+}
+
 static tcc_status choose_point(tcc_remat_choice *c, int *point) {
     const tcc_remat_spec *spec = c->spec;
     int64_t bytes = 0, ignored;
     switch (spec->budget) {
     case TCC_BUDGET_NONE: *point = c->marked; return plan_point(c, c->marked, &ignored);
-    case TCC_BUDGET_LEAST: return find_least(c, point);
+    case TCC_BUDGET_LEAST: return find_least_relaxed(c, point);
     case TCC_BUDGET_BYTES: bytes = spec->bytes - c->report->fixed_bytes; break;
     case TCC_BUDGET_SHARE: bytes = (int64_t)(spec->share * (double)c->planned->arena_bytes); break;
     }
     if (bytes > 0) c->report->budget_bytes = bytes;
     TCC_TRY(find_within(c, bytes, point));
-    if (*point >= 0) return TCC_OK;
-    TCC_TRY(find_least(c, point)); /* the last point need not have the smallest peak */
+    if (*point >= 0) return relax(c, bytes, point);
+    TCC_TRY(find_least_relaxed(c, point)); /* the last point need not have the smallest peak */
     const int64_t least = c->report->frontier.data[*point].peak;
     return least <= bytes ? TCC_OK : report_too_small(c, bytes, least);
 }
@@ -250,6 +317,7 @@ tcc_status tcc_remat_choose(tcc_remat_choice *c) {
 void tcc_remat_choice_free(tcc_remat_choice *c) {
     tcc_vec_free(&c->moves);
     tcc_vec_free(&c->ends);
+    tcc_vec_free(&c->kept);
     tcc_graph_destroy(c->least_plan);
     c->least_plan = NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "passes/pass.h"
 #include "passes/remat.h"
+#include "passes/remat_relax.h"
 #include "passes/remat_search.h"
 
 typedef struct tcc_remat_choice {
@@ -17,6 +18,8 @@ typedef struct tcc_remat_choice {
     tcc_remat_moves moves;
     tcc_vec(int) ends; /* by point of the frontier: how many moves lead there */
     int marked;        /* the point to begin with: the user's segments, or what is nearly free */
+    int relaxed;       /* the point of which `kept` is kept after all; 0: there is none */
+    tcc_remat_kept kept;
     tcc_remat_report *report;
     int plans;             /* how many points were planned */
     tcc_graph *least_plan; /* of those, the one with the smallest peak, and */

@@ -54,10 +54,13 @@ static bool is_late_group(const tcc_remat_model *m, int t) { return m->plan.star
  * that kernel, which waits for its products anyway. */
 static void mark_beside(tcc_remat_model *m, int t) {
     const tcc_group *group = &m->g->groups.data[t];
-    for (int i = 0; i < group->n_nodes && group->hero->op == TCC_OP_DOT; i++)
-        for (int k = 0; k < group->nodes[i]->n_operands && tcc_fusion_of(group->nodes[i]) == TCC_FUSION_POINT; k++) {
+    for (int i = 0; i < group->n_nodes; i++)
+        for (int k = 0; k < group->nodes[i]->n_operands; k++) {
             const tcc_node *x = group->nodes[i]->operands[k];
-            m->beside[x->id] |= !tcc_group_has(group, x) && tcc_same_dims(&x->type, &group->hero->type);
+            if (tcc_group_has(group, x)) continue;
+            const bool beside = group->hero->op == TCC_OP_DOT && tcc_fusion_of(group->nodes[i]) == TCC_FUSION_POINT &&
+                                tcc_same_dims(&x->type, &group->hero->type);
+            (beside ? m->beside : m->elsewhere)[x->id] = true;
         }
 }
 
@@ -103,7 +106,7 @@ static void mark_what_stays(tcc_remat_model *m, const tcc_group *group) {
 static void read_lives(tcc_remat_model *m) {
     for (int v = 0; v < m->plan.values.count; v++) {
         m->lives[v] = (tcc_remat_life){
-            .early_end = -1, .late_begin = INT_MAX, .written_over = m->plan.values.data[v].written_over};
+            .early_end = -1, .late_begin = INT_MAX, .written_over = m->plan.values.data[v].written_over, .extra = -1};
         if (m->plan.values.data[v].node) m->value_of[m->plan.values.data[v].node->id] = v;
     }
     for (int t = 0; t < m->g->groups.count; t++) {
@@ -197,10 +200,14 @@ static bool add_extra(tcc_remat_model *m, int t) {
     if (!best || !ok) return ok;
     add_followers(m, group, best, &ok);
     hide_followers(m, group, best, first);
+    for (int i = first; i < m->followers.count; i++) m->lives[m->followers.data[i]].extra = m->plan.values.count;
     const tcc_plan_value value = {(tcc_node *)best, t, -1, 0, tcc_plan_size(best), moment, moment, false};
     m->value_of[best->id] = m->plan.values.count;
-    m->lives[m->plan.values.count] = (tcc_remat_life){
-        .early_end = moment, .late_begin = INT_MAX, .first_follower = first, .followers = m->followers.count - first};
+    m->lives[m->plan.values.count] = (tcc_remat_life){.early_end = moment,
+                                                      .late_begin = INT_MAX,
+                                                      .first_follower = first,
+                                                      .followers = m->followers.count - first,
+                                                      .extra = -1};
     return ok && tcc_vec_push(&m->plan.values, value);
 }
 
@@ -231,6 +238,7 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->until = tcc__malloc(sizeof *m->until * nodes);
     m->node_ns = tcc__calloc(nodes, sizeof *m->node_ns);
     m->beside = tcc__calloc(nodes, sizeof *m->beside);
+    m->elsewhere = tcc__calloc(nodes, sizeof *m->elsewhere);
     m->hidden = tcc__calloc(nodes, sizeof *m->hidden);
     m->lives = tcc__malloc(sizeof *m->lives * values);
     m->again = tcc__calloc(nodes, sizeof *m->again);
@@ -242,9 +250,10 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->profile = tcc__malloc(sizeof *m->profile * ((size_t)m->moments + 2));
     m->mark = tcc__calloc(nodes, sizeof *m->mark);
     m->stack = tcc__malloc(sizeof *m->stack * nodes);
-    if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->beside || !m->hidden || !m->lives || !m->again ||
-        !m->kept || !m->stale || !m->when || !m->needed || !m->last || !m->profile || !m->mark || !m->stack ||
-        !m->passing || !m->last_reader || !m->computes || !m->worked || !m->reads || !m->read_again || !m->until) {
+    if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->beside || !m->elsewhere || !m->hidden ||
+        !m->lives || !m->again || !m->kept || !m->stale || !m->when || !m->needed || !m->last || !m->profile ||
+        !m->mark || !m->stack || !m->passing || !m->last_reader || !m->computes || !m->worked || !m->reads ||
+        !m->read_again || !m->until) {
         tcc_remat_model_free(m);
         return tcc_enomem(diag);
     }
@@ -268,6 +277,7 @@ void tcc_remat_model_free(tcc_remat_model *m) {
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
     tcc__free(m->kept);
     tcc__free(m->beside);
+    tcc__free(m->elsewhere);
     tcc__free(m->hidden);
     tcc__free(m->passing);
     tcc__free(m->last_reader);
@@ -375,6 +385,14 @@ static int64_t scratch_bytes(const tcc_remat_model *m, int t) {
     return bytes;
 }
 
+/* Whether what is computed again stays in the kernel of the one product that needs it: a factor of its result, from an
+ * extra value that is kept. */
+static bool stays_in_kernel(const tcc_remat_model *m, int v) {
+    const int id = m->plan.values.data[v].node->id, extra = m->lives[v].extra;
+    return m->hidden[id] && m->beside[id] && !m->elsewhere[id] && !m->read_again[id] && extra >= 0 &&
+           m->kept[m->plan.values.data[extra].node->id];
+}
+
 static void add_values(tcc_remat_model *m) {
     for (int v = 0; v < m->plan.values.count; v++) {
         const tcc_plan_value *value = &m->plan.values.data[v];
@@ -387,7 +405,8 @@ static void add_values(tcc_remat_model *m) {
             if (when != INT_MAX) live(m, when, when, value->size_bytes); /* on the way to another value */
             continue;
         }
-        live(m, value->first, m->lives[v].early_end, value->size_bytes);
+        if (tcc_remat_is_read_early(m, v)) live(m, value->first, m->lives[v].early_end, value->size_bytes);
+        if (stays_in_kernel(m, v)) continue;
         if (when != INT_MAX && (!tcc_remat_passes(m, n) || m->read_again[n->id]))
             live(m, when, last, value->size_bytes);
     }

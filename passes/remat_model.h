@@ -27,6 +27,7 @@ typedef struct tcc_remat_life {
     bool written_over;  /* another value takes over its memory in its last moment */
     int first_follower; /* of an extra value: place in model.followers of the stored values that follow from it, and */
     int followers;      /* their number; 0: it is none */
+    int extra;          /* of a follower: the extra value that it follows from; -1: none */
 } tcc_remat_life;
 
 /* A late group that reads a value which may pass. */
@@ -53,6 +54,7 @@ typedef struct tcc_remat_model {
     tcc_remat_computes *computes; /* by late contraction that computes an operand which may pass */
     double *node_ns;              /* by node: time to evaluate it once more, where it is not loaded */
     bool *beside;                 /* by node: a late dot's group reads it at the index of its result */
+    bool *elsewhere;              /* by node: a late group reads it in another way */
     bool *hidden;                 /* by node: computed again beside a late dot, which hides the time that this takes */
     double ns_per_byte;           /* of traffic */
     tcc_remat_life *lives;        /* by value */

@@ -34,6 +34,10 @@ bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n) {
     return (double)m->plan.values.data[v].size_bytes <= small_part * (double)m->plan.peak_bytes;
 }
 
+bool tcc_remat_is_read_early(const tcc_remat_model *m, int value) {
+    return m->lives[value].early_end > m->plan.values.data[value].first;
+}
+
 /* -- Which values may pass -- */
 
 /* Whether late group t can evaluate operand k of its node `reader` instead of loading it. */
@@ -176,8 +180,7 @@ double tcc_remat_loading_ns(tcc_remat_model *m, const tcc_node *n) {
 /* What is saved early: to store a value that early work does not read. */
 static double spared_ns(const tcc_remat_model *m, const tcc_node *n) {
     const int v = m->value_of[n->id];
-    const bool read = v >= 0 && m->lives[v].early_end > m->plan.values.data[v].first;
-    return read ? 0 : m->ns_per_byte * (double)tcc_type_bytes(&n->type);
+    return v >= 0 && tcc_remat_is_read_early(m, v) ? 0 : m->ns_per_byte * (double)tcc_type_bytes(&n->type);
 }
 
 double tcc_remat_passing_ns(tcc_remat_model *m) {

@@ -12,6 +12,8 @@ bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n);
 /* Whether a stored value may be computed again at all: early work makes it, late work reads it, and it is large
  * enough to matter. */
 bool tcc_remat_may_repeat(const tcc_remat_model *m, int value);
+/* Whether early work reads it; else it is stored for late work alone, and not at all if that computes it again. */
+bool tcc_remat_is_read_early(const tcc_remat_model *m, int value);
 /* Fills m->passing and what is known of readers; m has late nodes, values and times. */
 tcc_status tcc_remat_find_passing(tcc_remat_model *m, const struct tcc_pass_target *target, tcc_diag *diag);
 
