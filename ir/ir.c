@@ -4,68 +4,20 @@
 #include "ir/builder.h"
 #include "ir/support/alloc.h"
 #include "ir/support/hash.h"
+#include "ir/support/table.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* -- Tables: open addressing, never more than half full, nothing is ever removed -- */
-
-typedef struct entry {
-    uint64_t hash;
-    void *value; /* NULL: free */
-} entry;
-
-typedef struct table {
-    entry *entries;
-    size_t capacity, count; /* capacity is a power of 2, or 0 */
-} table;
-
 struct tcc_node_table {
-    table nodes, strings;
+    tcc_table nodes, strings;
+    tcc_table outputs; /* numbers + 1 of outputs, by name and by the input whose next value it is; a pass may have
+                          dropped some of them since */
     tcc_origin origin;
     unsigned marks;
     bool failed; /* an error was reported while building this graph */
 };
-
-static bool table_reserve(table *t) {
-    enum { FIRST_CAPACITY = 256 };
-    if (2 * (t->count + 1) <= t->capacity) return true;
-    size_t capacity = t->capacity ? 2 * t->capacity : FIRST_CAPACITY;
-    entry *entries = tcc__calloc(capacity, sizeof *entries);
-    if (!entries) return false;
-    for (size_t i = 0; i < t->capacity; i++) {
-        if (!t->entries[i].value) continue;
-        size_t at = t->entries[i].hash & (capacity - 1);
-        while (entries[at].value) at = (at + 1) & (capacity - 1);
-        entries[at] = t->entries[i];
-    }
-    tcc__free(t->entries);
-    t->entries = entries;
-    t->capacity = capacity;
-    return true;
-}
-
-/* Room was reserved. */
-static void table_add(table *t, uint64_t hash, void *value) {
-    size_t at = hash & (t->capacity - 1);
-    while (t->entries[at].value) at = (at + 1) & (t->capacity - 1);
-    t->entries[at] = (entry){hash, value};
-    t->count++;
-}
-
-/* Walks the entries with this hash: start with *at = hash, until NULL. */
-static void *table_next(const table *t, uint64_t hash, size_t *at) {
-    if (!t->capacity) return NULL;
-    for (;; ++*at) {
-        const entry *e = &t->entries[*at & (t->capacity - 1)];
-        if (!e->value) return NULL;
-        if (e->hash == hash) {
-            ++*at;
-            return e->value;
-        }
-    }
-}
 
 /* -- Graphs -- */
 
@@ -89,8 +41,9 @@ tcc_graph *tcc_graph_create(const char *name, tcc_diag *diag) {
 void tcc_graph_destroy(tcc_graph *g) {
     if (!g) return;
     if (g->table) {
-        tcc__free(g->table->nodes.entries);
-        tcc__free(g->table->strings.entries);
+        tcc_table_free(&g->table->nodes);
+        tcc_table_free(&g->table->strings);
+        tcc_table_free(&g->table->outputs);
         tcc__free(g->table);
     }
     tcc_vec_free(&g->nodes);
@@ -111,14 +64,14 @@ static void *out_of_memory(tcc_graph *g) {
 }
 
 const char *tcc__ir_intern(tcc_graph *g, const char *s) {
-    table *t = &g->table->strings;
+    tcc_table *t = &g->table->strings;
     uint64_t hash = tcc_hash_string(0, s);
     size_t at = hash;
-    for (char *known; (known = table_next(t, hash, &at));)
+    for (char *known; (known = tcc_table_next(t, hash, &at));)
         if (!strcmp(known, s)) return known;
-    char *copy = table_reserve(t) ? tcc_arena_strdup(&g->arena, s) : NULL;
+    char *copy = tcc_table_reserve(t) ? tcc_arena_strdup(&g->arena, s) : NULL;
     if (!copy) return out_of_memory(g);
-    table_add(t, hash, copy);
+    tcc_table_add(t, hash, copy);
     return copy;
 }
 
@@ -166,7 +119,7 @@ static bool same_operands(const tcc_node *n, tcc_node *const *operands, int n_op
 static tcc_node *find(const tcc_graph *g, uint64_t hash, tcc_op op, tcc_node *const *operands, int n_operands,
                       const tcc_attrs *attrs, const tcc_type *type, unsigned marks) {
     size_t at = hash;
-    for (tcc_node *n; (n = table_next(&g->table->nodes, hash, &at));) {
+    for (tcc_node *n; (n = tcc_table_next(&g->table->nodes, hash, &at));) {
         if (n->op == op && n->marks == marks && same_operands(n, operands, n_operands) &&
             tcc_type_equal(&n->type, type) && tcc_attrs_equal(tcc_op_get_info(op)->attrs, n->attrs, attrs))
             return n;
@@ -182,7 +135,7 @@ tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands,
 
 static tcc_node *find_input(const tcc_graph *g, uint64_t hash, const char *name) {
     size_t at = hash;
-    for (tcc_node *n; (n = table_next(&g->table->nodes, hash, &at));)
+    for (tcc_node *n; (n = tcc_table_next(&g->table->nodes, hash, &at));)
         if (n->op == TCC_OP_INPUT && !strcmp(n->attrs->input.name, name)) return n;
     return NULL;
 }
@@ -212,7 +165,7 @@ bool tcc__ir_can_copy(const tcc_graph *g, const tcc_attrs_input *copy, const tcc
 static tcc_node *add_node(tcc_graph *g, uint64_t hash, const tcc_node *like) {
     const tcc_attr_class attr_class = tcc_op_get_info(like->op)->attrs;
     tcc_node *n = tcc_arena_copy(&g->arena, like, sizeof *like);
-    if (!n || !table_reserve(&g->table->nodes)) return out_of_memory(g);
+    if (!n || !tcc_table_reserve(&g->table->nodes)) return out_of_memory(g);
     n->operands = tcc_arena_copy(&g->arena, like->operands, sizeof n->operands[0] * (size_t)n->n_operands);
     if (!n->operands) return out_of_memory(g);
     if (attr_class == TCC_ATTR_CLASS_none) n->attrs = &no_attrs;
@@ -228,7 +181,7 @@ static tcc_node *add_node(tcc_graph *g, uint64_t hash, const tcc_node *like) {
         if (n->op == TCC_OP_INPUT) g->inputs.count--;
         return out_of_memory(g);
     }
-    table_add(&g->table->nodes, hash, n);
+    tcc_table_add(&g->table->nodes, hash, n);
     return n;
 }
 
@@ -359,6 +312,32 @@ tcc_node *tcc_ir_state_copy(tcc_graph *g, const char *name, tcc_dtype dtype, con
     return tcc_ir_build(g, TCC_OP_INPUT, NULL, 0, &attrs, &type, loc);
 }
 
+static uint64_t hash_alias(int alias) { return tcc_hash_add(1, (uint64_t)alias); }
+
+/* The output of that name, or, where that is NULL, the next value of input `alias`; NULL: there is none. */
+static const tcc_output *find_output(const tcc_graph *g, const char *name, int alias) {
+    const uint64_t hash = name ? tcc_hash_string(0, name) : hash_alias(alias);
+    size_t at = hash;
+    for (void *number; (number = tcc_table_next(&g->table->outputs, hash, &at));) {
+        const int i = (int)(intptr_t)number - 1;
+        const tcc_output *o = &g->outputs.data[i];
+        if (i < g->outputs.count && (name ? !strcmp(o->name, name) : o->alias == alias)) return o;
+    }
+    return NULL;
+}
+
+static bool add_output(tcc_graph *g, const tcc_output *output) {
+    tcc_table *t = &g->table->outputs;
+    if (!output->name || !tcc_vec_push(&g->outputs, *output)) return false;
+    void *number = (void *)(intptr_t)g->outputs.count;
+    if (!tcc_table_reserve(t)) return false;
+    tcc_table_add(t, tcc_hash_string(0, output->name), number);
+    if (output->alias < 0) return true;
+    if (!tcc_table_reserve(t)) return false;
+    tcc_table_add(t, hash_alias(output->alias), number);
+    return true;
+}
+
 tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int alias) {
     tcc_status status = TCC_OK;
     if (!node) {
@@ -366,14 +345,11 @@ tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int ali
         return g->diag && g->diag->status != TCC_OK ? g->diag->status : TCC_EINVAL;
     }
     const tcc_loc loc = node->loc;
-    const uint64_t hash = tcc_hash_string(0, name);
-    for (int i = 0; i < g->outputs.count && status == TCC_OK; i++) {
-        if (g->outputs.data[i].name_hash == hash && !strcmp(g->outputs.data[i].name, name))
-            status = tcc_error(g->diag, TCC_EINVAL, loc, "two outputs are named '%s'", name);
-        else if (alias >= 0 && g->outputs.data[i].alias == alias)
-            status = tcc_error(g->diag, TCC_EINVAL, loc, "outputs '%s' and '%s' are both the next value of input %d",
-                               g->outputs.data[i].name, name, alias);
-    }
+    const tcc_output *other = alias >= 0 ? find_output(g, NULL, alias) : NULL;
+    if (find_output(g, name, -1)) status = tcc_error(g->diag, TCC_EINVAL, loc, "two outputs are named '%s'", name);
+    else if (other)
+        status = tcc_error(g->diag, TCC_EINVAL, loc, "outputs '%s' and '%s' are both the next value of input %d",
+                           other->name, name, alias);
     if (status == TCC_OK && (alias < -1 || alias >= g->inputs.count))
         status = tcc_error(g->diag, TCC_EINVAL, loc, "output '%s' aliases input %d of %d", name, alias,
                            g->inputs.count);
@@ -383,9 +359,8 @@ tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int ali
                            tcc_type_text(&node->type), g->inputs.data[alias]->attrs->input.name,
                            tcc_type_text(&g->inputs.data[alias]->type));
     if (status == TCC_OK) {
-        tcc_output output = {
-            .name = tcc_arena_strdup(&g->arena, name), .node = node, .alias = alias, .name_hash = hash};
-        if (!output.name || !tcc_vec_push(&g->outputs, output)) status = tcc_enomem(g->diag);
+        const tcc_output output = {.name = tcc_arena_strdup(&g->arena, name), .node = node, .alias = alias};
+        if (!add_output(g, &output)) status = tcc_enomem(g->diag);
     }
     if (status != TCC_OK) tcc__ir_fail(g);
     return status;

@@ -140,7 +140,6 @@ typedef struct tcc_output {
     bool staged;   /* set by plan-memory: one state becomes another, by way of the arena at stage_bytes, in case they
                       trade places */
     int64_t stage_bytes;
-    uint64_t name_hash;
 } tcc_output;
 
 typedef enum tcc_group_kind {

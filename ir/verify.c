@@ -8,6 +8,7 @@
 #include "ir/support/alloc.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_REPORTS = 20 };
@@ -16,10 +17,12 @@ typedef struct verifier {
     const tcc_graph *g;
     tcc_diag *diag;
     int reports;
-    int *stored_by; /* by node id: the group that stores it, or -1 */
-    int *seen;      /* by node id: the last group (or other list) that named it, plus 1 */
-    bool *written;  /* of a group: by output and temporary */
-    bool given;     /* groups say what belongs together, not yet what they store */
+    int *stored_by;           /* by node id: the group that stores it, or -1 */
+    int *seen;                /* by node id: the last group (or other list) that named it, plus 1 */
+    bool *written;            /* of a group: by output and temporary */
+    int *next_of;             /* by input: the output that is its next value, or -1 */
+    const tcc_output **named; /* all outputs, by name */
+    bool given;               /* groups say what belongs together, not yet what they store */
 } verifier;
 
 static void report(verifier *v, const tcc_node *n, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -121,8 +124,26 @@ static void check_inputs(verifier *v) {
     if (count != v->g->inputs.count) report(v, NULL, "%d inputs are listed, %d exist", v->g->inputs.count, count);
 }
 
+static int by_name(const void *a, const void *b) {
+    const tcc_output *x = *(const tcc_output *const *)a, *y = *(const tcc_output *const *)b;
+    const int names = strcmp(x->name, y->name);
+    return names ? names : x < y ? -1 : x > y;
+}
+
+static void check_names(verifier *v) {
+    const int count = v->g->outputs.count;
+    for (int i = 0; i < count; i++) v->named[i] = &v->g->outputs.data[i];
+    if (count) qsort(v->named, (size_t)count, sizeof *v->named, by_name);
+    for (int i = 1; i < count; i++)
+        if (!strcmp(v->named[i - 1]->name, v->named[i]->name))
+            report(v, belongs(v, v->named[i]->node) ? v->named[i]->node : NULL, "two outputs are named '%s'",
+                   v->named[i]->name);
+}
+
 static void check_outputs(verifier *v) {
     const tcc_graph *g = v->g;
+    for (int i = 0; i < g->inputs.count; i++) v->next_of[i] = -1;
+    check_names(v);
     for (int i = 0; i < g->outputs.count; i++) {
         const tcc_output *o = &g->outputs.data[i];
         if (!belongs(v, o->node)) {
@@ -130,17 +151,18 @@ static void check_outputs(verifier *v) {
             continue;
         }
         if (!*o->name) report(v, o->node, "output %d has no name", i);
-        for (int k = 0; k < i; k++) {
-            if (!strcmp(g->outputs.data[k].name, o->name)) report(v, o->node, "two outputs are named '%s'", o->name);
-            if (o->alias >= 0 && g->outputs.data[k].alias == o->alias)
-                report(v, o->node, "outputs '%s' and '%s' are both the next value of input %d", g->outputs.data[k].name,
-                       o->name, o->alias);
-        }
         if (o->alias < -1 || o->alias >= g->inputs.count)
             report(v, o->node, "output '%s' aliases input %d of %d", o->name, o->alias, g->inputs.count);
         else if (o->alias >= 0 && !tcc_type_equal(&o->node->type, &g->inputs.data[o->alias]->type))
             report(v, o->node, "output '%s' is %s, the input that it aliases %s", o->name,
                    tcc_type_text(&o->node->type), tcc_type_text(&g->inputs.data[o->alias]->type));
+        if (o->alias >= 0 && o->alias < g->inputs.count) {
+            const int other = v->next_of[o->alias];
+            if (other >= 0)
+                report(v, o->node, "outputs '%s' and '%s' are both the next value of input %d",
+                       g->outputs.data[other].name, o->name, o->alias);
+            v->next_of[o->alias] = i;
+        }
         if (o->staged && (o->node->op != TCC_OP_INPUT || o->alias < 0 || o->stage_bytes < 0 ||
                           tcc_type_bytes(&o->node->type) > g->arena_bytes - o->stage_bytes))
             report(v, o->node, "output '%s' cannot go by way of the arena at %lld", o->name, (long long)o->stage_bytes);
@@ -331,6 +353,8 @@ static void verifier_free(verifier *v) {
     tcc__free(v->stored_by);
     tcc__free(v->seen);
     tcc__free(v->written);
+    tcc__free(v->next_of);
+    tcc__free(v->named);
 }
 
 tcc_status tcc_graph_verify(const tcc_graph *g, tcc_diag *diag) {
@@ -338,7 +362,9 @@ tcc_status tcc_graph_verify(const tcc_graph *g, tcc_diag *diag) {
     v.stored_by = tcc__malloc(sizeof *v.stored_by * (size_t)g->nodes.count);
     v.seen = tcc__calloc((size_t)g->nodes.count, sizeof *v.seen);
     v.written = tcc__malloc(sizeof *v.written * most_written(g));
-    if (!v.stored_by || !v.seen || !v.written) {
+    v.next_of = tcc__malloc(sizeof *v.next_of * ((size_t)g->inputs.count + 1));
+    v.named = tcc__malloc(sizeof *v.named * ((size_t)g->outputs.count + 1));
+    if (!v.stored_by || !v.seen || !v.written || !v.next_of || !v.named) {
         verifier_free(&v);
         return tcc_enomem(diag);
     }
