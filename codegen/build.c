@@ -10,6 +10,7 @@
 #include "codegen/verify/verify.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/hash.h"
 
 #include <string.h>
 
@@ -38,13 +39,16 @@ static tcc_status resolve(tcc_builder *b, const tcc_lowering *l, const tcc_plan_
 }
 
 static tcc_status find_kernel(tcc_builder *b, const tcc_kernel_plan *plan, int *out) {
-    for (int i = 0; i < b->kernels.count; i++)
-        if (!strcmp(b->kernels.data[i].key, plan->key)) {
-            *out = i;
-            return TCC_OK;
-        }
+    const uint64_t hash = tcc_hash_string(0, plan->key);
+    size_t at = hash;
+    for (void *number; (number = tcc_table_next(&b->kernel_of, hash, &at));) {
+        *out = (int)(intptr_t)number - 1;
+        if (!strcmp(b->kernels.data[*out].key, plan->key)) return TCC_OK;
+    }
     *out = b->kernels.count;
-    return tcc_vec_push(&b->kernels, *plan) ? TCC_OK : tcc_enomem(b->diag);
+    if (!tcc_vec_push(&b->kernels, *plan) || !tcc_table_reserve(&b->kernel_of)) return tcc_enomem(b->diag);
+    tcc_table_add(&b->kernel_of, hash, (void *)(intptr_t)b->kernels.count);
+    return TCC_OK;
 }
 
 static double bytes_of(const tcc_buffer *buffers, int n) {
@@ -274,6 +278,8 @@ tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g
     tcc_vec_free(&b.drafts);
     tcc_vec_free(&b.kernels);
     tcc_vec_free(&b.constants);
+    tcc_table_free(&b.kernel_of);
+    tcc_table_free(&b.constant_of);
     tcc_arena_free(&b.scratch);
     tcc_llvm_target_clear(&own);
     if (status != TCC_OK) {

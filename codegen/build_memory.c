@@ -4,6 +4,7 @@
 
 #include "ir/support/alloc.h"
 #include "ir/support/element.h"
+#include "ir/support/hash.h"
 
 #include <string.h>
 
@@ -12,14 +13,19 @@ enum { ALIGNMENT = 64 };
 static int64_t aligned(int64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
 tcc_status tcc_builder_add_constant(tcc_builder *b, const void *data, int64_t bytes, tcc_buffer *out) {
-    for (int64_t at = 0; at + bytes <= b->constants.count; at += ALIGNMENT)
-        if (!memcmp(b->constants.data + at, data, (size_t)bytes)) {
-            *out = (tcc_buffer){TCC_SPACE_CONST, -1, at, bytes};
+    const uint64_t hash = tcc_hash_bytes(0, data, (size_t)bytes);
+    size_t next = hash;
+    for (const tcc_buffer *known; (known = tcc_table_next(&b->constant_of, hash, &next));)
+        if (known->size_bytes == bytes && !memcmp(b->constants.data + known->offset_bytes, data, (size_t)bytes)) {
+            *out = *known;
             return TCC_OK;
         }
     *out = (tcc_buffer){TCC_SPACE_CONST, -1, b->constants.count, bytes};
     for (int64_t i = 0; i < aligned(bytes); i++)
         if (!tcc_vec_push(&b->constants, i < bytes ? ((const uint8_t *)data)[i] : 0)) return tcc_enomem(b->diag);
+    tcc_buffer *kept = tcc_arena_copy(&b->scratch, out, sizeof *out);
+    if (!kept || !tcc_table_reserve(&b->constant_of)) return tcc_enomem(b->diag);
+    tcc_table_add(&b->constant_of, hash, kept);
     return TCC_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "codegen/program.h"
 #include "codegen/schedule/lowering.h"
 #include "codegen/verify/facts.h"
+#include "ir/support/table.h"
 
 /* A step being built. */
 typedef struct tcc_draft {
@@ -30,8 +31,10 @@ typedef struct tcc_builder {
     tcc_buffer *home;    /* by node id; size 0: none */
     tcc_vec(tcc_lowering) lowerings;
     tcc_vec(tcc_kernel_plan) kernels;
+    tcc_table kernel_of; /* numbers + 1 of kernels, by key */
     tcc_vec(tcc_draft) drafts;
     tcc_vec(uint8_t) constants;
+    tcc_table constant_of;    /* tcc_buffer in `scratch`, by content */
     tcc_program_facts *facts; /* what the program is checked against; NULL: it is not */
 } tcc_builder;
 

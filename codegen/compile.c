@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -97,38 +98,40 @@ static void run(job *j, int threads) {
     for (int i = 0; i < started; i++) pthread_join(others[i], NULL);
 }
 
-/* The largest kernel that is left, by its key's length; -1: none. */
-static int largest_left(const job *j, const bool *dealt, bool transposes) {
-    int largest = -1;
-    size_t most = 0;
-    for (int i = 0; i < j->n_kernels; i++) {
-        const size_t size = strlen(j->kernels[i].key);
-        if (dealt[i] || j->kernels[i].transposes != transposes || (largest >= 0 && size <= most)) continue;
-        largest = i, most = size;
-    }
-    return largest;
+/* A kernel by what it takes to compile it: about the length of its key. */
+typedef struct share {
+    size_t size;
+    int kernel;
+    bool transposes;
+} share;
+
+/* Those that transpose first, then by size, the largest first. */
+static int larger_first(const void *a, const void *b) {
+    const share *x = a, *y = b;
+    if (x->transposes != y->transposes) return x->transposes ? -1 : 1;
+    return x->size != y->size ? (x->size > y->size ? -1 : 1) : x->kernel - y->kernel;
 }
 
 /* Deals kernels to modules: the next largest to the lightest so far. Those that transpose fill a few modules alone,
  * because each module has a function for it, which takes as long to compile as a whole kernel. */
 static tcc_status deal(job *j, tcc_diag *diag) {
-    bool *dealt = tcc__calloc((size_t)j->n_kernels + 1, sizeof *dealt);
+    share *shares = tcc__malloc(sizeof *shares * ((size_t)j->n_kernels + 1));
     int n_transposing = 0;
-    if (!dealt) return tcc_enomem(diag);
-    for (int i = 0; i < j->n_kernels; i++) n_transposing += j->kernels[i].transposes;
-    for (int pass = 0; pass < 2; pass++) {
-        const bool transposes = pass == 0;
-        const int units = transposes ? (n_transposing + KERNELS_A_MODULE - 1) / KERNELS_A_MODULE : j->n_units;
-        for (int i; (i = largest_left(j, dealt, transposes)) >= 0;) {
-            int lightest = 0;
-            for (int u = 1; u < units; u++)
-                if (j->units[u].weight < j->units[lightest].weight) lightest = u;
-            dealt[i] = true;
-            j->out[i].module = lightest;
-            j->units[lightest].weight += (int64_t)strlen(j->kernels[i].key) + 200;
-        }
+    if (!shares) return tcc_enomem(diag);
+    for (int i = 0; i < j->n_kernels; i++) {
+        shares[i] = (share){strlen(j->kernels[i].key), i, j->kernels[i].transposes};
+        n_transposing += shares[i].transposes;
     }
-    tcc__free(dealt);
+    if (j->n_kernels) qsort(shares, (size_t)j->n_kernels, sizeof *shares, larger_first);
+    for (int i = 0; i < j->n_kernels; i++) {
+        const int units = shares[i].transposes ? (n_transposing + KERNELS_A_MODULE - 1) / KERNELS_A_MODULE : j->n_units;
+        int lightest = 0;
+        for (int u = 1; u < units; u++)
+            if (j->units[u].weight < j->units[lightest].weight) lightest = u;
+        j->out[shares[i].kernel].module = lightest;
+        j->units[lightest].weight += (int64_t)shares[i].size + 200;
+    }
+    tcc__free(shares);
     return TCC_OK;
 }
 

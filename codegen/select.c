@@ -9,6 +9,8 @@
 #include "codegen/schedule/lowering.h"
 #include "codegen/signature.h"
 #include "ir/support/alloc.h"
+#include "ir/support/hash.h"
+#include "ir/support/table.h"
 
 #include <string.h>
 
@@ -68,7 +70,7 @@ tcc_status tcc_select_lower(tcc_lowering *l) {
 
 /* A candidate of a group whose nodes are numbers: those of the group by position, then its inputs. */
 typedef struct known_group {
-    char *signature;
+    const char *signature;
     int count;
     tcc_candidate *candidates;
 } known_group;
@@ -89,7 +91,9 @@ struct tcc_selector {
     bool (*takes_call)(void *user, const char *name, int64_t *params); /* the library itself */
     void *takes_call_user;
     tcc_arena memory;
-    tcc_vec(known_group) groups;
+    tcc_table groups;   /* known_group, by signature */
+    tcc_node **slot_of; /* by node: of the group at hand; others are as they were left */
+    int slots;
     tcc_vec(known_call) calls;
 };
 
@@ -209,21 +213,41 @@ static int list_nodes(const tcc_group *group, tcc_node *const *inputs, int n_inp
     return n;
 }
 
+static const known_group *find_known(const tcc_selector *s, const char *signature) {
+    const uint64_t hash = tcc_hash_string(0, signature);
+    size_t at = hash;
+    for (const known_group *known; (known = tcc_table_next(&s->groups, hash, &at));)
+        if (!strcmp(known->signature, signature)) return known;
+    return NULL;
+}
+
+static bool make_slots(tcc_selector *s, int nodes) {
+    if (nodes <= s->slots) return true;
+    tcc_node **slot_of = tcc__realloc(s->slot_of, sizeof(tcc_node *) * (size_t)nodes);
+    if (!slot_of) return false;
+    s->slot_of = slot_of;
+    s->slots = nodes;
+    return true;
+}
+
 static tcc_status remember(tcc_selector *s, const tcc_graph *g, const char *signature, tcc_node *const *nodes, int n,
                            const tcc_candidates *all) {
     tcc_node *slots = TCC_ARENA_ARRAY(&s->memory, tcc_node, n + 1);
-    tcc_node **map = tcc__calloc((size_t)g->nodes.count + 1, sizeof *map);
-    known_group known = {.signature = tcc_arena_strdup(&s->memory, signature), .count = all->count};
+    known_group *known = TCC_ARENA_NEW(&s->memory, known_group);
+    const char *name = tcc_arena_strdup(&s->memory, signature);
     tcc_candidates copied = {0};
-    tcc_status status = slots && map && known.signature ? TCC_OK : TCC_ENOMEM;
-    for (int i = 0; i < n && status == TCC_OK; i++) slots[i] = (tcc_node){.id = i}, map[nodes[i]->id] = &slots[i];
-    if (status == TCC_OK) status = copy_candidates(&s->memory, all->data, all->count, map, &copied);
+    tcc_status status = slots && known && name && make_slots(s, g->nodes.count) ? TCC_OK : TCC_ENOMEM;
+    for (int i = 0; i < n && status == TCC_OK; i++)
+        slots[i] = (tcc_node){.id = i}, s->slot_of[nodes[i]->id] = &slots[i];
+    if (status == TCC_OK) status = copy_candidates(&s->memory, all->data, all->count, s->slot_of, &copied);
     if (status == TCC_OK) {
-        known.candidates = tcc_arena_copy(&s->memory, copied.data, sizeof *copied.data * (size_t)copied.count);
-        if (!known.candidates || !tcc_vec_push(&s->groups, known)) status = TCC_ENOMEM;
+        *known = (known_group){name, copied.count, NULL};
+        known->candidates = tcc_arena_copy(&s->memory, copied.data, sizeof *copied.data * (size_t)copied.count);
+        if (known->candidates && tcc_table_reserve(&s->groups))
+            tcc_table_add(&s->groups, tcc_hash_string(0, name), known);
+        else status = TCC_ENOMEM;
     }
     tcc_vec_free(&copied);
-    tcc__free(map);
     return status;
 }
 
@@ -238,9 +262,7 @@ static tcc_status candidates_of(tcc_selector *s, const tcc_graph *g, const tcc_g
     const int n_inputs = tcc_group_inputs(group, inputs), n = list_nodes(group, inputs, n_inputs, nodes);
     char *signature = tcc_group_signature(group, inputs, n_inputs);
     tcc_status status = signature ? TCC_OK : TCC_ENOMEM;
-    const known_group *known = NULL;
-    for (int i = 0; i < s->groups.count && signature && !known; i++)
-        if (!strcmp(s->groups.data[i].signature, signature)) known = &s->groups.data[i];
+    const known_group *known = signature ? find_known(s, signature) : NULL;
     if (known) {
         status = copy_candidates(arena, known->candidates, known->count, nodes, out);
     } else if (status == TCC_OK) {
@@ -497,7 +519,8 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
 
 void tcc_selector_destroy(tcc_selector *s) {
     if (!s) return;
-    tcc_vec_free(&s->groups);
+    tcc_table_free(&s->groups);
+    tcc__free(s->slot_of);
     tcc_vec_free(&s->calls);
     tcc_arena_free(&s->memory);
     tcc_llvm_target_clear(&s->own);

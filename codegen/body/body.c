@@ -2,12 +2,10 @@
  * A body, and which rule traces which node into it. */
 #include "codegen/body/trace.h"
 
-#include "ir/support/alloc.h"
-
 /* The value of a node that was not traced there before. */
 static const tcc_expr *trace_node(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {
     if (n->op == TCC_OP_CONSTANT) return tcc_body_trace_constant(b, n, coordinates);
-    if (!b->inside[n->id]) return tcc_body_trace_load(b, n, coordinates);
+    if (!tcc_body_has(b, n)) return tcc_body_trace_load(b, n, coordinates);
     if (b->special) {
         const tcc_expr *value = b->special(b, n, coordinates, b->special_user);
         if (value || b->status != TCC_OK) return value;
@@ -25,20 +23,24 @@ static const tcc_expr *trace_node(tcc_body *b, const tcc_node *n, const tcc_affi
     return NULL;
 }
 
-tcc_body *tcc_body_create(tcc_arena *arena, tcc_diag *diag, const tcc_graph *g, const tcc_group *group) {
+int tcc_body_position(const tcc_body *b, const tcc_node *n) {
+    int low = 0, high = b->n_nodes;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (b->nodes[middle]->id < n->id) low = middle + 1;
+        else high = middle;
+    }
+    if (low < b->n_nodes && b->nodes[low] == n) return low;
+    return n == b->also ? b->n_nodes : -1;
+}
+
+tcc_body *tcc_body_create(tcc_arena *arena, tcc_diag *diag, const tcc_group *group) {
     tcc_body *b = TCC_ARENA_NEW(arena, tcc_body);
     if (!b) return NULL;
     b->arena = arena;
     b->diag = diag;
     b->split_var = -1;
     b->rule = trace_node;
-    b->n_memo = g->nodes.count;
-    b->memo = tcc__calloc((size_t)g->nodes.count + 1, sizeof *b->memo);
-    b->inside = tcc__calloc((size_t)g->nodes.count + 1, sizeof *b->inside);
-    if (!b->memo || !b->inside) {
-        tcc_body_free(b);
-        return NULL;
-    }
-    for (int i = 0; group && i < group->n_nodes; i++) b->inside[group->nodes[i]->id] = true;
+    if (group) b->nodes = group->nodes, b->n_nodes = group->n_nodes;
     return b;
 }

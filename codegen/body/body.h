@@ -11,6 +11,7 @@
 
 #include "codegen/emit/llvm.h"
 #include "ir/ir.h"
+#include "ir/support/table.h"
 #include "passes/group.h"
 
 typedef struct tcc_term {
@@ -97,8 +98,10 @@ typedef struct tcc_store {
 typedef struct tcc_body {
     tcc_arena *arena; /* borrowed; owns everything here */
     tcc_diag *diag;
-    bool *inside; /* by node id: evaluated here, a node of the group; others are loaded */
-    int n_space;  /* the first loops, which tcc_iteration_open made; folds make more */
+    tcc_node *const *nodes; /* evaluated here, by id: those of the group, and */
+    int n_nodes;
+    const tcc_node *also; /* this one; NULL: none. Others are loaded */
+    int n_space;          /* the first loops, which tcc_iteration_open made; folds make more */
     tcc_vec(tcc_var) vars;
     tcc_vec(tcc_expr *) exprs;
     tcc_vec(tcc_body_buffer) buffers;
@@ -110,15 +113,18 @@ typedef struct tcc_body {
     void *special_user;
     /* by op: the rule of a node (body.c) */
     const tcc_expr *(*rule)(struct tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
-    struct tcc_memo **memo; /* by node id */
-    int n_memo;
+    tcc_table memo;             /* values that were traced (trace.c) */
     int *table, table_capacity; /* hash-consing of exprs: id + 1 */
     int split_var;              /* a loop variable that a reshape wants split, or -1 */
     int64_t split_inner;        /* into (extent / split_inner, split_inner) */
     tcc_status status;
 } tcc_body;
 
-tcc_body *tcc_body_create(tcc_arena *arena, tcc_diag *diag, const tcc_graph *g, const tcc_group *group);
+/* `group` and its list outlive the tracing; NULL: no node is evaluated here. */
+tcc_body *tcc_body_create(tcc_arena *arena, tcc_diag *diag, const tcc_group *group);
+/* The number of a node among those that are evaluated here, below n_nodes + 1; -1: it is loaded. */
+int tcc_body_position(const tcc_body *b, const tcc_node *n);
+static inline bool tcc_body_has(const tcc_body *b, const tcc_node *n) { return tcc_body_position(b, n) >= 0; }
 void tcc_body_seal(tcc_body *b); /* tracing is over: frees what only it needs */
 void tcc_body_free(tcc_body *b); /* what is not in the arena; NULL is allowed */
 

@@ -8,11 +8,8 @@
 #include <string.h>
 
 void tcc_body_seal(tcc_body *b) {
-    tcc__free(b->memo);
-    tcc__free(b->inside);
+    tcc_table_free(&b->memo);
     tcc__free(b->table);
-    b->memo = NULL;
-    b->inside = NULL;
     b->table = NULL;
 }
 

@@ -33,8 +33,9 @@ static bool follow(tcc_body *b, const tcc_node *n, const port_cx *cx, bool *seen
         for (int i = 0; i < n->type.rank; i++) out[i] = cx->coordinates[i];
         return true;
     }
-    if (seen[n->id] || !b->inside[n->id]) return false;
-    seen[n->id] = true;
+    const int position = tcc_body_position(b, n);
+    if (position < 0 || seen[position]) return false;
+    seen[position] = true;
     tcc_affine at[TCC_MAX_RANK];
     if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_POINT) {
         for (int i = 0; i < n->n_operands; i++)
@@ -61,7 +62,7 @@ static bool place(tcc_body *b, const tcc_node *n, const port_cx *cx, bool *seen,
 }
 
 static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
-    bool *seen = tcc__calloc((size_t)b->n_memo + 1, sizeof *seen);
+    bool *seen = tcc__calloc((size_t)b->n_nodes + 1, sizeof *seen);
     if (!seen) {
         b->status = tcc_enomem(b->diag);
         return;
@@ -80,7 +81,7 @@ static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
 
 tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims,
                                tcc_epilogue *out) {
-    tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+    tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
     if (!b) return tcc_enomem(l->diag);
     *out = (tcc_epilogue){0};
     port_cx cx = {.hero = hero};
