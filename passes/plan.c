@@ -179,13 +179,23 @@ void tcc_plan_free(tcc_plan *plan) {
 
 /* -- States that are replaced in place -- */
 
+/* The group that a moment belongs to. */
+static int group_at(const tcc_graph *g, const tcc_plan *plan, int moment) {
+    int low = 0, high = g->groups.count - 1;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (plan->start[middle + 1] <= moment) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
 bool tcc_plan_may_replace(const tcc_graph *g, const tcc_plan *plan, const tcc_output *output) {
     const tcc_node *old = g->inputs.data[output->alias];
     const int written = plan->first_write[output->node->id], read = plan->last_read[old->id];
     if (written < 0 || read < written) return written >= 0;
     if (read > written) return false;
-    int t = 0;
-    while (plan->start[t + 1] <= written) t++;
+    const int t = group_at(g, plan, written);
     return tcc_moment_overwrites(plan->launches[t], written - plan->start[t], old, output->node);
 }
 
