@@ -34,33 +34,41 @@ static tcc_status add_group(tcc_fuser *f, int u) {
     return tcc_ir_group(f->g, &group);
 }
 
-/* Orders the groups so that each comes after those that it reads; otherwise by the first node that each owns. */
-static tcc_status add_groups(tcc_fuser *f) {
-    int added = 0, alive = 0;
-    bool *done = tcc__calloc((size_t)f->units.count + 1, sizeof *done);
-    if (!done) return tcc_enomem(f->g->diag);
-    for (int u = 0; u < f->units.count; u++)
-        alive += !(done[u] = f->units.data[u].dead || f->units.data[u].draft.n_nodes == 0);
-    tcc_status status = TCC_OK;
-    for (bool progress = true; progress && added < alive && status == TCC_OK;) {
-        progress = false;
-        for (int u = 0; u < f->units.count && status == TCC_OK; u++) {
-            if (done[u]) continue;
-            const tcc_draft *d = &f->units.data[u].draft;
-            bool ready = true;
-            for (int i = 0; i < d->n_nodes && ready; i++)
-                for (int k = 0; k < d->nodes[i]->n_operands && ready; k++) {
-                    int id = d->nodes[i]->operands[k]->id, source = f->home[id];
-                    ready = source == TCC_FUSE_NO_UNIT || source == u || f->inlined[id] || done[source];
-                }
-            if (!ready) continue;
-            status = add_group(f, u);
-            done[u] = progress = true;
-            added++;
+/* The round in which unit u is added, by those of the units that it waits for; -1: one of them has none. */
+static int round_of(const tcc_fuser *f, const int *rounds, int u) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    int round = 0;
+    for (int i = 0; i < d->n_nodes; i++)
+        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
+            const int id = d->nodes[i]->operands[k]->id, source = f->home[id];
+            if (source == TCC_FUSE_NO_UNIT || source == u || f->inlined[id]) continue;
+            if (rounds[source] < 0) return -1;
+            const int after = rounds[source] + (source > u);
+            if (after > round) round = after;
         }
+    return round;
+}
+
+/* Adds the groups so that each comes after those that it reads; otherwise by the first node that each owns: in rounds
+ * over all units, each of which adds what waits for nothing else. */
+static tcc_status add_groups(tcc_fuser *f) {
+    const size_t count = (size_t)f->units.count + 1;
+    int *rounds = tcc__malloc(2 * count * sizeof *rounds), *first = tcc__calloc(count + 1, sizeof *first), alive = 0;
+    int *sorted = rounds ? rounds + count : NULL; /* by round; equal ones by their number */
+    tcc_status status = rounds && first ? TCC_OK : tcc_enomem(f->g->diag);
+    for (int u = 0; u < f->units.count && status == TCC_OK; u++) rounds[u] = -1;
+    for (int u = f->first_unit; u != TCC_FUSE_NO_UNIT && status == TCC_OK; u = f->units.data[u].after) {
+        if (f->units.data[u].dead || !f->units.data[u].draft.n_nodes) continue;
+        rounds[u] = round_of(f, rounds, u);
+        if (rounds[u] < 0) status = TCC_BUG(f->g->diag, "groups wait for each other");
+        else first[rounds[u] + 1]++, alive++;
     }
-    tcc__free(done);
-    if (status == TCC_OK && added < alive) return TCC_BUG(f->g->diag, "%d groups wait for each other", alive - added);
+    for (size_t i = 0; i < count && status == TCC_OK; i++) first[i + 1] += first[i];
+    for (int u = 0; u < f->units.count && status == TCC_OK; u++)
+        if (rounds[u] >= 0) sorted[first[rounds[u]]++] = u;
+    for (int i = 0; i < alive && status == TCC_OK; i++) status = add_group(f, sorted[i]);
+    tcc__free(rounds);
+    tcc__free(first);
     return status;
 }
 
