@@ -55,6 +55,7 @@ tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, in
     tcc_trace trace;
     tcc_store *store = &m->shared->store;
     const int before = store->entries.count;
+    *out = NULL;
     TCC_TRY(tcc_trace_begin(&trace, train ? "train" : "evaluate", store, train, batch, count, &m->cx->diag));
     m->making->fn(&trace, m->making->user);
     bool has_loss = false;
