@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * plan-memory: blocks are placed one by one, each in the tightest gap that the blocks alive at the same time leave (best
- * fit), in several orders of which the smallest arena wins.
+ * plan-memory: blocks are placed one by one, each in the tightest gap that the blocks alive at the same time leave
+ * (best fit), in several orders of which the smallest arena wins.
  *
  * What is taken at a time is known without looking at each block. Over the moments stands a binary tree. A block is
- * noted at the few nodes that make up its life, and a node knows what bytes are taken in all of its moments, and what in
+ * noted at the few nodes that make up its life. A node knows what bytes are taken in all of its moments, and what in
  * any of them, as runs of bytes: few, since blocks lie one behind the other. */
 #include "passes/plan_place.h"
 

@@ -23,17 +23,6 @@ static const tcc_expr *trace_node(tcc_body *b, const tcc_node *n, const tcc_affi
     return NULL;
 }
 
-int tcc_body_position(const tcc_body *b, const tcc_node *n) {
-    int low = 0, high = b->n_nodes;
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (b->nodes[middle]->id < n->id) low = middle + 1;
-        else high = middle;
-    }
-    if (low < b->n_nodes && b->nodes[low] == n) return low;
-    return n == b->also ? b->n_nodes : -1;
-}
-
 tcc_body *tcc_body_create(tcc_arena *arena, tcc_diag *diag, const tcc_group *group) {
     tcc_body *b = TCC_ARENA_NEW(arena, tcc_body);
     if (!b) return NULL;
