@@ -138,20 +138,6 @@ static bool too_early(const tcc_fuser *f, const int *units, int count) {
     return false;
 }
 
-/* Together they are more nodes than a group may have, whatever they inline: nothing else need be looked at. */
-static bool are_too_many(const tcc_fuser *f, const int *units, int count) {
-    int nodes = 0;
-    bool concat = false; /* of which each operand may take as much as a group */
-    for (int i = 0; i < count && !concat; i++) {
-        const tcc_draft *d = &f->units.data[units[i]].draft;
-        for (int n = 0; n < d->n_nodes && !concat; n++) {
-            concat = d->nodes[n]->op == TCC_OP_CONCAT;
-            nodes += f->home[d->nodes[n]->id] == units[i];
-        }
-    }
-    return !concat && nodes > TCC_FUSE_MAX_NODES;
-}
-
 /* What merging the units would save; negative when it may not be done, with the reason. */
 static double gain_of_merge(tcc_fuser *f, const int *units, int count, const char **reason) {
     double cost = 0;
@@ -174,10 +160,6 @@ static double gain_of_merge(tcc_fuser *f, const int *units, int count, const cha
         *reason = "a value that is computed again for the backward pass waits for it";
         return -1;
     }
-    if (are_too_many(f, units, count)) {
-        *reason = "too many nodes";
-        return -1;
-    }
     tcc_draft d = tcc_fuser_draft_of(f, units, count);
     if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason)) return -1;
     *reason = "it would cost more";
@@ -190,18 +172,9 @@ static double gain_of_merge(tcc_fuser *f, const int *units, int count, const cha
     return tcc_fuser_takes(f, units, count, &d, reason) ? gain : -1;
 }
 
-/* Of candidates that gain the same the smallest, and of these the one that stands first: so that equal parts of a
- * network get equal groups, and none grows by single nodes, each of which would look at all of it. */
-static bool comes_first(const tcc_fuse_candidate *x, const tcc_fuse_candidate *y) {
-    if (x->gain != y->gain) return x->gain > y->gain;
-    if (x->size != y->size) return x->size < y->size;
-    const int x_first = x->a < x->b ? x->a : x->b, y_first = y->a < y->b ? y->a : y->b;
-    return x_first != y_first ? x_first < y_first : x->a + x->b < y->a + y->b;
-}
-
 static void sift_up(tcc_fuser *f, int at) {
     tcc_fuse_candidate *heap = f->heap.data;
-    while (at > 0 && comes_first(&heap[at], &heap[(at - 1) / 2])) {
+    while (at > 0 && heap[(at - 1) / 2].gain < heap[at].gain) {
         tcc_fuse_candidate swap = heap[at];
         heap[at] = heap[(at - 1) / 2];
         heap[at = (at - 1) / 2] = swap;
@@ -213,8 +186,8 @@ static tcc_fuse_candidate pop(tcc_fuser *f) {
     heap[0] = heap[--f->heap.count];
     for (int at = 0;;) {
         int child = 2 * at + 1;
-        if (child + 1 < f->heap.count && comes_first(&heap[child + 1], &heap[child])) child++;
-        if (child >= f->heap.count || !comes_first(&heap[child], &heap[at])) return top;
+        if (child + 1 < f->heap.count && heap[child + 1].gain > heap[child].gain) child++;
+        if (child >= f->heap.count || heap[child].gain <= heap[at].gain) return top;
         tcc_fuse_candidate swap = heap[at];
         heap[at] = heap[child];
         heap[child] = swap;
@@ -226,8 +199,7 @@ static void consider(tcc_fuser *f, int a, int b) {
     const char *reason;
     double gain = gain_of_merge(f, (int[]){a, b}, 2, &reason);
     if (gain <= 0) return;
-    const tcc_fuse_unit *p = &f->units.data[a], *q = &f->units.data[b];
-    tcc_fuse_candidate c = {gain, a, b, p->version, q->version, p->draft.n_nodes + q->draft.n_nodes};
+    tcc_fuse_candidate c = {gain, a, b, f->units.data[a].version, f->units.data[b].version};
     if (!tcc_vec_push(&f->heap, c)) f->out_of_memory = true;
     else sift_up(f, f->heap.count - 1);
 }

@@ -9,15 +9,12 @@
 
 #include "ir/support/alloc.h"
 
-#include <limits.h>
 #include <string.h>
 
 enum {
     NONE = TCC_FUSE_NO_UNIT,
     MOST_SEARCHED = TCC_FUSE_MOST_SEARCHED,
-    LEAD = 12,        /* units by which the search forth may be ahead of that back */
-    MOST_AHEAD = 100, /* where so many read one value that it would be farther ahead, it is given up */
-    ALL = INT_MAX
+    LEAD = 12 /* units by which the search forth may be ahead of that back */
 };
 static const int64_t gap = (int64_t)1 << 32;
 
@@ -67,7 +64,6 @@ static bool look_earlier(tcc_fuser *f, int u, int64_t low, int watched) {
     const tcc_draft *d = &f->units.data[u].draft;
     const int stamp = f->unit_stamp;
     bool met = false;
-    f->g->diag->steps += d->n_nodes;
     for (int n = 0; n < d->n_nodes; n++)
         for (int k = 0; k < d->nodes[n]->n_operands; k++) {
             const int id = d->nodes[n]->operands[k]->id, source = f->home[id];
@@ -80,14 +76,12 @@ static bool look_earlier(tcc_fuser *f, int u, int64_t low, int watched) {
     return met;
 }
 
-/* Adds to f->later the units that load node `id`, as far as they stand before place `high`, until there are more than
- * `most`. Whether `watched` does. */
-static bool add_later(tcc_fuser *f, int id, int64_t high, int watched, int most) {
+/* Adds to f->later the units that load node `id`, as far as they stand before place `high`. Whether `watched` does. */
+static bool add_later(tcc_fuser *f, int id, int64_t high, int watched) {
     bool met = false;
-    for (int i = f->first_user[id]; i < f->first_user[id + 1] && f->later.count <= most; i++) {
+    for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
         const int user = f->users[i], reader = f->home[user];
-        f->g->diag->steps++;
-        if (f->inlined[user]) met |= add_later(f, user, high, watched, most);
+        if (f->inlined[user]) met |= add_later(f, user, high, watched);
         if (reader == NONE) continue;
         met |= reader == watched;
         if (f->later_mark[reader] == f->unit_stamp || unit_of(f, reader)->place >= high) continue;
@@ -98,11 +92,11 @@ static bool add_later(tcc_fuser *f, int id, int64_t high, int watched, int most)
 }
 
 /* The same for all units that wait for unit u. What is inlined and stored all the same, as an output, nobody loads. */
-static bool look_later(tcc_fuser *f, int u, int64_t high, int watched, int most) {
+static bool look_later(tcc_fuser *f, int u, int64_t high, int watched) {
     const tcc_draft *d = &f->units.data[u].draft;
     bool met = false;
     for (int i = 0; i < d->n_nodes; i++)
-        if (d->stored[i] && !f->inlined[d->nodes[i]->id]) met |= add_later(f, d->nodes[i]->id, high, watched, most);
+        if (d->stored[i] && !f->inlined[d->nodes[i]->id]) met |= add_later(f, d->nodes[i]->id, high, watched);
     return met;
 }
 
@@ -125,9 +119,7 @@ bool tcc_fuser_depends(tcc_fuser *f, int to, int from) {
         if (found && f->others.count > MOST_SEARCHED) return true;
         for (; forth && !found && seen_later <= i && f->later.count <= f->others.count + LEAD; seen_later++) {
             if (seen_later == f->later.count) return false;
-            const int most = f->others.count + MOST_AHEAD;
-            forth = (!look_later(f, f->later.data[seen_later], high, to, most) || !seen_later) &&
-                    f->later.count <= most;
+            forth = !look_later(f, f->later.data[seen_later], high, to) || !seen_later;
         }
     }
     return found;
@@ -168,11 +160,11 @@ void tcc_fuser_order_merged(tcc_fuser *f, const int *units, int count) {
     begin_search(f, units, count);
     for (int i = 0; i < count; i++) {
         look_earlier(f, units[i], low, NONE);
-        look_later(f, units[i], high, NONE, ALL);
+        look_later(f, units[i], high, NONE);
     }
     while (back < f->others.count && forth < f->later.count && !f->out_of_memory) {
         look_earlier(f, f->others.data[back++], low, NONE);
-        look_later(f, f->later.data[forth++], high, NONE, ALL);
+        look_later(f, f->later.data[forth++], high, NONE);
     }
     const bool later = forth ==
                        f->later.count; /* those that wait move behind the last; else what is waited for moves */

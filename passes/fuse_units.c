@@ -27,7 +27,6 @@ static bool is_member(const tcc_fuser *f, int u) { return u != NONE && f->member
 bool tcc_fuser_loaded_elsewhere(const tcc_fuser *f, int id) {
     for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
         int user = f->users[i];
-        f->g->diag->steps++;
         if (f->home[user] != NONE && !is_member(f, f->home[user])) return true;
         if (f->inlined[user] && tcc_fuser_loaded_elsewhere(f, user)) return true;
     }
@@ -42,7 +41,6 @@ static void gather(tcc_fuser *f, const int *units, int count) {
     f->nodes.count = 0;
     for (int u = 0; u < count; u++) {
         const tcc_fuse_ids *owned = &f->units.data[units[u]].owned;
-        f->g->diag->steps += owned->count;
         for (int i = 0; i < owned->count; i++) {
             f->mark[owned->data[i]] = stamp;
             tcc_fuser_push(f, &f->nodes, owned->data[i]);

@@ -28,7 +28,6 @@ typedef struct tcc_fuse_unit {
 typedef struct tcc_fuse_candidate {
     double gain;
     int a, b, version_a, version_b;
-    int size; /* nodes of both */
 } tcc_fuse_candidate;
 
 typedef struct tcc_fuser {

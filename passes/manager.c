@@ -37,7 +37,6 @@ static tcc_status run_pass(tcc_pass_cx *cx, const tcc_manager_options *manager, 
                            tcc_graph **g, tcc_manager_report *report) {
     const tcc_pass_info *pass = &pass_infos[id];
     tcc_graph *old = *g, *new = NULL;
-    const int64_t steps = cx->diag->steps;
     double start = tcc_clock_ms();
     tcc_status status = pass->run(cx, old, &new);
     double milliseconds = tcc_clock_ms() - start;
@@ -58,8 +57,7 @@ static tcc_status run_pass(tcc_pass_cx *cx, const tcc_manager_options *manager, 
     tcc_logf(cx->cx, TCC_LOG_PASSES, "%-11s %8.3f ms  %5d -> %5d nodes  %4d groups%s", pass->name, milliseconds,
              old->nodes.count, new->nodes.count, new->groups.count, changed ? "" : "  (unchanged)");
     if (report) {
-        const tcc_pass_report line = {pass->name,       milliseconds, old->nodes.count,
-                                      new->nodes.count, changed,      cx->diag->steps - steps};
+        tcc_pass_report line = {pass->name, milliseconds, old->nodes.count, new->nodes.count, changed};
         if (!tcc_vec_push(&report->passes, line)) status = tcc_enomem(cx->diag);
     }
     if (status == TCC_OK && manager && manager->dump_dir)

@@ -12,14 +12,10 @@
  * launch.
  *
  * A group that computes values again stands in the program right in front of the first group that needs one of them,
- * and runs when that group waits for nothing else.
- *
- * What there is to schedule is in order_tasks.c. During a run each list is kept up to date by what changes, so that a
- * step costs no more in a large graph: which groups are ready is a tree that knows the best of them. */
+ * and runs when that group waits for nothing else. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/launches.h"
-#include "passes/order_tasks.h"
 #include "passes/pass.h"
 #include "passes/plan.h"
 
@@ -28,150 +24,286 @@
 
 /* Half of a usual last-level cache: gradients are still there when their updates run. */
 #define MOST_WAITING_BYTES (INT64_C(16) << 20)
+enum { FEW_BYTES = 64 };
 
 typedef enum way { WAY_PROGRAM, WAY_FREE_EARLY, WAY_TAKE_LEAST, WAY_COUNT } way;
 
-/* BLOCKED waits for others. EARLY waits for none, but computes values again before they can be used. READY may run, and
- * WAITING too, but would rather run with its like. */
-typedef enum state { BLOCKED, EARLY, READY, WAITING, DONE } state;
+typedef tcc_vec(int) int_vec;
 
-/* A group that waits for its like. */
-typedef struct waiting {
-    uint64_t shape;
-    int place, group;
-} waiting;
+/* A group as the scheduler sees it. Values are numbered by node id. */
+typedef struct task {
+    const tcc_implementation *launches;
+    int moments;
+    int_vec loads, stores; /* values in the arena; of each, the moment of the last read and of the first write */
+    int_vec load_moments, store_moments;
+    int_vec over;        /* triples: a value that it loads, one that it may write over that, and the moment */
+    int_vec after;       /* groups that read what this one stores */
+    int waits_for;       /* groups */
+    int64_t input_bytes; /* of all inputs, wherever they are */
+    bool waits;          /* may wait for its like */
+    bool again;          /* computes values again */
+    int needed_at;       /* the group itself; of one that computes values again, the first other one that needs them */
+    uint64_t shape;      /* equal for groups that are likely to be one kernel */
+} task;
 
-/* One run over all groups. */
-typedef struct run {
-    const tcc_tasks *s;
-    way way;
-    state *states;      /* by group */
-    int *missing;       /* by group: groups that it still waits for */
-    int *missing_again; /* of those, the ones that compute values again */
-    int *left;          /* by node: users to come */
-    int *first_early;   /* by group: the first of those that were EARLY and are needed at it, -1: none; and */
-    int *next_early;    /* the next one */
-    int64_t *key;       /* by place in the program: of a READY group, the less the better; else NOT_READY */
-    int *tree;  /* at 1 the place with the least key, the first of equals; at 2 i and 2 i + 1 the same of both halves */
-    int leaves; /* a power of 2: tree[leaves + place] is the place itself */
-    tcc_vec(waiting) waiting;
-    int64_t waiting_bytes;
-    int64_t live, peak;
-    bool failed;
-} run;
+typedef struct scheduler {
+    const tcc_graph *g;
+    task *tasks;
+    int *program;        /* groups in the order of the program */
+    int *place;          /* by group: where it is in the program */
+    int64_t *size_bytes; /* by node: in the arena */
+    int *users;          /* by node: groups that load it; one more if it is copied to an output at the end */
+    int *next_of;        /* by node: of an input, the output that is its next value; -1: none */
+    bool *is_state;      /* by node: it is the next value of an input */
+    int *ready, n_ready; /* during one run: places of groups that wait for no other and did not run, ascending */
+    int *missing;        /* by group, during one run: groups that it still waits for */
+    int *missing_again;  /* of those, the ones that compute values again */
+    int *left;           /* by node, during one run: users to come */
+    int *seen, searches; /* by group: the last search that met it */
+    tcc_arena arena;     /* of launches that are not in the graph */
+} scheduler;
 
-#define NOT_READY INT64_MAX
+/* -- What there is to schedule -- */
 
-/* -- The tree of what is ready -- */
+static uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * UINT64_C(0x9E3779B97F4A7C15) + (h >> 29); }
 
-static void set_key(run *r, int place, int64_t key) {
-    r->key[place] = key;
-    for (int at = (r->leaves + place) / 2; at > 0; at /= 2) {
-        const int left = r->tree[2 * at], right = r->tree[2 * at + 1];
-        r->tree[at] = r->key[left] <= r->key[right] ? left : right;
+static int last_read(const tcc_implementation *x, const tcc_node *n) {
+    int moment = 0;
+    for (int i = 0; i < x->n_launches; i++)
+        if (tcc_launch_reads(&x->launches[i], n)) moment = tcc_launch_moment(x, i);
+    return moment;
+}
+
+static int first_write(const tcc_implementation *x, const tcc_node *n) {
+    for (int i = 0; i < x->n_launches; i++)
+        if (tcc_launch_writes(&x->launches[i], n)) return tcc_launch_moment(x, i);
+    return 0;
+}
+
+static bool list_overwrites(scheduler *s, const tcc_group *group, task *task, tcc_node *const *inputs, int n_inputs) {
+    bool ok = true;
+    for (int i = 0; i < n_inputs; i++)
+        for (int k = 0; k < group->n_outputs && s->size_bytes[inputs[i]->id]; k++) {
+            const tcc_node *old = inputs[i], *written = group->outputs[k];
+            if (s->size_bytes[written->id] != s->size_bytes[old->id]) continue;
+            const int moment = first_write(task->launches, written);
+            if (last_read(task->launches, old) != moment) continue;
+            if (!tcc_moment_overwrites(task->launches, moment, old, written)) continue;
+            ok &= tcc_vec_push(&task->over, old->id) && tcc_vec_push(&task->over, written->id) &&
+                  tcc_vec_push(&task->over, moment);
+        }
+    return ok;
+}
+
+static bool make_task(scheduler *s, int t, const int *producers, tcc_node **inputs) {
+    const tcc_graph *g = s->g;
+    const tcc_group *group = &g->groups.data[t];
+    task *task = &s->tasks[t];
+    int n_inputs = tcc_group_inputs(group, inputs);
+    task->launches = tcc_group_launches(&s->arena, group);
+    if (!task->launches) return false;
+    task->moments = tcc_launch_moments(task->launches);
+    bool ok = true;
+    for (int i = 0; i < n_inputs; i++) {
+        int id = inputs[i]->id, producer = producers[id];
+        task->input_bytes += tcc_type_bytes(&inputs[i]->type);
+        if (producer < 0) continue;
+        s->users[id]++;
+        if (s->size_bytes[id])
+            ok &= tcc_vec_push(&task->loads, id) &&
+                  tcc_vec_push(&task->load_moments, last_read(task->launches, inputs[i]));
+        struct task *source = &s->tasks[producer];
+        if (source->after.count && source->after.data[source->after.count - 1] == t) continue;
+        ok &= tcc_vec_push(&source->after, t);
+        task->waits_for++;
+    }
+    bool updates = group->kind == TCC_GROUP_POINTWISE;
+    int64_t stored_bytes = 0;
+    for (int i = 0; i < group->n_outputs; i++) {
+        int id = group->outputs[i]->id;
+        if (s->size_bytes[id])
+            ok &= tcc_vec_push(&task->stores, id) &&
+                  tcc_vec_push(&task->store_moments, first_write(task->launches, group->outputs[i]));
+        stored_bytes += tcc_type_bytes(&group->outputs[i]->type);
+        updates &= s->is_state[id];
+    }
+    ok &= list_overwrites(s, group, task, inputs, n_inputs);
+    task->waits = updates || (group->kind == TCC_GROUP_REDUCE && stored_bytes <= FEW_BYTES);
+    task->again = true;
+    for (int i = 0; i < group->n_outputs; i++) task->again &= (group->outputs[i]->marks & TCC_MARK_REMAT) != 0;
+    task->shape = (uint64_t)group->kind;
+    for (int i = 0; i < group->n_nodes; i++) task->shape = mix(task->shape, (uint64_t)group->nodes[i]->op);
+    task->shape = mix(task->shape, (uint64_t)n_inputs);
+    return ok;
+}
+
+/* Whether group `to` waits, however indirectly, for group `from`. Groups that are seen get the number `search`. */
+static bool reaches(const scheduler *s, int from, int to, int search) {
+    if (from == to) return true;
+    s->seen[from] = search;
+    const int_vec *after = &s->tasks[from].after;
+    for (int i = 0; i < after->count; i++)
+        if (s->seen[after->data[i]] != search && reaches(s, after->data[i], to, search)) return true;
+    return false;
+}
+
+/* The group that stores the next value of an input waits for all readers of the old one, so that the new one may be
+ * written in place. It does not wait for readers that need the new value too. */
+static bool let_readers_go_first(scheduler *s, int t, const int *producers, tcc_node **inputs) {
+    const tcc_graph *g = s->g;
+    int n_inputs = tcc_group_inputs(&g->groups.data[t], inputs);
+    for (int i = 0; i < n_inputs; i++) {
+        const int next = s->next_of[inputs[i]->id], writer = next < 0 ? -1 : producers[g->outputs.data[next].node->id];
+        if (writer < 0 || writer == t) continue;
+        if (reaches(s, writer, t, ++s->searches)) continue;
+        if (!tcc_vec_push(&s->tasks[t].after, writer)) return false;
+        s->tasks[writer].waits_for++;
+    }
+    return true;
+}
+
+/* Fills s->program. */
+static bool sort_program(scheduler *s) {
+    const int count = s->g->groups.count;
+    int *first = tcc__malloc(sizeof *first * ((size_t)count + 2)); /* by group: where those needed at it begin */
+    if (!first) return false;
+    for (int t = 0; t <= count + 1; t++) first[t] = 0;
+    for (int t = count - 1; t >= 0; t--) {
+        task *task = &s->tasks[t];
+        task->needed_at = task->again ? count : t;
+        for (int i = 0; i < task->after.count && task->again; i++)
+            if (s->tasks[task->after.data[i]].needed_at < task->needed_at)
+                task->needed_at = s->tasks[task->after.data[i]].needed_at;
+        first[task->needed_at + 1]++;
+    }
+    for (int t = 0; t <= count; t++) first[t + 1] += first[t];
+    for (int t = 0; t < count; t++)
+        if (s->tasks[t].again) s->program[first[s->tasks[t].needed_at]++] = t;
+    for (int t = 0; t < count; t++)
+        if (!s->tasks[t].again) s->program[first[t]++] = t;
+    for (int i = 0; i < count; i++) s->place[s->program[i]] = i;
+    tcc__free(first);
+    return true;
+}
+
+/* What of the stored values is in the arena, and which are new states. Outputs are written where they stay. */
+static void measure(scheduler *s) {
+    const tcc_graph *g = s->g;
+    for (int t = 0; t < g->groups.count; t++)
+        for (int i = 0; i < g->groups.data[t].n_outputs; i++)
+            s->size_bytes[g->groups.data[t].outputs[i]->id] = tcc_plan_size(g->groups.data[t].outputs[i]);
+    for (int i = 0; i < g->nodes.count; i++) s->next_of[i] = -1;
+    for (int k = 0; k < g->outputs.count; k++) {
+        const tcc_output *output = &g->outputs.data[k];
+        s->size_bytes[output->node->id] = 0;
+        if (output->alias < 0) continue;
+        s->is_state[output->node->id] = true;
+        s->next_of[g->inputs.data[output->alias]->id] = k;
     }
 }
 
-/* The group that is to run next, of those that do not wait; -1: there is none. */
-static int best_ready(const run *r) {
-    const int place = r->tree[1];
-    return r->key[place] == NOT_READY ? -1 : r->s->program[place];
+static tcc_status create(scheduler *s, const tcc_graph *g) {
+    size_t nodes = (size_t)g->nodes.count + 1, groups = (size_t)g->groups.count + 1;
+    *s = (scheduler){.g = g};
+    s->tasks = tcc__calloc(groups, sizeof *s->tasks);
+    s->size_bytes = tcc__calloc(nodes, sizeof *s->size_bytes);
+    s->users = tcc__calloc(nodes, sizeof *s->users);
+    s->left = tcc__calloc(nodes, sizeof *s->left);
+    s->missing = tcc__calloc(groups, sizeof *s->missing);
+    s->missing_again = tcc__calloc(groups, sizeof *s->missing_again);
+    s->seen = tcc__calloc(groups, sizeof *s->seen);
+    s->program = tcc__malloc(sizeof *s->program * groups);
+    s->place = tcc__malloc(sizeof *s->place * groups);
+    s->ready = tcc__malloc(sizeof *s->ready * groups);
+    s->next_of = tcc__malloc(sizeof *s->next_of * nodes);
+    s->is_state = tcc__calloc(nodes, sizeof *s->is_state);
+    int *producers = tcc_group_producers(g);
+    int most_inputs = 1;
+    for (int t = 0; t < g->groups.count; t++) {
+        int operands = 0;
+        for (int i = 0; i < g->groups.data[t].n_nodes; i++) operands += g->groups.data[t].nodes[i]->n_operands;
+        if (operands > most_inputs) most_inputs = operands;
+    }
+    tcc_node **inputs = tcc__malloc(sizeof *inputs * (size_t)most_inputs);
+    bool ok = s->tasks && s->size_bytes && s->users && s->left && s->missing && s->missing_again && s->seen &&
+              s->program && s->place && s->ready && s->next_of && s->is_state && producers && inputs;
+    if (ok) measure(s);
+    for (int t = 0; ok && t < g->groups.count; t++) ok = make_task(s, t, producers, inputs);
+    for (int t = 0; ok && t < g->groups.count; t++) ok = let_readers_go_first(s, t, producers, inputs);
+    ok = ok && sort_program(s);
+    tcc__free(producers);
+    tcc__free(inputs);
+    return ok ? TCC_OK : tcc_enomem(g->diag);
 }
+
+static void destroy(scheduler *s) {
+    for (int t = 0; s->tasks && t < s->g->groups.count; t++) {
+        tcc_vec_free(&s->tasks[t].loads);
+        tcc_vec_free(&s->tasks[t].stores);
+        tcc_vec_free(&s->tasks[t].load_moments);
+        tcc_vec_free(&s->tasks[t].store_moments);
+        tcc_vec_free(&s->tasks[t].over);
+        tcc_vec_free(&s->tasks[t].after);
+    }
+    tcc_arena_free(&s->arena);
+    void *const arrays[] = {s->tasks, s->size_bytes, s->users, s->left,  s->missing, s->missing_again,
+                            s->seen,  s->program,    s->place, s->ready, s->next_of, s->is_state};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
+}
+
+/* -- One run -- */
 
 /* The task's only reader is a waiting group, which can run then. So what it stores will not live long: the gradient of
  * a weight. */
-static bool feeds_an_update(const run *r, const tcc_task *task) {
+static bool feeds_an_update(const scheduler *s, const task *task) {
     if (task->after.count != 1) return false;
-    const int reader = task->after.data[0];
-    return r->s->data[reader].waits && r->missing[reader] == 1;
+    int reader = task->after.data[0];
+    return s->tasks[reader].waits && s->missing[reader] == 1;
 }
 
 /* Bytes that running the task adds to what is alive after it. */
-static int64_t growth(const run *r, const tcc_task *task) {
+static int64_t growth(const scheduler *s, const task *task) {
     int64_t bytes = 0;
-    for (int i = 0; i < task->stores.count && !feeds_an_update(r, task); i++)
-        bytes += r->s->size_bytes[task->stores.data[i]];
+    for (int i = 0; i < task->stores.count && !feeds_an_update(s, task); i++)
+        bytes += s->size_bytes[task->stores.data[i]];
     for (int i = 0; i < task->loads.count; i++)
-        if (r->left[task->loads.data[i]] == 1) bytes -= r->s->size_bytes[task->loads.data[i]];
+        if (s->left[task->loads.data[i]] == 1) bytes -= s->size_bytes[task->loads.data[i]];
     return bytes;
 }
 
-/* Of equal ones the first in the program runs: by WAY_PROGRAM all are equal, by WAY_FREE_EARLY those that free
- * nothing. */
-static int64_t key_of(const run *r, int t) {
-    if (r->way == WAY_PROGRAM) return 0;
-    const int64_t bytes = growth(r, &r->s->data[t]);
-    return r->way == WAY_FREE_EARLY && bytes > 0 ? 0 : bytes;
+/* Whether a group that computes values again would do so before they can be used. */
+static bool is_too_early(const scheduler *s, const task *task) {
+    return task->again && s->missing[task->needed_at] > s->missing_again[task->needed_at];
 }
 
-/* What running the group would free has changed. */
-static void rate(run *r, int t) {
-    if (r->states[t] == READY && r->way != WAY_PROGRAM) set_key(r, r->s->place[t], key_of(r, t));
-}
-
-/* -- What may run -- */
-
-static void add_waiting(run *r, int t) {
-    const tcc_task *task = &r->s->data[t];
-    r->waiting_bytes += task->input_bytes;
-    r->failed |= !tcc_vec_push(&r->waiting, (waiting){task->shape, r->s->place[t], t});
-}
-
-/* Group t waits for no other. */
-static void make_ready(run *r, int t) {
-    if (r->s->data[t].waits) {
-        r->states[t] = WAITING;
-        add_waiting(r, t);
-    } else {
-        r->states[t] = READY;
-        set_key(r, r->s->place[t], key_of(r, t));
-    }
-}
-
-/* Whether groups that compute values again for group t would do so before they can be used. */
-static bool is_too_early(const run *r, int t) { return r->missing[t] > r->missing_again[t]; }
-
-static void add(run *r, int t) {
-    const tcc_task *task = &r->s->data[t];
-    if (!task->again || !is_too_early(r, task->needed_at)) {
-        make_ready(r, t);
-        return;
-    }
-    r->states[t] = EARLY;
-    r->next_early[t] = r->first_early[task->needed_at];
-    r->first_early[task->needed_at] = t;
-}
-
-/* Those that compute values again for group t may run. */
-static void release_early(run *r, int t) {
-    for (int early = r->first_early[t]; early >= 0; early = r->next_early[early])
-        if (r->states[early] == EARLY) make_ready(r, early);
-    r->first_early[t] = -1;
-}
-
-/* Where nothing may run, for the first reader of a value has to wait for another one, since it overwrites what that
- * reads: the best of those that are early, -1: none; and the waiting ones. */
-static int best_early(run *r) {
+/* The next group that does not wait, or -1; `waiting` are the ready ones that do. `early`: also groups that compute
+ * values again too early. */
+static int pick(const scheduler *s, way way, bool early, int_vec *waiting, int64_t *waiting_bytes, bool *failed) {
     int best = -1;
-    int64_t best_key = 0;
-    for (int place = 0; place < r->s->g->groups.count; place++) {
-        const int t = r->s->program[place];
-        r->s->g->diag->steps++;
-        if (r->states[t] != EARLY) continue;
-        if (r->s->data[t].waits) {
-            add_waiting(r, t);
+    int64_t best_growth = 0;
+    waiting->count = 0;
+    *waiting_bytes = 0;
+    for (int i = 0; i < s->n_ready; i++) {
+        const int t = s->program[s->ready[i]];
+        const task *task = &s->tasks[t];
+        if (!early && is_too_early(s, task)) continue;
+        if (task->waits) {
+            *waiting_bytes += task->input_bytes;
+            if (!tcc_vec_push(waiting, t)) *failed = true;
             continue;
         }
-        const int64_t key = key_of(r, t);
-        if (best < 0 || key < best_key) best = t, best_key = key;
+        if (way == WAY_PROGRAM && best >= 0) continue;
+        int64_t bytes = growth(s, task);
+        bool better = way == WAY_TAKE_LEAST ? bytes < best_growth : bytes < 0 && bytes < best_growth;
+        if (best >= 0 && !better) continue;
+        best = t;
+        best_growth = bytes;
     }
     return best;
 }
 
-/* -- One group -- */
-
 /* Bytes of the group's temporaries that are alive in a moment. */
-static int64_t temporary_bytes(const tcc_task *task, int moment) {
+static int64_t temporary_bytes(const task *task, int moment) {
     int64_t bytes = 0;
     for (int i = 0; i < task->launches->n_temporaries; i++) {
         const tcc_temporary *t = &task->launches->temporaries[i];
@@ -183,176 +315,131 @@ static int64_t temporary_bytes(const tcc_task *task, int moment) {
 }
 
 /* Bytes that outputs share in a moment with values that die there; each takes part once. */
-static int64_t shared_bytes(const run *r, const tcc_task *task, int moment) {
+static int64_t shared_bytes(const scheduler *s, const task *task, int moment) {
     int64_t shared = 0;
     for (int i = 0; i < task->over.count; i += 3) {
         const int *pair = &task->over.data[i];
-        bool used = r->left[pair[0]] != 1 || pair[2] != moment;
+        bool used = s->left[pair[0]] != 1 || pair[2] != moment;
         for (int k = 0; k < i; k += 3) used |= task->over.data[k] == pair[0] || task->over.data[k + 1] == pair[1];
-        if (!used) shared += r->s->size_bytes[pair[0]];
+        if (!used) shared += s->size_bytes[pair[0]];
     }
     return shared;
 }
 
-/* What is alive while the task runs, and what it releases. */
-static void count_bytes(run *r, const tcc_task *task) {
-    const int64_t *size_bytes = r->s->size_bytes;
-    r->s->g->diag->steps += task->loads.count + task->stores.count + task->after.count;
+/* Where the group's place is in s->ready, or belongs. */
+static int find_ready(const scheduler *s, int t) {
+    int low = 0, high = s->n_ready;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (s->ready[middle] < s->place[t]) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static void add_ready(scheduler *s, int t) {
+    const int at = find_ready(s, t);
+    memmove(s->ready + at + 1, s->ready + at, sizeof *s->ready * (size_t)(s->n_ready++ - at));
+    s->ready[at] = s->place[t];
+}
+
+static void drop_ready(scheduler *s, int t) {
+    const int at = find_ready(s, t);
+    memmove(s->ready + at, s->ready + at + 1, sizeof *s->ready * (size_t)(--s->n_ready - at));
+}
+
+/* Runs group t: what is alive then, and what it releases. */
+static void run(scheduler *s, int t, int64_t *live, int64_t *peak) {
+    const task *task = &s->tasks[t];
     for (int moment = 0; moment < task->moments; moment++) {
-        int64_t alive = r->live + temporary_bytes(task, moment) - shared_bytes(r, task, moment);
+        int64_t alive = *live + temporary_bytes(task, moment) - shared_bytes(s, task, moment);
         for (int i = 0; i < task->stores.count; i++)
-            if (task->store_moments.data[i] <= moment) alive += size_bytes[task->stores.data[i]];
+            if (task->store_moments.data[i] <= moment) alive += s->size_bytes[task->stores.data[i]];
         for (int i = 0; i < task->loads.count; i++)
-            if (task->load_moments.data[i] < moment && r->left[task->loads.data[i]] == 1)
-                alive -= size_bytes[task->loads.data[i]];
-        if (alive > r->peak) r->peak = alive;
+            if (task->load_moments.data[i] < moment && s->left[task->loads.data[i]] == 1)
+                alive -= s->size_bytes[task->loads.data[i]];
+        if (alive > *peak) *peak = alive;
     }
-    for (int i = 0; i < task->stores.count; i++) r->live += size_bytes[task->stores.data[i]];
+    for (int i = 0; i < task->stores.count; i++) *live += s->size_bytes[task->stores.data[i]];
     for (int i = 0; i < task->loads.count; i++)
-        if (--r->left[task->loads.data[i]] == 0) r->live -= size_bytes[task->loads.data[i]];
+        if (--s->left[task->loads.data[i]] == 0) *live -= s->size_bytes[task->loads.data[i]];
     for (int i = 0; i < task->stores.count; i++)
-        if (r->left[task->stores.data[i]] == 0) r->live -= size_bytes[task->stores.data[i]];
+        if (s->left[task->stores.data[i]] == 0) *live -= s->size_bytes[task->stores.data[i]];
+    drop_ready(s, t);
+    for (int i = 0; i < task->after.count; i++) {
+        s->missing_again[task->after.data[i]] -= task->again;
+        if (--s->missing[task->after.data[i]] == 0) add_ready(s, task->after.data[i]);
+    }
 }
 
-/* The last reader of a value, and the last group that an update waits for, free more than they did. */
-static void rate_last(run *r, const tcc_task *task) {
-    for (int i = 0; i < task->loads.count; i++) {
-        const int id = task->loads.data[i];
-        for (int k = r->s->first_reader[id]; k < r->s->first_reader[id + 1] && r->left[id] == 1; k++) {
-            r->s->g->diag->steps++;
-            rate(r, r->s->readers[k]);
+/* Insertion sort of the waiting groups by shape, so that equal kernels are neighbours; the program's order among
+ * equals. */
+static void sort_waiting(const scheduler *s, int_vec *waiting) {
+    const task *tasks = s->tasks;
+    for (int i = 1; i < waiting->count; i++)
+        for (int k = i; k > 0 && tasks[waiting->data[k - 1]].shape > tasks[waiting->data[k]].shape; k--) {
+            int swap = waiting->data[k];
+            waiting->data[k] = waiting->data[k - 1];
+            waiting->data[k - 1] = swap;
         }
-    }
-    for (int i = 0; i < task->after.count; i++) {
-        const int reader = task->after.data[i];
-        if (r->missing[reader] != 1 || !r->s->data[reader].waits) continue;
-        const tcc_ints *before = &r->s->data[reader].before;
-        r->s->g->diag->steps += before->count;
-        for (int k = 0; k < before->count; k++) rate(r, before->data[k]);
-    }
 }
 
-static void run_group(run *r, int t) {
-    const tcc_task *task = &r->s->data[t];
-    count_bytes(r, task);
-    if (r->states[t] == READY) set_key(r, r->s->place[t], NOT_READY);
-    r->states[t] = DONE;
-    for (int i = 0; i < task->after.count; i++) {
-        const int then = task->after.data[i];
-        r->missing_again[then] -= task->again;
-        r->missing[then]--;
-        if (!is_too_early(r, then)) release_early(r, then);
-        if (!r->missing[then]) add(r, then);
-    }
-    if (r->way != WAY_PROGRAM) rate_last(r, task);
-}
-
-static int by_shape(const void *a, const void *b) {
-    const waiting *x = a, *y = b;
-    return x->shape != y->shape ? (x->shape < y->shape ? -1 : 1) : x->place - y->place;
-}
-
-/* Runs those that wait now, equal kernels side by side; the program's order among equals. */
-static void run_waiting(run *r, int *order, int *at) {
-    const int count = r->waiting.count;
-    qsort(r->waiting.data, (size_t)count, sizeof *r->waiting.data, by_shape);
-    for (int i = 0; i < count && !r->failed; i++) {
-        const int t = r->waiting.data[i].group;
-        r->waiting_bytes -= r->s->data[t].input_bytes;
-        run_group(r, t);
-        order[(*at)++] = t;
-    }
-    r->waiting.count -= count; /* others may wait since */
-    memmove(r->waiting.data, r->waiting.data + count, sizeof *r->waiting.data * (size_t)r->waiting.count);
-}
-
-/* -- One run -- */
-
-static bool make_room(run *r) {
-    const size_t groups = (size_t)r->s->g->groups.count + 1, nodes = (size_t)r->s->g->nodes.count + 1;
-    for (r->leaves = 1; r->leaves < r->s->g->groups.count;) r->leaves *= 2;
-    r->states = tcc__malloc(sizeof *r->states * groups);
-    r->missing = tcc__malloc(sizeof *r->missing * groups);
-    r->missing_again = tcc__malloc(sizeof *r->missing_again * groups);
-    r->left = tcc__malloc(sizeof *r->left * nodes);
-    r->first_early = tcc__malloc(sizeof *r->first_early * groups);
-    r->next_early = tcc__malloc(sizeof *r->next_early * groups);
-    r->key = tcc__malloc(sizeof *r->key * (size_t)r->leaves);
-    r->tree = tcc__malloc(sizeof *r->tree * 2 * (size_t)r->leaves);
-    return r->states && r->missing && r->missing_again && r->left && r->first_early && r->next_early && r->key &&
-           r->tree;
-}
-
-static void free_room(run *r) {
-    void *const arrays[] = {r->states,      r->missing,    r->missing_again, r->left,
-                            r->first_early, r->next_early, r->key,           r->tree};
-    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
-    tcc_vec_free(&r->waiting);
-}
-
-static void begin(run *r, way way) {
-    const tcc_tasks *s = r->s;
-    const int count = s->g->groups.count;
-    r->way = way;
-    r->live = r->peak = 0;
-    r->waiting.count = 0;
-    r->waiting_bytes = 0;
-    for (int i = 0; i < r->leaves; i++) r->key[i] = NOT_READY, r->tree[r->leaves + i] = i;
-    for (int i = r->leaves - 1; i > 0; i--) r->tree[i] = r->tree[2 * i];
-    memcpy(r->left, s->users, sizeof *r->left * (size_t)s->g->nodes.count);
-    for (int t = 0; t <= count; t++) {
-        r->states[t] = BLOCKED;
-        r->missing[t] = r->missing_again[t] = 0;
-        r->first_early[t] = -1;
-    }
+/* Fills `order` and gives the peak. */
+static tcc_status schedule(scheduler *s, way way, int *order, int64_t *peak) {
+    int count = s->g->groups.count, at = 0;
+    int64_t live = 0, waiting_bytes;
+    int_vec waiting = {0};
+    bool failed = false, stuck = false;
+    *peak = 0;
+    s->n_ready = 0;
     for (int t = 0; t < count; t++) {
-        r->missing[t] = s->data[t].before.count;
-        for (int i = 0; i < s->data[t].after.count; i++) r->missing_again[s->data[t].after.data[i]] += s->data[t].again;
+        s->missing[t] = s->tasks[t].waits_for;
+        s->missing_again[t] = 0;
+        if (!s->missing[t]) add_ready(s, t);
     }
     for (int t = 0; t < count; t++)
-        if (!r->missing[t]) add(r, t);
-}
-
-/* Fills `order`; the peak is r->peak then. */
-static tcc_status schedule(run *r, way way, int *order) {
-    const int count = r->s->g->groups.count;
-    int at = 0;
-    begin(r, way);
-    while (at < count && !r->failed) {
-        int t = best_ready(r);
-        const bool early = t < 0 && !r->waiting.count;
-        if (early) t = best_early(r);
-        if (t < 0 || r->waiting_bytes > MOST_WAITING_BYTES) {
-            if (!r->waiting.count) return TCC_BUG(r->s->g->diag, "groups wait for each other");
-            run_waiting(r, order, &at);
+        for (int i = 0; i < s->tasks[t].after.count; i++)
+            s->missing_again[s->tasks[t].after.data[i]] += s->tasks[t].again;
+    memcpy(s->left, s->users, sizeof *s->left * (size_t)s->g->nodes.count);
+    while (at < count && !failed && !stuck) {
+        int t = pick(s, way, false, &waiting, &waiting_bytes, &failed);
+        /* The first reader of a value may have to wait for another one, where it overwrites what that reads. */
+        if (t < 0 && waiting.count == 0) t = pick(s, way, true, &waiting, &waiting_bytes, &failed);
+        if (t >= 0 && waiting_bytes <= MOST_WAITING_BYTES) {
+            run(s, t, &live, peak);
+            order[at++] = t;
             continue;
         }
-        if (early) r->waiting.count = 0, r->waiting_bytes = 0; /* they are early too */
-        run_group(r, t);
-        order[at++] = t;
+        stuck = t < 0 && waiting.count == 0;
+        sort_waiting(s, &waiting);
+        for (int i = 0; i < waiting.count && !failed; i++) {
+            run(s, waiting.data[i], &live, peak);
+            order[at++] = waiting.data[i];
+        }
     }
-    return r->failed ? tcc_enomem(r->s->g->diag) : TCC_OK;
+    tcc_vec_free(&waiting);
+    if (failed) return tcc_enomem(s->g->diag);
+    return stuck ? TCC_BUG(s->g->diag, "groups wait for each other") : TCC_OK;
 }
 
 static tcc_status best_order(tcc_pass_cx *cx, const tcc_graph *g, int *best) {
     static const char *const names[WAY_COUNT] = {"program", "free early", "take least"};
-    tcc_tasks tasks;
-    run r = {.s = &tasks};
-    tcc_status status = tcc_tasks_create(&tasks, g);
+    scheduler s;
+    tcc_status status = create(&s, g);
     int *order = tcc__malloc(sizeof *order * (size_t)(g->groups.count + 1));
-    if (status == TCC_OK && (!order || !make_room(&r))) status = tcc_enomem(g->diag);
+    if (status == TCC_OK && !order) status = tcc_enomem(g->diag);
     int64_t best_peak = -1;
     for (int way = 0; way < WAY_COUNT && status == TCC_OK; way++) {
-        status = schedule(&r, (enum way)way, order);
+        int64_t peak;
+        status = schedule(&s, (enum way)way, order, &peak);
         if (status != TCC_OK) break;
-        tcc_logf(cx->cx, TCC_LOG_MEMORY, "order '%s': at most %lld bytes alive", names[way], (long long)r.peak);
-        if (best_peak >= 0 && r.peak > best_peak - best_peak / 50) continue;
-        best_peak = r.peak;
+        tcc_logf(cx->cx, TCC_LOG_MEMORY, "order '%s': at most %lld bytes alive", names[way], (long long)peak);
+        if (best_peak >= 0 && peak > best_peak - best_peak / 50) continue;
+        best_peak = peak;
         memcpy(best, order, sizeof *order * (size_t)g->groups.count);
     }
     tcc__free(order);
-    free_room(&r);
-    tcc_tasks_free(&tasks);
+    destroy(&s);
     return status;
 }
 

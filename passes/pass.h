@@ -106,7 +106,6 @@ typedef struct tcc_pass_report {
     double milliseconds;
     int nodes_before, nodes_after;
     bool changed;
-    int64_t steps; /* of inner loops (diag.h) */
 } tcc_pass_report;
 
 typedef struct tcc_manager_report {

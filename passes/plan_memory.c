@@ -4,12 +4,12 @@
  *
  * Time is counted in launches. A value lives from the launch that first writes it to the last one that reads it. An
  * output may take over the memory of an operand that dies in the launch that writes the output, if that launch reads
- * and writes in step. Such chains form one block, and blocks get their offsets (plan_place.c). */
+ * and writes in step. Such chains form one block. Blocks are placed one by one, each in the tightest gap that the
+ * blocks alive at the same time leave (best fit), in several orders of which the smallest arena wins. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/pass.h"
 #include "passes/plan.h"
-#include "passes/plan_place.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +32,18 @@ static bool is_moved(const tcc_graph *g, const tcc_output *output) {
 
 /* -- Blocks of memory -- */
 
+/* Values that follow one another in the same memory. */
+typedef struct block {
+    int64_t size_bytes, offset_bytes;
+    int first, last;
+    bool scratch; /* no value but a temporary, or a state on its way */
+} block;
+
 typedef struct planner {
     const tcc_graph *g;
     tcc_plan plan;
-    int *block_of;             /* by value */
-    tcc_vec(tcc_block) blocks; /* each of values that follow one another in the same memory */
+    int *block_of; /* by value */
+    tcc_vec(block) blocks;
 } planner;
 
 /* The block of an operand that dies where value `v` is born, if that launch reads and writes in step; -1: none.
@@ -61,7 +68,7 @@ static tcc_status make_blocks(planner *p, tcc_diag *diag) {
         const tcc_plan_value *value = &p->plan.values.data[v];
         int *next = lists + 2 * moments;
         const int found = value->first < 0 ? -1 : block_for(p, value, lists[value->first], next);
-        const tcc_block fresh = {value->size_bytes, 0, value->first, value->last, !value->node};
+        const block fresh = {value->size_bytes, 0, value->first, value->last, !value->node};
         p->block_of[v] = found >= 0 ? found : p->blocks.count;
         if (found >= 0) p->blocks.data[found].last = value->last;
         else ok = tcc_vec_push(&p->blocks, fresh);
@@ -73,6 +80,95 @@ static tcc_status make_blocks(planner *p, tcc_diag *diag) {
     }
     tcc__free(lists);
     return ok ? TCC_OK : tcc_enomem(diag);
+}
+
+/* -- Placing -- */
+
+typedef int (*compare_fn)(const void *, const void *);
+
+static int by_size(const void *a, const void *b) {
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+    if (x->size_bytes != y->size_bytes) return x->size_bytes < y->size_bytes ? 1 : -1;
+    return x->first != y->first ? x->first - y->first : x < y ? -1 : x > y;
+}
+
+static int by_area(const void *a, const void *b) {
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+    double p = (double)x->size_bytes * (x->last - x->first + 1), q = (double)y->size_bytes * (y->last - y->first + 1);
+    return p != q ? (p < q ? 1 : -1) : by_size(a, b);
+}
+
+static int by_life(const void *a, const void *b) {
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+    int p = x->last - x->first, q = y->last - y->first;
+    return p != q ? q - p : by_size(a, b);
+}
+
+static int by_start(const void *a, const void *b) {
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+    return x->first != y->first ? x->first - y->first : by_size(a, b);
+}
+
+/* Moves scratch behind the values and keeps the order within both. So the arena that the values alone would need grows
+ * only by the scratch that does not fit beside them. */
+static void scratch_last(block **order, int count, block **room) {
+    int n = 0, kept = 0;
+    for (int i = 0; i < count; i++)
+        if (order[i]->scratch) room[n++] = order[i];
+        else order[kept++] = order[i];
+    memcpy(order + kept, room, sizeof *order * (size_t)n);
+}
+
+/* Places the blocks in the order given and returns the arena's size, or what is at least `most` as soon as it is known
+ * to be that. `placed` is kept sorted by offset. */
+static int64_t place_blocks(block **order, int count, block **placed, int64_t most) {
+    int64_t arena = 0;
+    for (int i = 0; i < count && arena < most; i++) {
+        block *b = order[i];
+        int64_t end = 0, best = -1, best_gap = INT64_MAX;
+        for (int k = 0; k < i; k++) {
+            const block *other = placed[k];
+            if (other->last < b->first || b->last < other->first) continue;
+            int64_t gap = other->offset_bytes - end;
+            if (gap >= b->size_bytes && gap < best_gap) {
+                best = end;
+                best_gap = gap;
+            }
+            if (other->offset_bytes + other->size_bytes > end) end = other->offset_bytes + other->size_bytes;
+        }
+        b->offset_bytes = best >= 0 ? best : end;
+        if (b->offset_bytes + b->size_bytes > arena) arena = b->offset_bytes + b->size_bytes;
+        int k = i;
+        for (; k > 0 && placed[k - 1]->offset_bytes > b->offset_bytes; k--) placed[k] = placed[k - 1];
+        placed[k] = b;
+    }
+    return arena;
+}
+
+static tcc_status place_all(planner *p, int64_t *arena_bytes, tcc_diag *diag) {
+    static const compare_fn orders[] = {by_size, by_area, by_life, by_start};
+    int count = p->blocks.count;
+    block **order = tcc__malloc(sizeof *order * 2 * (size_t)(count + 1));
+    int64_t *best = tcc__malloc(sizeof *best * (size_t)(count + 1));
+    if (!order || !best) {
+        tcc__free(order);
+        tcc__free(best);
+        return tcc_enomem(diag);
+    }
+    *arena_bytes = INT64_MAX;
+    for (size_t way = 0; way < 2 * sizeof orders / sizeof orders[0]; way++) {
+        for (int i = 0; i < count; i++) order[i] = &p->blocks.data[i];
+        qsort(order, (size_t)count, sizeof *order, orders[way / 2]);
+        if (way % 2) scratch_last(order, count, order + count);
+        int64_t arena = place_blocks(order, count, order + count, *arena_bytes);
+        if (arena >= *arena_bytes) continue;
+        *arena_bytes = arena;
+        for (int i = 0; i < count; i++) best[i] = p->blocks.data[i].offset_bytes;
+    }
+    for (int i = 0; i < count; i++) p->blocks.data[i].offset_bytes = best[i];
+    tcc__free(order);
+    tcc__free(best);
+    return TCC_OK;
 }
 
 /* -- The pass -- */
@@ -137,7 +233,7 @@ static tcc_status place_apart(planner *p, int64_t *arena_bytes, tcc_diag *diag) 
     *arena_bytes = 0;
     for (int v = 0; v < p->plan.values.count; v++) {
         const tcc_plan_value *value = &p->plan.values.data[v];
-        tcc_block fresh = {value->size_bytes, *arena_bytes, value->first, value->last, !value->node};
+        block fresh = {value->size_bytes, *arena_bytes, value->first, value->last, !value->node};
         p->block_of[v] = v;
         if (!tcc_vec_push(&p->blocks, fresh)) return tcc_enomem(diag);
         *arena_bytes += value->size_bytes;
@@ -158,9 +254,7 @@ static tcc_status plan(tcc_pass_cx *cx, tcc_graph *g) {
     tcc_status status = p.block_of ? TCC_OK : tcc_enomem(cx->diag);
     if (status == TCC_OK && apart) status = place_apart(&p, &g->arena_bytes, cx->diag);
     if (status == TCC_OK && !apart) status = make_blocks(&p, cx->diag);
-    if (status == TCC_OK && !apart)
-        status = tcc_place_blocks(p.blocks.data, p.blocks.count, p.plan.start[g->groups.count] + 1, &g->arena_bytes,
-                                  cx->diag);
+    if (status == TCC_OK && !apart) status = place_all(&p, &g->arena_bytes, cx->diag);
     for (int v = 0; v < p.plan.values.count && status == TCC_OK; v++) {
         p.plan.values.data[v].offset_bytes = p.blocks.data[p.block_of[v]].offset_bytes;
         set_offset(g, &p.plan, v, p.plan.values.data[v].offset_bytes);

@@ -9,7 +9,6 @@
 #include "strbuf.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 
 /* Add "train.c:41", or what the place has instead. It has a file. */
 void tcc_loc_print(tcc_strbuf *out, tcc_loc loc);
@@ -18,7 +17,6 @@ typedef struct tcc_diag {
     tcc_status status;
     tcc_strbuf text; /* "train.c:41: error: ..." and note lines */
     tcc_status last; /* of an earlier operation, which the text tells until there is another error (tcc_diag_begin) */
-    int64_t steps;   /* of inner loops, counted by what may take many; a test asks how they grow with a graph */
 } tcc_diag;
 
 /* Another operation begins: an earlier error no longer counts. Its text can still be read, by tcc_diag_last. */
