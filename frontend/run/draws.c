@@ -135,7 +135,11 @@ typedef struct variant {
 VARIANT(portable, )
 #if defined __x86_64__
 VARIANT(avx2, __attribute__((target("avx2"))))
+#if defined __clang__
+VARIANT(avx512, __attribute__((target("avx512f,avx512dq,avx512vl"))))
+#else /* which else takes half of the width */
 VARIANT(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,prefer-vector-width=512"))))
+#endif
 
 static const variant *best(void) {
     if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return &avx512;
