@@ -10,7 +10,7 @@ static double missing_bytes(const tcc_model *m, const tcc_program *p) {
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *b = &p->bindings[i];
         const tcc_stored *stored = tcc__model_stored(m, b->name);
-        if (!stored || !stored->data) bytes += (double)tcc_type_bytes(&b->type);
+        if (!stored || !tcc__stored_has_memory(m, stored)) bytes += (double)tcc_type_bytes(&b->type);
     }
     return bytes;
 }

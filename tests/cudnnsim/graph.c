@@ -19,12 +19,13 @@ static const struct {
         int64_t value;
     } knobs[2];
 } engines[CUDNNSIM_ENGINES] = {
-    [CUDNNSIM_NONDETERMINISTIC] = {MODE_A, 1, {NOTE_NONDETERMINISTIC}, 0},
-    [CUDNNSIM_DOWN_CONVERT] = {MODE_A, 2, {NOTE_TENSOR_CORE, NOTE_DOWN_CONVERT}, 0},
-    [CUDNNSIM_REDUCED_SUMS] = {MODE_A, 2, {NOTE_TENSOR_CORE, NOTE_REDUCED}, 0},
-    [CUDNNSIM_TENSOR_CORE] = {MODE_A, 1, {NOTE_TENSOR_CORE}, 0, 2, {{0, 4}, {3, 1}}},
-    [CUDNNSIM_WORKSPACE] = {MODE_A, 0, {0}, CUDNNSIM_WORKSPACE_BYTES},
-    [CUDNNSIM_PLAIN] = {MODE_FALLBACK, 0, {0}, 0, 1, {{3, 1}}},
+    [CUDNNSIM_NONDETERMINISTIC] = {.mode = MODE_A, .n_notes = 1, .notes = {NOTE_NONDETERMINISTIC}},
+    [CUDNNSIM_DOWN_CONVERT] = {.mode = MODE_A, .n_notes = 2, .notes = {NOTE_TENSOR_CORE, NOTE_DOWN_CONVERT}},
+    [CUDNNSIM_REDUCED_SUMS] = {.mode = MODE_A, .n_notes = 2, .notes = {NOTE_TENSOR_CORE, NOTE_REDUCED}},
+    [CUDNNSIM_TENSOR_CORE] =
+        {.mode = MODE_A, .n_notes = 1, .notes = {NOTE_TENSOR_CORE}, .n_knobs = 2, .knobs = {{0, 4}, {3, 1}}},
+    [CUDNNSIM_WORKSPACE] = {.mode = MODE_A, .workspace = CUDNNSIM_WORKSPACE_BYTES},
+    [CUDNNSIM_PLAIN] = {.mode = MODE_FALLBACK, .n_knobs = 1, .knobs = {{3, 1}}},
 };
 
 /* Graphs of several operations that there are engines for, in the order in which we say them; any convolution alone is

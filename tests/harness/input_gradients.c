@@ -22,7 +22,8 @@ static void net(tcc_trace *t, void *user) {
     const tcc_dtype dtype = *(const tcc_dtype *)user;
     const tcc_dtype low = dtype == TCC_F16 || dtype == TCC_BF16 ? dtype : TCC_F32;
     const tcc_tensor x = tcc_cast(tcc_cast(tcc_input(t, "x"), low), TCC_F32);
-    const tcc_tensor y = tcc_matmul(tcc_tanh(x), tcc_param(t, "w", (tcc_init){TCC_INIT_ZEROS}, TCC_DIMS(WIDTH, 2)));
+    const tcc_tensor y = tcc_matmul(tcc_tanh(x),
+                                    tcc_param(t, "w", (tcc_init){.kind = TCC_INIT_ZEROS}, TCC_DIMS(WIDTH, 2)));
     tcc_output(t, "off", tcc_sum(tcc_cast(tcc_input(t, "unused"), TCC_F32), TCC_ALL));
     tcc_output(t, "rows", tcc_input(t, "rows"));
     tcc_loss(t, tcc_scale(tcc_mse_loss(y, tcc_cast(tcc_input(t, "y"), TCC_F32)), small));
