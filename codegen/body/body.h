@@ -100,9 +100,10 @@ typedef struct tcc_body {
     tcc_diag *diag;
     tcc_node *const *nodes; /* evaluated here, by id: those of the group, and */
     int n_nodes;
-    const tcc_node *also; /* this one; NULL: none. Others are loaded */
-    int n_space;          /* the first loops, which tcc_iteration_open made; folds make more */
-    tcc_vec(tcc_var) vars;
+    const tcc_node *also;  /* this one; NULL: none. Others are loaded */
+    int n_space;           /* the first loops, which tcc_iteration_open made; folds make more */
+    int n_loops;           /* made so far */
+    tcc_vec(tcc_var) vars; /* loops below TCC_BODY_MAX_LOOPS, the others behind */
     tcc_vec(tcc_expr *) exprs;
     tcc_vec(tcc_body_buffer) buffers;
     tcc_vec(tcc_store) stores;
@@ -177,6 +178,7 @@ void tcc_body_rebase(tcc_body *b);
 int tcc_body_temporary(tcc_body *b, int temporary, tcc_dtype dtype, bool written);
 int tcc_body_literal(tcc_body *b, tcc_dtype dtype, const void *table, int64_t count); /* equal tables are one */
 int tcc_body_value_var(tcc_body *b, const tcc_expr *value, int64_t low, int64_t high);
+int tcc_body_alias_var(tcc_body *b, tcc_affine alias, int64_t high); /* which lies in [0, high] under its guard */
 
 /* --- Tracing (trace.c): the value of `n` at `coordinates`, one a dim of n. A node's value at a point is its operands'
  * values at the points that its op maps it to. Views vanish here. The value is one of the node's type: what a rule

@@ -264,9 +264,9 @@ static unsigned long long describe_loops(uint64_t loops, const int *loop_names) 
 
 void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out) {
     int loop_names[TCC_BODY_MAX_LOOPS] = {0}, names = 0;
-    for (int i = 0; i < b->vars.count && i < TCC_BODY_MAX_LOOPS; i++) {
+    for (int i = 0; i < b->n_loops; i++) {
         const tcc_var *v = &b->vars.data[i];
-        if (v->kind != TCC_VAR_LOOP || (v->high == 0 && i != any_extent)) continue;
+        if (v->high == 0 && i != any_extent) continue;
         loop_names[i] = names++;
         if (i != any_extent) tcc_strbuf_printf(out, "v%d<%lld ", loop_names[i], (long long)v->high + 1);
     }
@@ -318,11 +318,11 @@ double tcc_body_flop(const tcc_body *b) {
         const tcc_expr *x = b->exprs.data[i];
         const uint64_t loops = loops_around(x->loops | x->fold, open);
         double points = 1;
-        for (int v = 0; v < b->vars.count && v < TCC_BODY_MAX_LOOPS; v++)
+        for (int v = 0; v < b->n_loops; v++)
             if (loops >> v & 1) points *= (double)(b->vars.data[v].high + 1);
         if (x->kind == TCC_EXPR_POINT && tcc_dtype_is_float(x->dtype) && !tcc_expr_rounds(x)) flop += points;
         if (x->kind == TCC_EXPR_REDUCE || x->kind == TCC_EXPR_FOLD) {
-            for (int v = 0; v < b->vars.count && v < TCC_BODY_MAX_LOOPS; v++)
+            for (int v = 0; v < b->n_loops; v++)
                 if ((x->operands[0]->loops & ~(x->loops | x->fold)) >> v & 1)
                     points *= (double)(b->vars.data[v].high + 1);
             flop += points;

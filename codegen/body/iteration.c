@@ -13,7 +13,19 @@ static tcc_affine failed(tcc_body *b) {
 
 static int64_t floor_div(int64_t a, int64_t d) { return a / d - (a % d != 0 && a < 0); }
 
+/* The numbers of all loops that a body may have are taken before any other variable gets one: a set of loops is a mask,
+ * and there may be more of the others than it has bits. */
+static bool reserve_loops(tcc_body *b) {
+    while (b->vars.count < TCC_BODY_MAX_LOOPS)
+        if (!tcc_vec_push(&b->vars, (tcc_var){.kind = TCC_VAR_LOOP})) {
+            failed(b);
+            return false;
+        }
+    return true;
+}
+
 static int new_var(tcc_body *b, tcc_var v) {
+    if (!reserve_loops(b)) return 0;
     if (!tcc_vec_push(&b->vars, v)) {
         failed(b);
         return 0;
@@ -22,11 +34,15 @@ static int new_var(tcc_body *b, tcc_var v) {
 }
 
 int tcc_body_loop(tcc_body *b, int64_t extent) {
-    int var = new_var(b, (tcc_var){.kind = TCC_VAR_LOOP, .high = extent - 1});
-    if (var >= TCC_BODY_MAX_LOOPS && b->status == TCC_OK)
-        b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a fused group needs more than %d loops",
-                              TCC_BODY_MAX_LOOPS);
-    return b->status == TCC_OK ? var : 0;
+    if (!reserve_loops(b)) return 0;
+    if (b->n_loops == TCC_BODY_MAX_LOOPS) {
+        if (b->status == TCC_OK)
+            b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a fused group needs more than %d loops",
+                                  TCC_BODY_MAX_LOOPS);
+        return 0;
+    }
+    b->vars.data[b->n_loops].high = extent - 1;
+    return b->n_loops++;
 }
 
 int tcc_body_value_var(tcc_body *b, const tcc_expr *value, int64_t low, int64_t high) {
@@ -35,6 +51,10 @@ int tcc_body_value_var(tcc_body *b, const tcc_expr *value, int64_t low, int64_t 
             b->vars.data[i].high == high)
             return i;
     return new_var(b, (tcc_var){.kind = TCC_VAR_VALUE, .value = value, .low = low, .high = high});
+}
+
+int tcc_body_alias_var(tcc_body *b, tcc_affine alias, int64_t high) {
+    return new_var(b, (tcc_var){.kind = TCC_VAR_ALIAS, .high = high, .alias = alias});
 }
 
 /* Asks for a split of a loop variable among `terms` that straddles `size`. */
@@ -131,7 +151,7 @@ void tcc_iteration_open(tcc_body *b, const tcc_iteration *it, tcc_affine *coordi
             coordinates[i] = tcc_affine_add(b, coordinates[i], tcc_affine_scale(b, v, stride));
         }
     }
-    b->n_space = b->vars.count;
+    b->n_space = b->n_loops;
 }
 
 bool tcc_iteration_refine(tcc_iteration *it, const tcc_body *b) {

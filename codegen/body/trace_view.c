@@ -7,12 +7,7 @@ static tcc_affine bounded(tcc_body *b, tcc_affine a, int64_t extent) {
     int64_t low, high;
     tcc_affine_range(b, &a, &low, &high);
     if (low >= 0 && high < extent) return a;
-    tcc_var v = {.kind = TCC_VAR_ALIAS, .high = extent - 1, .alias = a};
-    if (!tcc_vec_push(&b->vars, v)) {
-        if (b->status == TCC_OK) b->status = tcc_enomem(b->diag);
-        return a;
-    }
-    return tcc_affine_var(b, b->vars.count - 1);
+    return tcc_affine_var(b, tcc_body_alias_var(b, a, extent - 1));
 }
 
 static const tcc_expr *trace_pad(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {

@@ -127,8 +127,7 @@ void tcc_epilogue_begin(tcc_body_run *r, const tcc_epilogue *epilogue, uint64_t 
 
 static uint64_t all_loops(const tcc_epilogue *epilogue) {
     uint64_t loops = 0;
-    for (int v = 0; v < epilogue->body->vars.count && v < TCC_BODY_MAX_LOOPS; v++)
-        if (epilogue->body->vars.data[v].kind == TCC_VAR_LOOP) loops |= UINT64_C(1) << v;
+    for (int v = 0; v < epilogue->body->n_loops; v++) loops |= UINT64_C(1) << v;
     return loops;
 }
 

@@ -15,7 +15,7 @@
 /* Points that the loops of `mask` have together. */
 static double points_of(const tcc_body *b, uint64_t mask) {
     double points = 1;
-    for (int i = 0; i < b->vars.count && i < 64; i++) /* loops are among these */
+    for (int i = 0; i < b->n_loops; i++)
         if (mask >> i & 1) points *= (double)(b->vars.data[i].high + 1);
     return points;
 }

@@ -217,7 +217,7 @@ tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t spli
     /* Splits come first in memory and are the outer loop; numbering wants the space's loops first. */
     tcc_iteration_open(b, &it, coordinates);
     *var = tcc_body_loop(b, splits);
-    b->n_space = b->vars.count;
+    b->n_space = b->n_loops;
     *(across ? &t->reduced_position : &t->kept_position) = tcc_affine_linear(b, coordinates, it.rank, dims);
     t->split = tcc_affine_var(b, *var);
     t->combine = !across;

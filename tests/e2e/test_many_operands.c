@@ -17,10 +17,17 @@ static void thirty_of_each(void **state) {
     check_thirty_of_each("cpu", TCC_MODE_EAGER);
 }
 
+static void forty_blocks(void **state) {
+    (void)state;
+    check_forty_blocks("cpu", TCC_MODE_DEFAULT);
+    check_forty_blocks("cpu", TCC_MODE_EAGER);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hundreds_of_operands),
         cmocka_unit_test(thirty_of_each),
+        cmocka_unit_test(forty_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,13 +187,32 @@ static void thirty(tcc_trace *t, void *user) {
     tcc_loss(t, tcc_add(loss, sum_of_squares(tcc_concat(rows, THIRTY, 0))));
 }
 
-void check_thirty_of_each(const char *device, tcc_mode mode) {
+/* One kernel sums rows and columns of forty blocks added up, each of which lies somewhere in zeros. */
+static void blocks(tcc_trace *t, void *user) {
+    enum { SIDE = 48, BLOCKS = 40 };
+    (void)user;
+    tcc_tensor p = tcc_param(t, "p", normal, TCC_DIMS(SIDE, SIDE)), sum = p;
+    for (int i = 0; i < BLOCKS; i++) {
+        const int top = 1 + i, left = 1 + 7 * i % 40;
+        tcc_tensor block = tcc_slice(tcc_slice(p, 0, i, i + 5), 1, i, i + 6);
+        block = tcc_pad(block, 0, top, SIDE - 5 - top, 0);
+        sum = tcc_add(sum, tcc_pad(block, 1, left, SIDE - 6 - left, 0));
+    }
+    tcc_tensor columns = tcc_sum(sum, TCC_DIMS(0)), rows = tcc_sum(tcc_mul(sum, sum), TCC_DIMS(1));
+    tcc_loss(t, tcc_add(sum_of_squares(columns), tcc_sum(rows, TCC_ALL)));
+}
+
+static void verify(tcc_model_fn net, const char *device, tcc_mode mode) {
     tcc_context *cx;
     tcc_model *m;
     const tcc_model_options o = {.size = sizeof o, .device = device, .mode = mode, .seed = 5};
     OK(cx, tcc_context_create(&cx));
-    OK(cx, tcc_model_create(cx, thirty, NULL, &o, &m));
+    OK(cx, tcc_model_create(cx, net, NULL, &o, &m));
     OK(cx, tcc_model_verify(m, NULL, 0, 0, NULL));
     tcc_model_destroy(m);
     tcc_context_destroy(cx);
 }
+
+void check_thirty_of_each(const char *device, tcc_mode mode) { verify(thirty, device, mode); }
+
+void check_forty_blocks(const char *device, tcc_mode mode) { verify(blocks, device, mode); }

@@ -10,5 +10,7 @@
 void check_many_operands(const char *device, tcc_mode mode, int n);
 /* Thirty of other things in one expression: sums, products, takes, scatters, pads, outputs, attention heads. */
 void check_thirty_of_each(const char *device, tcc_mode mode);
+/* Forty blocks with zeros around them, added up by a kernel that sums rows and columns. */
+void check_forty_blocks(const char *device, tcc_mode mode);
 
 #endif
