@@ -16,6 +16,7 @@ typedef struct attention {
     int64_t batches, T, S, D;   /* queries, keys, width of both */
     double scale;
     bool causal;
+    bool by_zero;         /* what a query does not see is multiplied by 0, not left out */
     double *row;          /* S scores, then probabilities */
     double *z;            /* S factors of dropout, in the same memory */
     const tcc_value *key; /* NULL: no dropout */
@@ -47,6 +48,9 @@ static int64_t seen(const attention *a, int64_t t) {
     return limit < 0 ? 0 : limit > a->S ? a->S : limit;
 }
 
+/* Keys that query t has a factor for. */
+static int64_t weighed(const attention *a, int64_t t) { return a->by_zero ? a->S : seen(a, t); }
+
 static double inner_product(const double *a, const double *b, int64_t count) {
     double sum = 0;
     for (int64_t i = 0; i < count; i++) sum += a[i] * b[i];
@@ -77,6 +81,7 @@ static double log_sum_exp(const attention *a, int64_t t) {
 /* Also sets the factors of dropout. */
 static void probabilities(attention *a, int64_t batch, int64_t t, double lse) {
     for (int64_t s = 0; s < seen(a, t); s++) a->row[s] = lse == -INFINITY ? 0 : exp(a->row[s] - lse);
+    for (int64_t s = seen(a, t); s < a->S; s++) a->row[s] = 0;
     const double least = tcc_dtype_round(TCC_F32, a->p);
     for (int64_t s = 0; a->key && s < seen(a, t); s++) {
         const int64_t element = (batch * a->T + t) * a->S + s;
@@ -91,18 +96,18 @@ static double rounded(const attention *a, int64_t query, int64_t s, double facto
     return a->error ? factor * (1 + a->error->of(a->error->user, factor, query * a->S + s)) : factor;
 }
 
-static tcc_status forward(const tcc_node *n, const tcc_value *const *in, const tcc_attention_error *error,
+static tcc_status forward(const tcc_node *n, const tcc_value *const *in, const tcc_attention_error *error, bool by_zero,
                           tcc_value *out, tcc_diag *diag) {
     attention a;
     TCC_TRY(begin(&a, n, in, diag));
-    a.error = error;
+    a.error = error, a.by_zero = by_zero;
     int64_t E = out->type.dims[out->type.rank - 1];
     for (int64_t batch = 0; batch < a.batches; batch++)
         for (int64_t t = 0; t < a.T; t++) {
             scores(&a, batch, t);
             probabilities(&a, batch, t, log_sum_exp(&a, t));
             const int64_t query = batch * a.T + t;
-            for (int64_t s = 0; s < seen(&a, t); s++)
+            for (int64_t s = 0; s < weighed(&a, t); s++)
                 add_scaled(out->f + query * E, rounded(&a, query, s, a.row[s] * a.z[s]),
                            in[2]->f + (batch * a.S + s) * E, E);
         }
@@ -110,7 +115,7 @@ static tcc_status forward(const tcc_node *n, const tcc_value *const *in, const t
     return TCC_OK;
 }
 
-TCC_EVAL_RULE(sdpa) { return forward(n, in, NULL, out, diag); }
+TCC_EVAL_RULE(sdpa) { return forward(n, in, NULL, false, out, diag); }
 
 TCC_EVAL_RULE(sdpa_lse) {
     attention a;
@@ -128,10 +133,10 @@ typedef enum by { BY_Q, BY_K, BY_V } by;
 
 /* Operands: q, k, v, o, lse, do, mask, key. */
 static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, by which, const tcc_attention_error *error,
-                           tcc_value *out, tcc_diag *diag) {
+                           bool by_zero, tcc_value *out, tcc_diag *diag) {
     attention a;
     TCC_TRY(begin(&a, n, in, diag));
-    a.error = error;
+    a.error = error, a.by_zero = by_zero;
     int64_t E = in[2]->type.dims[in[2]->type.rank - 1];
     for (int64_t batch = 0; batch < a.batches; batch++)
         for (int64_t t = 0; t < a.T; t++) {
@@ -140,7 +145,7 @@ static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, by whi
             double delta = inner_product(d_o, in[3]->f + query * E, E);
             scores(&a, batch, t);
             probabilities(&a, batch, t, in[4]->f[query]);
-            for (int64_t s = 0; s < seen(&a, t); s++) {
+            for (int64_t s = 0; s < weighed(&a, t); s++) {
                 int64_t key = batch * a.S + s;
                 double p = a.row[s], dp = a.z[s] * inner_product(d_o, in[2]->f + key * E, E);
                 double ds = rounded(&a, query, s, a.scale * p * (dp - delta));
@@ -153,16 +158,25 @@ static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, by whi
     return TCC_OK;
 }
 
-TCC_EVAL_RULE(sdpa_grad_q) { return gradient(n, in, BY_Q, NULL, out, diag); }
-TCC_EVAL_RULE(sdpa_grad_k) { return gradient(n, in, BY_K, NULL, out, diag); }
-TCC_EVAL_RULE(sdpa_grad_v) { return gradient(n, in, BY_V, NULL, out, diag); }
+TCC_EVAL_RULE(sdpa_grad_q) { return gradient(n, in, BY_Q, NULL, false, out, diag); }
+TCC_EVAL_RULE(sdpa_grad_k) { return gradient(n, in, BY_K, NULL, false, out, diag); }
+TCC_EVAL_RULE(sdpa_grad_v) { return gradient(n, in, BY_V, NULL, false, out, diag); }
 
-tcc_status tcc__eval_attention(const tcc_node *n, const tcc_value *const *in, const tcc_attention_error *error,
-                               tcc_value *out, tcc_diag *diag) {
-    if (n->op == TCC_OP_SDPA) return forward(n, in, error, out, diag);
+static tcc_status eval(const tcc_node *n, const tcc_value *const *in, const tcc_attention_error *error, bool by_zero,
+                       tcc_value *out, tcc_diag *diag) {
+    if (n->op == TCC_OP_SDPA) return forward(n, in, error, by_zero, out, diag);
     return gradient(n, in,
                     n->op == TCC_OP_SDPA_GRAD_Q   ? BY_Q
                     : n->op == TCC_OP_SDPA_GRAD_K ? BY_K
                                                   : BY_V,
-                    error, out, diag);
+                    error, by_zero, out, diag);
+}
+
+tcc_status tcc__eval_attention(const tcc_node *n, const tcc_value *const *in, const tcc_attention_error *error,
+                               tcc_value *out, tcc_diag *diag) {
+    return eval(n, in, error, false, out, diag);
+}
+
+tcc_status tcc__eval_unseen(const tcc_node *n, const tcc_value *const *in, tcc_value *out, tcc_diag *diag) {
+    return eval(n, in, NULL, true, out, diag);
 }

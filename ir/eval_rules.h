@@ -45,6 +45,9 @@ tcc_status tcc__eval_attention(const tcc_node *n, const tcc_value *const *in, co
 /* conv or conv_grad_weight as the field computes it: padding is zeros, which are multiplied. So where they meet what is
  * not finite, NaN comes out; the ops' own rules leave these products out. */
 tcc_status tcc__eval_padded(const tcc_node *n, const tcc_value *const *in, tcc_value *out, tcc_diag *diag);
+/* The same of causal attention, or one of its gradients but sdpa_lse: keys that a query does not see have the factor 0.
+ */
+tcc_status tcc__eval_unseen(const tcc_node *n, const tcc_value *const *in, tcc_value *out, tcc_diag *diag);
 
 /* Row-major strides in elements. */
 void tcc__strides(const tcc_type *type, int64_t *strides);

@@ -312,17 +312,31 @@ static bool is_finite(const tcc_value *v) {
     return true;
 }
 
-/* Zeros of the padding may be multiplied by what overflowed, or left out. */
-static tcc_status disturb_padded(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed,
-                                 tcc_diag *diag) {
-    tcc_value padded;
-    if ((n->op != TCC_OP_CONV && n->op != TCC_OP_CONV_GRAD_WEIGHT) || (is_finite(d->in[0]) && is_finite(d->in[1])))
-        return TCC_OK;
-    TCC_TRY(tcc_value_create(&n->type, &padded, diag));
-    const tcc_status status = tcc__eval_padded(n, d->in, &padded, diag);
+static bool is_conv(const tcc_node *n) { return n->op == TCC_OP_CONV || n->op == TCC_OP_CONV_GRAD_WEIGHT; }
+
+/* Whether zeros that the op itself brings may meet what is not finite. */
+static bool may_multiply_by_zero(const tcc_node *n, const tcc_value *const *in) {
+    enum { LSE = 4 }; /* among a gradient's operands: -inf where a query sees no key */
+    const tcc_op_info *info = tcc_op_get_info(n->op);
+    const bool hides = info->fusion == TCC_FUSION_ATTENTION && n->op != TCC_OP_SDPA_LSE && n->attrs->sdpa.causal;
+    if (!is_conv(n) && !hides) return false;
+    for (int k = 0; k < info->least; k++)
+        if (!(hides && k == LSE) && !is_finite(in[k])) return true;
+    return false;
+}
+
+/* Zeros of the padding, and those of keys that a query does not see, may be multiplied by what overflowed, or left out.
+ */
+static tcc_status disturb_zeros(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed,
+                                tcc_diag *diag) {
+    tcc_value by_zero;
+    if (!may_multiply_by_zero(n, d->in)) return TCC_OK;
+    TCC_TRY(tcc_value_create(&n->type, &by_zero, diag));
+    const tcc_status status = is_conv(n) ? tcc__eval_padded(n, d->in, &by_zero, diag)
+                                         : tcc__eval_unseen(n, d->in, &by_zero, diag);
     for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count && status == TCC_OK; e++)
-        if (isnan(padded.f[e]) && !isnan(out->f[e])) out->f[e] = NAN, *changed = true;
-    tcc_value_free(&padded);
+        if (isnan(by_zero.f[e]) && !isnan(out->f[e])) out->f[e] = NAN, *changed = true;
+    tcc_value_free(&by_zero);
     return status;
 }
 
@@ -333,5 +347,5 @@ tcc_status tcc__noise_disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_va
     /* What overflows in its type shows in one draw of a pair; inside a kernel it may be held in a wider one. */
     const bool overflows = (d->noise->first + d->draw) % 2 == 0 && !d->noise->constants;
     if (is_float && (rounds || (overflows && (*changed || d->inexact_operands)))) *changed |= tcc_value_round(out);
-    return overflows ? disturb_padded(n, d, out, changed, diag) : TCC_OK;
+    return overflows ? disturb_zeros(n, d, out, changed, diag) : TCC_OK;
 }

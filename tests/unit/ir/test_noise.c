@@ -115,6 +115,25 @@ static void padding_is_open_beside_infinity(void **state) {
     tcc_noisy_free(&dw);
 }
 
+/* So it is with the keys that a query does not see, and nowhere else. */
+static void unseen_keys_are_open_beside_infinity(void **state) {
+    (void)state;
+    const double ones[] = {1, 1, 1}, lse[] = {1, 1 + M_LN2, 1 + 1.0986122886681098}, dy[] = {3, INFINITY, 6};
+    const char *text = "graph @g {\n"
+                       "  %0 = input {name=\"x\"} : f32[1,3,1]\n"
+                       "  %1 = input {name=\"lse\"} : f32[1,3]\n"
+                       "  %2 = input {name=\"dy\"} : f32[1,3,1]\n"
+                       "  %3 = sdpa_grad_v(%0, %0, %0, %0, %1, %2) {scale=1, causal=true} : f32[1,3,1]\n"
+                       "  output \"dv\" %3\n}\n";
+    tcc_noisy dv = eval(text, &plain, (const double *[]){ones, lse, dy});
+    for (int e = 0; e < 2; e++) assert_true(dv.value.f[e] == INFINITY && dv.noise[e] == 0);
+    assert_true(fabs(dv.value.f[2] - 2) < 1e-6 && isinf(dv.noise[2])); /* 0 inf + 6 / 3 */
+    tcc_noisy_free(&dv);
+    dv = eval(text, &plain, (const double *[]){ones, lse, ones});
+    for (int e = 0; e < 3; e++) assert_true(dv.noise[e] < 1e-5);
+    tcc_noisy_free(&dv);
+}
+
 /* Inside a composite each step is disturbed. */
 static void composites_are_their_definitions(void **state) {
     (void)state;
@@ -272,6 +291,7 @@ int main(void) {
                                        cmocka_unit_test(rounding_decides),
                                        cmocka_unit_test(overflow_is_open),
                                        cmocka_unit_test(padding_is_open_beside_infinity),
+                                       cmocka_unit_test(unseen_keys_are_open_beside_infinity),
                                        cmocka_unit_test(composites_are_their_definitions),
                                        cmocka_unit_test(graphs_have_the_noise_of_constants),
                                        cmocka_unit_test(equal_values_err_alike),
