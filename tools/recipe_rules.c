@@ -50,6 +50,7 @@ static const struct rule {
     {"schedule.step_size", "schedule.name", "step"},
     {"schedule.milestones", "schedule.name", "multi_step"},
     {"schedule.gamma", "schedule.name", "step|multi_step|cyclic"},
+    {"schedule.gamma", "schedule.cycle_mode", "exp_range"}, /* of cyclic */
     {"schedule.power", "schedule.name", "polynomial"},
     {"schedule.cycle_mode", "schedule.name", "cyclic"},
     {"schedule.cycle_up", "schedule.name", "cyclic"},
@@ -88,15 +89,19 @@ static bool is_in(const char *choices, const char *value) {
 static const struct rule *broken_rule(const recipe *r, int key) {
     for (int i = 0; i < RULE_COUNT; i++) {
         const struct rule *rule = &rules[i];
-        const char *value = recipe_choice(r, find_key(rule->by));
+        const int by = find_key(rule->by);
+        const char *value = recipe_choice(r, by);
         const bool negated = *rule->values == '!';
         if (strncmp(recipe_key(key), rule->keys, strlen(rule->keys)) != 0 || !value) continue;
+        if (by != key && !recipe_applies(r, by)) continue; /* that chooses nothing here */
         if (is_in(rule->values + negated, value) == negated) return rule;
     }
     return NULL;
 }
 
 bool recipe_applies(const recipe *r, int key) { return !broken_rule(r, key); }
+
+bool recipe_has(const recipe *r, const char *path) { return recipe_applies(r, find_key(path)); }
 
 bool recipe_check_applies(const recipe *r, char error[RECIPE_ERROR_MAX]) {
     for (int i = 0; recipe_key(i); i++) {

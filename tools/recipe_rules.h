@@ -8,6 +8,7 @@
 /* Whether the key means anything for what other keys chose: model.heads does for a gpt alone. A key that does not is
  * not printed. */
 bool recipe_applies(const recipe *r, int key);
+bool recipe_has(const recipe *r, const char *path); /* the same of the key of this name */
 /* A key that the recipe's file gives and that does not apply is an error, unless the command line has chosen otherwise
  * than the file: then it is left out. */
 bool recipe_check_applies(const recipe *r, char error[RECIPE_ERROR_MAX]);

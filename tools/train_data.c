@@ -2,6 +2,8 @@
  * The data of a training run. */
 #include "train_run.h"
 
+#include "recipe_rules.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -58,17 +60,17 @@ tcc_status run_open_data(run *s) {
                           .val_split = isnan(r->data.val_split) ? 0
                                        : r->data.val_split > 0  ? r->data.val_split
                                                                 : -1,
-                          .context = r->model.context,
+                          .context = recipe_has(r, "model.context") ? r->model.context : 0,
                           .bytes = r->data.bytes,
                           .augment = r->data.augment,
                           .csv_label = r->data.label,
                           .csv_text = r->data.text,
-                          .tokenizer = r->data.tokenizer,
+                          .tokenizer = recipe_has(r, "data.tokenizer") ? r->data.tokenizer : NULL,
                           .vocab = r->data.vocab_file,
                           .csv_regression = r->data.regression,
-                          .token_bytes = (int)r->data.token_bytes,
+                          .token_bytes = recipe_has(r, "data.token_bytes") ? (int)r->data.token_bytes : 0,
                           .vocab_size = r->data.vocab_size,
-                          .classes = (int)r->data.classes,
+                          .classes = recipe_has(r, "data.classes") ? (int)r->data.classes : 0,
                           .csv_separator = run_separator(s)};
     o.n_channels = r->data.mean.count;
     for (int i = 0; i < r->data.mean.count; i++) {

@@ -28,6 +28,55 @@ static const tcc__reader *reader_of(const char *kind) {
     return NULL;
 }
 
+static bool is_any(const double *list, int count) {
+    for (int i = 0; i < count; i++)
+        if (list[i] != 0) return true; /* NaN too */
+    return false;
+}
+
+/* Whether `kind` is one of a list as "text, tokens". */
+static bool is_among(const char *kind, const char *list) {
+    const size_t length = strlen(kind);
+    for (const char *at = list; (at = strstr(at, kind)); at += length)
+        if ((at == list || at[-1] == ' ') && (!at[length] || at[length] == ',')) return true;
+    return false;
+}
+
+/* Options go with some kinds; what is given with another would do nothing. */
+static tcc_status check_kind(tcc_diag *d, const tcc_data_options *o) {
+    static const char pictures[] = "images, segmentation", pixels[] = "idx, cifar, images, segmentation";
+    const struct {
+        const char *name;
+        bool given;
+        const char *kinds;
+    } rows[] = {{"context", o->context, "text, tokens, text_classes"},
+                {"bytes", o->bytes, "text"},
+                {"token_bytes", o->token_bytes, "tokens"},
+                {"vocab_size", o->vocab_size, "tokens"},
+                {"classes", o->classes, "idx, segmentation"},
+                {"n_channels", o->n_channels, pixels},
+                {"mean", is_any(o->mean, 3), pixels},
+                {"std", is_any(o->std, 3), pixels},
+                {"augment", o->augment, "cifar, images, segmentation"},
+                {"csv_header", o->csv_header, "csv, text_classes"},
+                {"csv_separator", o->csv_separator, "csv, text_classes"},
+                {"csv_label", o->csv_label, "csv, text_classes"},
+                {"csv_text", o->csv_text, "text_classes"},
+                {"csv_regression", o->csv_regression, "csv"},
+                {"height", o->height, pictures},
+                {"width", o->width, pictures},
+                {"scale", is_any(o->scale, 2), pictures},
+                {"jitter", is_any(o->jitter, 3), pictures},
+                {"ignored_label", o->has_ignored_label || o->ignored_label, "segmentation"},
+                {"tokenizer", o->tokenizer, "text_classes"},
+                {"vocab", o->vocab, "text_classes"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].given && !is_among(o->kind, rows[i].kinds))
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "%s does not apply to data of kind %s; it goes with %s",
+                             rows[i].name, o->kind, rows[i].kinds);
+    return TCC_OK;
+}
+
 static tcc_status check_options(tcc_diag *d, const tcc_data_options *o) {
     if (o->size != sizeof *o)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_data_options.size is %zu, should be %zu", o->size, sizeof *o);
@@ -40,6 +89,14 @@ static tcc_status check_options(tcc_diag *d, const tcc_data_options *o) {
                          o->val_split);
     if (o->val_path && o->val_split != 0)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "val_split and val_path exclude each other");
+    if ((unsigned)o->csv_header > TCC_CSV_HEADER_NO)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "csv_header is %d", (int)o->csv_header);
+    TCC_TRY(check_kind(d, o));
+    for (int c = o->n_channels < 0 ? 0 : o->n_channels; c < 3; c++)
+        if (o->mean[c] != 0 || o->std[c] != 0)
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                             "mean %g and std %g of channel %d are given, but n_channels, of how many they are, is %d",
+                             o->mean[c], o->std[c], c, o->n_channels);
     return TCC_OK;
 }
 

@@ -79,7 +79,9 @@ static tcc_status check_labels(tcc_diag *d, const segmentation *s, int classes, 
 static tcc_status open_segmentation(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
     segmentation *s = data->own = tcc__calloc(1, sizeof *s);
     if (!s) return tcc_enomem(d);
-    s->ignored = options->has_ignored_label ? options->ignored_label : DEFAULT_IGNORED;
+    s->ignored = options->has_ignored_label || options->ignored_label ? options->ignored_label : DEFAULT_IGNORED;
+    if (s->ignored < 0 || s->ignored > 255)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "ignored_label is %d; labels are bytes", s->ignored);
     if (options->classes < 0 || options->classes > 256)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "classes is %d; labels are bytes", options->classes);
     TCC_TRY(list_pairs(d, options->path, &s->pictures.pictures[0], &s->labels[0]));

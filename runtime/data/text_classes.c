@@ -273,6 +273,9 @@ static tcc_status open_text_classes(tcc_diag *d, const tcc_data_options *options
     if (!t) return tcc_enomem(d);
     TCC_TRY(open_tokenizer(d, options, t));
     const bool folder = !stat(options->path, &info) && S_ISDIR(info.st_mode);
+    if (folder && (options->csv_header || options->csv_separator || options->csv_label || options->csv_text))
+        return tcc_error(d, TCC_EINVAL, (tcc_loc){options->path, 0},
+                         "is a folder; csv_header, csv_separator, csv_label and csv_text go with a file of rows");
     TCC_TRY(folder ? open_folders(d, options, t) : open_files(d, options, t));
     if (options->val_path) {
         for (int split = 0; split < TCC_SPLIT_COUNT; split++) data->info.samples[split] = t->count[split];

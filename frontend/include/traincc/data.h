@@ -35,8 +35,9 @@ typedef enum tcc_csv_header {
     TCC_CSV_HEADER_NO,
 } tcc_csv_header;
 
-/* Where data lies and how it is read. Zero fields take the defaults given here. Every data set has two arrays, "x" and
- * "y". B is the batch, T the window, F the number of features:
+/* Where data lies and how it is read. Zero fields take the defaults given here. A field says which kinds it goes with;
+ * with another it is an error (TCC_EINVAL). Every data set has two arrays, "x" and "y". B is the batch, T the window, F
+ * the number of features:
  *
  *   kind      path                                       x                          y
  *   "text"    a text file, UTF-8                         i32 [B,T] characters       i32 [B,T], x moved on by one
@@ -96,8 +97,8 @@ typedef struct tcc_data_options {
     double scale[2];  /* training images are scaled by a factor from this range; 0, 0: not. Outside of a smaller image x
                          is 0, and y -100 */
     double jitter[3]; /* by how much of itself brightness, contrast and saturation change in training, at most */
-    bool has_ignored_label;
-    int ignored_label; /* segmentation: pixels of this label do not count; default: 255 */
+    bool has_ignored_label; /* ignored_label counts as given even if it is 0 */
+    int ignored_label;      /* segmentation: pixels of this label, 0 to 255, do not count; default: 255 */
 
     const char *tokenizer; /* text_classes: "wordpiece", which is the default */
     const char *vocab;     /* text_classes: its vocab.txt, which has [CLS] and [SEP]; required */

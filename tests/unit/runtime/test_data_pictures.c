@@ -311,10 +311,14 @@ static void bad_images(void **state) {
     o = plain("images", path);
     o.jitter[1] = 2;
     refused(o, TCC_EINVAL, "jitter is 2");
+    o.jitter[1] = NAN;
+    refused(o, TCC_EINVAL, "jitter is nan");
     o = plain("images", path);
     o.scale[0] = 2;
     o.scale[1] = 1;
     refused(o, TCC_EINVAL, "scale is from 2 to 1");
+    o.scale[0] = NAN;
+    refused(o, TCC_EINVAL, "scale is from nan to 1");
     cut_file(test_path(state, "set/cat/01.jpg"), -20);
     unreadable(plain("images", path), "01.jpg: error: JPEG, before byte ");
     test_write_text(state, "set/cat/01.jpg", "GIF89a ...");

@@ -136,6 +136,7 @@ static void bad_options(void **state) {
     tcc_data_options none = {.kind = "text_classes", .path = path, .context = 6};
     dataset_refused(&cx, none, TCC_EINVAL, "needs vocab, the file vocab.txt");
     refused(state, (tcc_data_options){.path = path, .tokenizer = "gpt2"}, TCC_EINVAL, "tokenizer 'gpt2'");
+    refused(state, (tcc_data_options){.path = *state, .csv_separator = ';'}, TCC_EINVAL, "is a folder; csv_header, ");
     refused(state, (tcc_data_options){.path = path, .context = 2}, TCC_EINVAL, "a context of at least 3 tokens, not 2");
     refused(state, (tcc_data_options){.path = path, .vocab = test_path(state, "absent")}, TCC_ENOTFOUND, "absent");
     refused(state, (tcc_data_options){.path = path, .vocab = test_write_text(state, "v", "[UNK]\n[SEP]\n")},

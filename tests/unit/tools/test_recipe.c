@@ -159,6 +159,8 @@ static void checks_schedules(void **state) {
         {"name: multi_step\n  milestones: [3.5]", "must be a whole number, not 3.5"},
         {"name: cyclic\n  warmup_steps: 3", "schedule.warmup_steps does not apply to schedule.name cyclic"},
         {"name: cyclic\n  cycle_mode: square", "\"square\" is none of triangular|triangular2|exp_range"},
+        {"name: cyclic\n  gamma: 0.9", "schedule.gamma does not apply to schedule.cycle_mode triangular; it goes with"},
+        {"name: constant\n  gamma: 0.9", "schedule.gamma does not apply to schedule.name constant"},
         {"name: one_cycle\n  pct_start: 1.5", "schedule.pct_start: must be from 0 to 1, not 1.5"},
         {"name: one_cycle\n  max_momentum: 1", "schedule.max_momentum: must be from 0 to 0.9999999"},
         {"name: cosine\n  cycle_momentum: true", "it goes with cyclic|one_cycle"},
