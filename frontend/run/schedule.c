@@ -31,6 +31,24 @@ void tcc_schedule_init_sized(tcc_schedule *s, size_t size, tcc_schedule_kind kin
 
 /* -- Checks -- */
 
+/* Numbers that do not go together. */
+static tcc_status check_pairs(tcc_diag *diag, const tcc_schedule *s) {
+    const tcc_schedule_kind kind = s->kind;
+    const bool cyclic = kind == TCC_SCHEDULE_CYCLIC || kind == TCC_SCHEDULE_ONE_CYCLE;
+    if (s->warmup_steps && cyclic)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                         "schedule: warmup_steps %lld with a cyclic schedule, which rises by itself",
+                         (long long)s->warmup_steps);
+    if (kind == TCC_SCHEDULE_MULTI_STEP && !s->n_milestones)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "schedule: a multi-step schedule needs milestones");
+    if (s->min_lr > s->lr && kind >= TCC_SCHEDULE_LINEAR && kind <= TCC_SCHEDULE_CYCLIC)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "schedule: min_lr %g must be at most lr, %g", s->min_lr, s->lr);
+    if (cyclic && s->cycle_momentum && s->base_momentum > s->max_momentum)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "schedule: base_momentum %g must be at most max_momentum, %g",
+                         s->base_momentum, s->max_momentum);
+    return TCC_OK;
+}
+
 static tcc_status check_counts(tcc_diag *diag, const tcc_schedule *s) {
     const struct {
         const char *name;
@@ -42,21 +60,20 @@ static tcc_status check_counts(tcc_diag *diag, const tcc_schedule *s) {
         if (counts[i].value < counts[i].least)
             return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "schedule: %s %lld must be at least %lld", counts[i].name,
                              (long long)counts[i].value, (long long)counts[i].least);
+    if (s->n_milestones && !s->milestones)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "schedule: the list of %d milestones is NULL", s->n_milestones);
     for (int i = 0; i < s->n_milestones; i++)
         if (s->milestones[i] < (i ? s->milestones[i - 1] : 0))
             return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
                              "schedule: milestone %lld is less than the one before, or than 0",
                              (long long)s->milestones[i]);
-    if (s->warmup_steps && (s->kind == TCC_SCHEDULE_CYCLIC || s->kind == TCC_SCHEDULE_ONE_CYCLE))
-        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-                         "schedule: warmup_steps %lld with a cyclic schedule, which rises by itself",
-                         (long long)s->warmup_steps);
-    return TCC_OK;
+    return check_pairs(diag, s);
 }
 
 tcc_status tcc_schedule_check(tcc_context *cx, const tcc_schedule *s) {
     tcc_diag *diag = &cx->diag;
     tcc_diag_begin(diag);
+    if (!s) return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "schedule: it is NULL");
     if (s->size < sizeof *s)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "schedule: size %zu is less than %zu; call tcc_schedule_init",
                          s->size, sizeof *s);

@@ -139,8 +139,14 @@ static void refuses_numbers_without_sense(void **state) {
     REFUSED(TCC_SCHEDULE_ONE_CYCLE, pct_start, 1.5, "schedule: pct_start 1.5 must be from 0 to 1");
     REFUSED(TCC_SCHEDULE_ONE_CYCLE, max_momentum, 1, "schedule: max_momentum 1 must be");
     REFUSED(TCC_SCHEDULE_ONE_CYCLE, size, 8, "schedule: size 8 is less than");
+    REFUSED(TCC_SCHEDULE_ONE_CYCLE, base_momentum, 0.97,
+            "schedule: base_momentum 0.97 must be at most max_momentum, 0.95");
+    REFUSED(TCC_SCHEDULE_COSINE, min_lr, 1, "schedule: min_lr 1 must be at most lr, 0.001");
+    REFUSED(TCC_SCHEDULE_MULTI_STEP, n_milestones, 2, "schedule: the list of 2 milestones is NULL");
+    REFUSED(TCC_SCHEDULE_MULTI_STEP, n_milestones, 0, "schedule: a multi-step schedule needs milestones");
     REFUSED((tcc_schedule_kind)99, lr, 1, "schedule: kind 99");
 #undef REFUSED
+    check_refused(cx, NULL, "schedule: it is NULL");
     tcc_schedule_init(&s, TCC_SCHEDULE_MULTI_STEP);
     s.milestones = falling, s.n_milestones = 2;
     check_refused(cx, &s, "schedule: milestone 8 is less than the one before");
