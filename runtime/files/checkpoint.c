@@ -105,7 +105,7 @@ static tcc_status stage_state(tcc_diag *d, tcc__out *o, const char *path, const 
     values[0] = (tcc_pair){step_key, step};
     values[1] = (tcc_pair){params_key, crc};
     values[2] = (tcc_pair){format_key, format};
-    for (int i = 0; i < c->n_values; i++) values[3 + i] = c->values[i];
+    for (int i = 0; i < c->n_values && c->values; i++) values[3 + i] = c->values[i];
     uint32_t state_crc;
     tcc_status status = tcc__safetensors_stage(d, o, path, c->state, c->n_state, values, c->n_values + 3, &state_crc);
     tcc__free(values);
@@ -123,6 +123,7 @@ static tcc_status stage_params(tcc_diag *d, tcc__out *o, const char *path, const
 tcc_status tcc_checkpoint_save(tcc_context *cx, const char *folder, const tcc_checkpoint_contents *c) {
     tcc_diag_begin(&cx->diag);
     tcc_diag *d = &cx->diag;
+    if (!c) return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_checkpoint_save: the contents are NULL");
     if (c->size != sizeof *c || c->step < 0)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_checkpoint_save: size is %zu (should be %zu), step is %lld",
                          c->size, sizeof *c, (long long)c->step);

@@ -455,6 +455,17 @@ static tcc_status check_names(tcc_diag *d, const tcc_safetensors *f, const tcc_a
 tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const tcc_array *to, int count,
                                 unsigned allow) {
     tcc_diag_begin(&cx->diag);
+    if (count < 0 || (count && !to) || allow & ~(unsigned)(TCC_LOAD_ALLOW_MISSING | TCC_LOAD_ALLOW_UNEXPECTED))
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "tcc_safetensors_load: %d arrays%s, and allow is %u, of TCC_LOAD_ALLOW_*", count,
+                         to || !count ? "" : " that are NULL", allow);
+    for (int i = 0; i < count; i++) {
+        bool empty = false;
+        for (int k = 0; k < to[i].rank && k < TCC_MAX_RANK; k++) empty |= to[i].dims[k] == 0;
+        if (to[i].name && (to[i].data || empty)) continue;
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_safetensors_load: array %d has no %s", i,
+                         to[i].name ? "data" : "name");
+    }
     TCC_TRY(check_names(&cx->diag, f, to, count, allow));
     TCC_TRY(tcc__safetensors_verify(&cx->diag, f));
     for (int i = 0; i < count; i++) {

@@ -30,6 +30,7 @@ static tcc_status check_arrays(tcc_diag *d, const char *path, const tcc_array *c
     tcc_loc place = {path, 0};
     for (int i = 0; i < count; i++) {
         const tcc_array *a = sorted[i];
+        if (!a->name) return tcc_error(d, TCC_EINVAL, place, "tensor %d has no name", i);
         if (!a->name[0] || !strcmp(a->name, "__metadata__"))
             return tcc_error(d, TCC_EINVAL, place, "a tensor cannot be named '%s'", a->name);
         size_t length = strlen(a->name);
@@ -37,7 +38,28 @@ static tcc_status check_arrays(tcc_diag *d, const char *path, const tcc_array *c
             return tcc_error(d, TCC_EINVAL, place, "tensor name '%s' is not UTF-8", a->name);
         if (a->rank < 0 || a->rank > TCC_MAX_RANK)
             return tcc_error(d, TCC_EINVAL, place, "tensor '%s' has rank %d", a->name, a->rank);
+        if ((unsigned)a->dtype >= TCC_DTYPE_COUNT)
+            return tcc_error(d, TCC_EINVAL, place, "tensor '%s' has element type %d, which there is not", a->name,
+                             (int)a->dtype);
+        for (int k = 0; k < a->rank; k++)
+            if (a->dims[k] < 0)
+                return tcc_error(d, TCC_EINVAL, place, "tensor '%s': dim %d is %lld", a->name, k,
+                                 (long long)a->dims[k]);
+        if (!a->data && array_bytes(a)) return tcc_error(d, TCC_EINVAL, place, "tensor '%s' has no data", a->name);
     }
+    return TCC_OK;
+}
+
+static tcc_status check_counts(tcc_diag *d, const char *path, const tcc_array *arrays, int count,
+                               const tcc_pair *metadata, int metadata_count) {
+    if (count < 0 || metadata_count < 0 || (count && !arrays) || (metadata_count && !metadata))
+        return tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0}, "%d arrays%s and %d values%s cannot be written", count,
+                         arrays || !count ? "" : " that are NULL", metadata_count,
+                         metadata || !metadata_count ? "" : " that are NULL");
+    for (int i = 0; i < metadata_count; i++)
+        if (!metadata[i].key || !metadata[i].value)
+            return tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0}, "metadata %d has no %s", i,
+                             metadata[i].key ? "value" : "key");
     return TCC_OK;
 }
 
@@ -109,6 +131,7 @@ static tcc_status write_file(tcc_diag *d, tcc__out *o, const char *path, const c
 tcc_status tcc__safetensors_stage(tcc_diag *d, tcc__out *o, const char *path, const tcc_array *arrays, int count,
                                   const tcc_pair *metadata, int metadata_count, uint32_t *crc) {
     *o = (tcc__out){.fd = -1};
+    TCC_TRY(check_counts(d, path, arrays, count, metadata, metadata_count));
     const tcc_array **sorted = tcc__calloc((size_t)count, sizeof *sorted);
     cJSON *header = cJSON_CreateObject();
     char *text = NULL;

@@ -80,6 +80,11 @@ static void bad_paths(void **state) {
     const tcc_checkpoint_contents negative = {.size = sizeof negative, .n_state = -2};
     assert_error(tcc_checkpoint_save(&cx, *state, &negative), TCC_EINVAL, &cx.diag,
                  "0 parameters, -2 states and 0 values must each be at least 0");
+    assert_error(tcc_checkpoint_save(&cx, *state, NULL), TCC_EINVAL, &cx.diag, "the contents are NULL");
+    const tcc_checkpoint_contents missing = {.size = sizeof missing, .n_params = 2, .n_values = 1};
+    assert_error(tcc_checkpoint_save(&cx, *state, &missing), TCC_EINVAL, &cx.diag, "2 arrays that are NULL");
+    const tcc_checkpoint_contents unvalued = {.size = sizeof unvalued, .n_values = 1};
+    assert_error(tcc_checkpoint_save(&cx, *state, &unvalued), TCC_EINVAL, &cx.diag, "metadata 3 has no key");
 }
 
 static void a_damaged_one_names_a_sound_one(void **state) {

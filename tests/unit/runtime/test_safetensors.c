@@ -229,6 +229,11 @@ static void flipped_data_is_noticed(void **state) {
     tcc_safetensors *f;
     assert_ok(tcc_safetensors_open(&cx, path, &f), &cx.diag);
     assert_error(tcc_safetensors_load(&cx, f, NULL, 0, TCC_LOAD_ALLOW_UNEXPECTED), TCC_EFORMAT, &cx.diag, "checksum");
+    assert_error(tcc_safetensors_load(&cx, f, NULL, -1, TCC_LOAD_ALLOW_UNEXPECTED), TCC_EINVAL, &cx.diag, "-1 arrays");
+    assert_error(tcc_safetensors_load(&cx, f, arrays, 1, 4), TCC_EINVAL, &cx.diag, "allow is 4");
+    const tcc_array unnamed = {.dtype = TCC_F32, .data = steps}, empty = {.name = "w", .dtype = TCC_F32};
+    assert_error(tcc_safetensors_load(&cx, f, &unnamed, 1, 0), TCC_EINVAL, &cx.diag, "array 0 has no name");
+    assert_error(tcc_safetensors_load(&cx, f, &empty, 1, 0), TCC_EINVAL, &cx.diag, "array 0 has no data");
     tcc_safetensors_close(f);
 }
 
@@ -243,6 +248,22 @@ static void bad_writes(void **state) {
     tcc_pair format = {"format", "np"};
     assert_error(tcc_safetensors_write(&cx, path, arrays, 1, &format, 1), TCC_EINVAL, &cx.diag,
                  "given twice or reserved");
+    tcc_array bad = {.dtype = TCC_F32, .rank = 1, .dims = {2}, .data = steps};
+#define REFUSED(part) assert_error(tcc_safetensors_write(&cx, path, &bad, 1, NULL, 0), TCC_EINVAL, &cx.diag, part)
+    REFUSED("tensor 0 has no name");
+    bad.name = "w", bad.data = NULL;
+    REFUSED("tensor 'w' has no data");
+    bad.data = steps, bad.dims[0] = -2;
+    REFUSED("tensor 'w': dim 0 is -2");
+    bad.dims[0] = 2, bad.dtype = (tcc_dtype)99;
+    REFUSED("tensor 'w' has element type 99, which there is not");
+#undef REFUSED
+    assert_error(tcc_safetensors_write(&cx, path, arrays, -1, NULL, 0), TCC_EINVAL, &cx.diag, "-1 arrays and 0 values");
+    assert_error(tcc_safetensors_write(&cx, path, NULL, 2, NULL, 1), TCC_EINVAL, &cx.diag,
+                 "2 arrays that are NULL and");
+    const tcc_pair half = {"key", NULL};
+    assert_error(tcc_safetensors_write(&cx, path, arrays, 1, &half, 1), TCC_EINVAL, &cx.diag,
+                 "metadata 0 has no value");
     assert_error(tcc_safetensors_write(&cx, test_path(state, "no/a.safetensors"), arrays, 1, NULL, 0), TCC_EIO,
                  &cx.diag, "No such file or directory");
     assert_false(test_exists(path));
