@@ -141,6 +141,7 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     tcc_diag_begin(&cx->diag);
     TCC_OPTIONS(tcc_model_options, options, given);
     *out = NULL;
+    if (!fn) return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "the model's function is NULL");
     tcc_optimizer_options optimizer;
     TCC_TRY(tcc__optimizer_read(&cx->diag, options.optimizer, &optimizer));
     TCC_TRY(check_options(cx, &options));

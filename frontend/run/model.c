@@ -95,7 +95,7 @@ bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) {
 }
 
 bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out) {
-    return stored_array(m, &m->shared->store, tcc_store_find(&m->shared->store, name), out);
+    return name && stored_array(m, &m->shared->store, tcc_store_find(&m->shared->store, name), out);
 }
 
 /* The entry that a caller's array means, its host's side up to date, where the two can be converted. */

@@ -129,6 +129,7 @@ static tcc_status report(tcc_model *m, const char *what, tcc_strbuf *b) {
 tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
     tcc_diag_begin(&m->cx->diag);
     *out = NULL;
+    if (!what) return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "report: its name is NULL");
     tcc_strbuf text = {0};
     tcc_status status = report(m, what, &text);
     if (status == TCC_OK && !(*out = tcc_strbuf_take(&text))) status = tcc_enomem(&m->cx->diag);
@@ -145,6 +146,7 @@ void tcc_model_profile(tcc_model *m, bool on) { m->profile = on; }
 tcc_status tcc_model_write_profile(tcc_model *m, const char *path) {
     tcc_diag_begin(&m->cx->diag);
     tcc_roofline roofline;
+    if (!path) return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "write_profile: the path is NULL");
     TCC_TRY(tcc__model_need_device(m));
     TCC_TRY(m->device->ops->measure(m->device, &m->cx->diag, &roofline));
     return tcc__timeline_write(&m->timeline, &m->cx->diag, &roofline, path);

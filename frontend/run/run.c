@@ -165,6 +165,7 @@ static int find_output(const tcc_program *p, const char *name, tcc_strbuf *known
 /* A step in micro-batches has the update's results, as the loss, and others of the last micro-batch. */
 tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
     tcc_diag_begin(&m->cx->diag);
+    if (!name) return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "output: the name is NULL");
     TCC_TRY(tcc__model_can_run(m));
     if (!m->last) return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "output \"%s\": nothing ran yet", name);
     tcc_compiled *const programs[] = {m->last->next, m->last};
@@ -275,6 +276,7 @@ tcc_status tcc_model_synchronize(tcc_model *m) {
 
 tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out) {
     tcc_diag_begin(&m->cx->diag);
+    if (!name) return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "gradient: the name is NULL");
     const bool parameter = tcc__model_uses(m, tcc_store_find(&m->shared->store, name));
     if (!(parameter ? m->options.keep_gradients : m->options.keep_input_gradients))
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "gradient of \"%s\": create the model with %s", name,

@@ -471,6 +471,14 @@ static void errors_say_where_and_what(void **state) {
     refused(cx, tcc_model_output(m, "h", &a), TCC_ENOTFOUND, "nothing ran yet");
     OK(cx, tcc_model_evaluate(m, b.arrays, 2));
     OK(cx, tcc_model_output(m, "h", &a));
+    char *text;
+    tcc_model *none;
+    refused(cx, tcc_model_output(m, NULL, &a), TCC_EINVAL, "output: the name is NULL");
+    refused(cx, tcc_model_gradient(m, NULL, &a), TCC_EINVAL, "gradient: the name is NULL");
+    refused(cx, tcc_model_report(m, NULL, &text), TCC_EINVAL, "report: its name is NULL");
+    refused(cx, tcc_model_write_profile(m, NULL), TCC_EINVAL, "write_profile: the path is NULL");
+    refused(cx, tcc_model_create(cx, NULL, NULL, NULL, &none), TCC_EINVAL, "the model's function is NULL");
+    assert_false(tcc_model_find_param(m, NULL, &a));
     refused(cx, tcc_model_output(m, "g", &a), TCC_ENOTFOUND, "no output \"g\" in the evaluation program; it has: h");
     refused(cx, tcc_model_gradient(m, "fc.weight", &a), TCC_EINVAL, "create the model with keep_gradients");
     refused(cx, tcc_model_evaluate(m, b.arrays + 1, 1), TCC_ENOTFOUND, "no batch array is named \"x\"; given: \"y\"");
