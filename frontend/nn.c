@@ -157,7 +157,9 @@ static tcc_tensor conv_layer(bool transposed, tcc_tensor x, const char *name, in
     const char *what = transposed ? "conv_transpose" : "conv";
     TCC_OPTIONS(tcc_conv_options, options, given);
     at = tcc__layer_place(name, at);
-    if (!tcc_trace_takes(what, at, 1, &x)) return tcc_trace_poison();
+    if (!tcc_trace_takes(what, at, 1, &x) || !tcc_trace_takes_name(what, name, at) ||
+        (given && !tcc_trace_takes_size(what, given->size, sizeof options, at)))
+        return tcc_trace_poison();
     const int rank = tcc_rank(x), spatial = rank - 2;
     if (spatial < 1 || spatial > 3)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at,

@@ -100,7 +100,10 @@ tcc_tensor tcc_multi_head_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v,
     layer l = {.name = name, .heads = heads, .in = {q, k, v}, .biased = !options.no_bias};
     l.kv_heads = options.kv_heads ? options.kv_heads : heads;
     l.at = at = tcc__layer_place(name, at);
-    if (!tcc_trace_takes("multi_head_attention", at, 3, l.in) || !takes(&l)) return tcc_trace_poison();
+    if (!tcc_trace_takes("multi_head_attention", at, 3, l.in) ||
+        !tcc_trace_takes_name("multi_head_attention", name, at) ||
+        (given && !tcc_trace_takes_size("multi_head_attention", given->size, sizeof options, at)) || !takes(&l))
+        return tcc_trace_poison();
     const int64_t width = tcc_dim(q, -1);
     l.head = width / heads;
     l.packed = tcc_dim(k, -1) == width && tcc_dim(v, -1) == width;

@@ -7,6 +7,8 @@
  *   GRU    h = n + sigmoid(z_z + u_z) (h - n), n = tanh(z_n + sigmoid(z_r + u_r) u_n) */
 #include "layers.h"
 
+#include "ir/builder.h"
+
 #include "traincc/functions.h"
 
 #include <stdio.h>
@@ -145,7 +147,13 @@ static bool takes(const recurrent *r, tcc_tensor x) {
                         o->batch_first ? "[N, T, in]" : "[T, N, in]", tcc_type_text(&x.node->type));
         return false;
     }
-    if (r->hidden < 1 || o->layers < 0 || o->layers > MOST_LAYERS || (r->gates == 3 && (o->c0.trace || o->c0.node))) {
+    if (!(o->dropout >= 0 && o->dropout < 1)) {
+        tcc_trace_error(r->t, TCC_EINVAL, r->at, "%s \"%s\": dropout must be in [0, 1), not %g", r->op, r->name,
+                        o->dropout);
+        return false;
+    }
+    if (r->hidden < 1 || r->hidden > TCC_MAX_NUMEL || o->layers < 0 || o->layers > MOST_LAYERS ||
+        (r->gates == 3 && (o->c0.trace || o->c0.node))) {
         tcc_trace_error(r->t, TCC_EINVAL, r->at,
                         "%s \"%s\": a width of %lld, %lld layers%s: the width must be 1 or more, layers 1 to %d, and a "
                         "GRU has no c0",
@@ -161,7 +169,9 @@ static tcc_recurrent_states recurrent_layers(const char *op, int gates, tcc_tens
     TCC_OPTIONS(tcc_recurrent_options, options, given);
     tcc_recurrent_states all = {tcc_trace_poison(), tcc_trace_poison(), tcc_trace_poison()};
     at = tcc__layer_place(name, at);
-    if (!tcc_trace_takes(op, at, 1, &x)) return all;
+    if (!tcc_trace_takes(op, at, 1, &x) || !tcc_trace_takes_name(op, name, at) ||
+        (given && !tcc_trace_takes_size(op, given->size, sizeof options, at)))
+        return all;
     recurrent r = {.t = x.trace, .name = name, .op = op, .hidden = hidden, .gates = gates, .options = &options};
     r.directions = options.bidirectional ? 2 : 1;
     r.layers = options.layers ? (int)options.layers : 1;

@@ -49,6 +49,7 @@ static bool takes_draw(tcc_trace *t, const char *op, const char *name, int rank,
         tcc_trace_error(t, TCC_EINVAL, at, "%s: rank %d is out of range (0 to %d)", op, rank, TCC_MAX_RANK);
         return false;
     }
+    if (!tcc_trace_takes_list(t, op, "extents", rank, dims, at)) return false;
     for (int d = 0; d < rank; d++)
         if (dims[d] < 1) {
             tcc_trace_error(t, TCC_ESHAPE, at, "%s: dim %d is %lld; it must be 1 or more", op, d, (long long)dims[d]);

@@ -152,7 +152,9 @@ static tcc_tensor group_attention(tcc_tensor q, tcc_tensor k, tcc_tensor v, int6
 tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_attention_options, options, given);
     const bool masked = options.mask.trace || options.mask.node;
-    if (!tcc_trace_takes("attention", at, 3 + masked, (tcc_tensor[]){q, k, v, options.mask})) return tcc_trace_poison();
+    if (!tcc_trace_takes("attention", at, 3 + masked, (tcc_tensor[]){q, k, v, options.mask}) ||
+        (given && !tcc_trace_takes_size("attention", given->size, sizeof options, at)))
+        return tcc_trace_poison();
     if (!(options.dropout >= 0 && options.dropout < 1))
         return tcc_trace_error(q.trace, TCC_EINVAL, at, "attention: dropout must be in [0, 1), not %g",
                                options.dropout);

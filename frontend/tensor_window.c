@@ -129,7 +129,9 @@ tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *given
     TCC_OPTIONS(tcc_conv_options, options, given);
     call c;
     tcc_attrs attrs = {0};
-    if (!tcc_trace_takes("conv", at, 2, (tcc_tensor[]){x, w})) return tcc_trace_poison();
+    if (!tcc_trace_takes("conv", at, 2, (tcc_tensor[]){x, w}) ||
+        (given && !tcc_trace_takes_size("conv", given->size, sizeof options, at)))
+        return tcc_trace_poison();
     if (!begin(&c, "conv", x, at) || !read_conv(&c, &options, &attrs.conv)) return tcc_trace_poison();
     if (options.output_padding || !is_zero(options.output_padding_of))
         return tcc_trace_error(x.trace, TCC_EINVAL, at, "conv: output_padding is an option of transposed convolutions");
@@ -164,7 +166,9 @@ tcc_tensor tcc_conv_transpose_at(tcc_tensor x, tcc_tensor w, const tcc_conv_opti
     TCC_OPTIONS(tcc_conv_options, options, given);
     call c;
     tcc_attrs attrs = {0};
-    if (!tcc_trace_takes("conv_transpose", at, 2, (tcc_tensor[]){x, w})) return tcc_trace_poison();
+    if (!tcc_trace_takes("conv_transpose", at, 2, (tcc_tensor[]){x, w}) ||
+        (given && !tcc_trace_takes_size("conv_transpose", given->size, sizeof options, at)))
+        return tcc_trace_poison();
     if (!begin(&c, "conv_transpose", x, at) || !read_conv(&c, &options, &attrs.conv)) return tcc_trace_poison();
     if (options.same)
         return tcc_trace_error(x.trace, TCC_EINVAL, at, "conv_transpose: same is no option of transposed convolutions");
@@ -227,8 +231,11 @@ static tcc_tensor pool(tcc_op op, tcc_tensor x, int64_t window, const tcc_pool_o
     TCC_OPTIONS(tcc_pool_options, options, given);
     const char *what = tcc__tensor_op_text(op);
     call c;
-    if (!tcc_trace_takes(what, at, 1, &x)) return tcc_trace_poison();
-    if (!begin(&c, what, x, at)) return tcc_trace_poison();
+    if (!tcc_trace_takes(what, at, 1, &x) || (given && !tcc_trace_takes_size(what, given->size, sizeof options, at)) ||
+        !begin(&c, what, x, at))
+        return tcc_trace_poison();
+    if (op == TCC_OP_MAX_POOL && options.exclude_pad)
+        return tcc_trace_error(x.trace, TCC_EINVAL, at, "%s: exclude_pad is an option of averages", what);
     tcc_attrs attrs = {.pool = {.window = all(&c, window),
                                 .pad_lo = all(&c, 0),
                                 .pad_hi = all(&c, 0),

@@ -200,6 +200,8 @@ void tcc_checkpoint_segment_end(tcc_trace *t) {
 void tcc_param_type(tcc_trace *t, tcc_dtype dtype) {
     if (!tcc_trace_is_open(t, "param_type", TCC_NOWHERE)) return;
     if (!tcc_vec_push(&t->types, dtype)) tcc_enomem(t->graph->diag);
+    else if ((unsigned)dtype >= TCC_DTYPE_COUNT)
+        tcc_error(t->graph->diag, TCC_EDTYPE, TCC_NOWHERE, "tcc_param_type: there is no element type %d", (int)dtype);
     else if (!tcc_dtype_is_float(dtype))
         tcc_error(t->graph->diag, TCC_EDTYPE, TCC_NOWHERE,
                   "tcc_param_type: parameters are of f16, bf16, f32 or f64, not of %s", tcc_dtype_text(dtype));

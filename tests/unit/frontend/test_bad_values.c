@@ -33,6 +33,13 @@ static tcc_tensor twice_updated(given *g) {
 
 static tcc_tensor gpt(given *g, tcc_gpt_options options) { return tcc_gpt(g->t, g->integers, &options); }
 
+static tcc_tensor as_steps(given *g) { return tcc_reshape(g->x, TCC_DIMS(1, 4, 3)); }
+
+static tcc_tensor heads(given *g, const char *name, int64_t count, tcc_multi_head_attention_options options) {
+    tcc_tensor x = as_steps(g);
+    return tcc_multi_head_attention_at(x, x, x, name, count, &options, TCC_HERE);
+}
+
 enum { EVALUATE, TRAIN };
 #define CONCAT_(a, b) a##b
 #define CONCAT(a, b) CONCAT_(a, b)

@@ -302,7 +302,8 @@ static void layers(void **state) {
             "gru \"g\": a width of 5, 0 layers and a c0: the width must be 1 or more, layers 1 to 1000, and a GRU",
             tcc_gru(x, "g", 5, .c0 = x).all);
     REFUSES(TCC_EINVAL, "lstm \"l\": a width of 0, -1 layers:", tcc_lstm(x, "l", 0, .layers = -1).all);
-    REFUSES(TCC_EINVAL, "dropout: p must be in [0, 1), not 1", tcc_lstm(x, "d", 2, .layers = 2, .dropout = 1).all);
+    REFUSES(TCC_EINVAL, "lstm \"d\": dropout must be in [0, 1), not 1",
+            tcc_lstm(x, "d", 2, .layers = 2, .dropout = 1).all);
 }
 
 /* What no call at a line says. */
