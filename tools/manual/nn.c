@@ -145,7 +145,7 @@ TRACED(tcc_lstm) {
     tcc_tensor x = tcc_iota(t, -1, TCC_F32, TCC_DIMS(5, 2, 3));
     tcc_recurrent_states s = tcc_lstm(x, "lstm", 4);
     tcc_output(t, "all", s.all); /* f32 [5, 2, 4] */
-    tcc_output(t, "last", s.c);  /* f32 [1, 2, 4] */
+    tcc_output(t, "last", s.h);  /* f32 [1, 2, 4] */
 }
 
 TRACED(tcc_gru) {

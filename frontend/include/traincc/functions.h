@@ -111,8 +111,9 @@ TCC_API tcc_tensor tcc_prod_at(tcc_tensor x, int count, const int64_t *axes, tcc
 TCC_API tcc_tensor tcc_count_nonzero_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
 TCC_API tcc_tensor tcc_any_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
 TCC_API tcc_tensor tcc_all_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
-/* Of floats and integers, along `axis`; x's shape: the product, the largest and the least of all up to each. *indices,
- * unless NULL, becomes i32: where in x the extreme stands, the last one of equal ones; NaN beats all. */
+/* Running product, maximum and minimum along `axis`, each element included; of floats and integers; x's shape.
+ * *indices, unless NULL, becomes the i32 position of the extreme along `axis`, the last one of equal ones. NaN counts
+ * as the extreme. */
 TCC_API tcc_tensor tcc_cumprod_at(tcc_tensor x, int axis, tcc_loc at);
 TCC_API tcc_tensor tcc_cummax_at(tcc_tensor x, int axis, tcc_tensor *indices, tcc_loc at);
 TCC_API tcc_tensor tcc_cummin_at(tcc_tensor x, int axis, tcc_tensor *indices, tcc_loc at);
@@ -215,13 +216,14 @@ TCC_API tcc_tensor tcc_one_hot_at(tcc_tensor indices, int64_t classes, tcc_dtype
 /* base with slices replaced by those of `updates` where indices say so; operands as of tcc_scatter_add. Of updates of
  * one place the last counts. It compares all indices with all places. */
 TCC_API tcc_tensor tcc_scatter_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
-/* The largest, or least, of the base and of the updates of each place, of floats and integers. Those that are equal to
- * it have equal shares of its gradient, as PyTorch's amax and amin have it; infinite ones have none. NaN beats all. It
- * compares as tcc_scatter does. */
+/* For each element of the base: the largest, or least, of it and of the updates that go there; of floats and integers.
+ * Values equal to the result share its gradient equally, as in PyTorch's amax and amin; infinite ones get none. A NaN
+ * makes the result NaN. It compares as tcc_scatter does. */
 TCC_API tcc_tensor tcc_scatter_max_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
 TCC_API tcc_tensor tcc_scatter_min_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
-/* i32 of x's shape: before which of the ascending numbers, [n] for all of x or [.., n] for x [.., m], each element of x
- * belongs, so that they stay in order: before its equals, or with `right` behind them. NaN belongs behind all. */
+/* i32 of x's shape: the index in `sorted` where each element of x could be inserted so that the numbers stay in order:
+ * before its equals, or with `right` after them. NaN goes to the end. `sorted` ascends: [n] for all of x, or [.., n]
+ * for x [.., m]. */
 TCC_API tcc_tensor tcc_searchsorted_at(tcc_tensor sorted, tcc_tensor x, bool right, tcc_loc at);
 /* x in order along `axis`, ascending or descending; equal elements stay in turn, NaN is the largest. argsort: i32,
  * where in x each stands. top_k: the k largest, descending, and where they stand in *indices, unless that is NULL. Each

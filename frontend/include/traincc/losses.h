@@ -59,9 +59,10 @@ typedef struct tcc_ctc_options {
  * S, and are classes but the blank; the first input_lengths[n] frames count, 1 to T. All three are i32 or i64. What is
  * out of range makes its text's loss and gradients NaN.
  *
- * TCC_REDUCE_NONE gives [N]; the mean is over texts, each divided by its length, 1 at least, as PyTorch has it. A text
- * that does not fit costs infinitely much, and has no gradient. The gradient is the loss's own: PyTorch's has another
- * term, which is gone behind log_softmax. Nothing of it is a loop: T frames are some twenty operations each. */
+ * TCC_REDUCE_NONE gives [N]. The mean is over texts, each divided by its length, an empty one by 1, as in PyTorch. A
+ * text that does not fit in its frames has an infinite loss and no gradient. The gradient by log_probs is the exact
+ * one; PyTorch's has one more term, which vanishes in the gradient by the operand of log_softmax. The T frames are
+ * traced one by one, some twenty operations each. */
 TCC_API tcc_tensor tcc_ctc_loss_at(tcc_tensor log_probs, tcc_tensor targets, tcc_tensor input_lengths,
                                    tcc_tensor target_lengths, const tcc_ctc_options *options, tcc_loc at);
 #define tcc_ctc_loss(log_probs, targets, input_lengths, ...) \

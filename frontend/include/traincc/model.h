@@ -189,19 +189,19 @@ typedef struct tcc_model_options {
     /* tcc_model_gradient of float inputs of the batch, too. That costs their backward pass, and an output as large as
      * each of them; where it is false, nothing. Not with batch_accumulate. */
     bool keep_input_gradients;
-    /* A model whose parameters and buffers this one has too, by their names, as a GAN's two, a student and its teacher,
-     * or two losses in turn; NULL: it has its own. They are one memory: what either trains, loads or writes, the other
+    /* A model to share parameters and buffers with, by name: for the two networks of a GAN, a student and its teacher,
+     * or two losses in turn. NULL: it has its own. Both use one memory: what either trains, loads or writes, the other
      * sees in its next run. Names that the other lacks are added for both. Each has its own function, options,
      * optimizer, moments, averages, loss scale, count of steps and random numbers. A step updates all parameters of its
      * own function that are not frozen (tcc_param_group); weight decay reaches those too that its loss does not depend
-     * on. A third model may share with any of them. They may be destroyed in any order.
-     * It must be of the same context; the device is that of the other: `device` and `arch` NULL or the same. `seed` is
-     * the same, or 0. The model that first asks for a parameter says how it begins; the values depend on seed and name
-     * alone, not on the model. Errors: TCC_EINVAL. */
+     * on. A third model may share with any of them. They may be destroyed in any order. It must be of the same context;
+     * the device is that of the other: `device` and `arch` NULL or the same. `seed` is the same, or 0. The model that
+     * first asks for a parameter says how it begins; the values depend on seed and name alone, not on the model.
+     * Errors: TCC_EINVAL. */
     tcc_model *share;
-    /* In front of the names of its optimizer's state, "critic/fc1.weight.m", so that those of all models that share go
-     * into one checkpoint; and what it draws at random depends on seed, step and this name. NULL: none; one of those
-     * that share may have none. It has no '/'. */
+    /* Tells models that share apart. It is put before the names of the optimizer's state, "critic/fc1.weight.m", so
+     * that the states of all of them fit into one checkpoint, and random draws depend on it beside seed and step. NULL:
+     * none, which one of them may have. It has no '/'. */
     const char *name;
 } tcc_model_options;
 

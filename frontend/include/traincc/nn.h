@@ -174,11 +174,12 @@ TCC_API tcc_tensor tcc_multi_head_attention_at(tcc_tensor q, tcc_tensor k, tcc_t
     tcc_multi_head_attention_at(q, k, v, name, TCC_WITH_OPTIONS(tcc_multi_head_attention_options, __VA_ARGS__), \
                                 TCC_HERE)
 
-/* Recurrent layers: x [T, N, in], steps first as in PyTorch, to all states `all` [T, N, hidden] and the last ones, h
- * and, of an LSTM, c, [layers, N, hidden]. Definitions, parameters and their init are those of nn.LSTM (Hochreiter and
- * Schmidhuber 1997) and nn.GRU (Cho et al. 2014): NAME.weight_ih_l0 [4 hidden, in] in the order i, f, g, o (GRU: [3
- * hidden, in], r, z, n), NAME.weight_hh_l0 [4 hidden, hidden], NAME.bias_ih_l0 and NAME.bias_hh_l0 [4 hidden], and so
- * on for l1, ...; of the reverse direction NAME.weight_ih_l0_reverse, .... The steps are traced one by one. */
+/* Recurrent layers: x [T, N, in], steps first as in PyTorch. `all` [T, N, hidden] has the states of the last layer at
+ * each step; h and, of an LSTM, c [layers, N, hidden] have those of each layer after the last step. Definitions,
+ * parameters and their init are those of nn.LSTM (Hochreiter and Schmidhuber 1997) and nn.GRU (Cho et al. 2014):
+ * NAME.weight_ih_l0 [4 hidden, in] in the order i, f, g, o (GRU: [3 hidden, in], r, z, n), NAME.weight_hh_l0 [4 hidden,
+ * hidden], NAME.bias_ih_l0 and NAME.bias_hh_l0 [4 hidden], and so on for l1, ...; of the reverse direction
+ * NAME.weight_ih_l0_reverse, .... The steps are traced one by one. */
 typedef struct tcc_recurrent_options {
     size_t size;
     int64_t layers TCC_OR_ZERO;     /* 0: 1 */

@@ -6,10 +6,11 @@
  * wherever they are needed and never stored (Philox 4x32-10, Salmon et al. 2011).
  *
  * Evaluation draws too, by the number of training steps done. So two evaluations without a training step between them
- * see the same numbers. What shall draw in training alone asks tcc_is_training.
+ * see the same numbers. A model that draws in training alone asks tcc_is_training.
  *
  * A name is drawn once in a trace: a second draw of it would hold the same numbers again, which is an error. Draws have
- * no gradient: that of low + (high - low) u, with u a draw from [0, 1), goes to low and high where they are tensors. */
+ * no gradient. Where low and high are tensors, write low + (high - low) u with u a draw from [0, 1): the gradient goes
+ * to low and high. */
 #ifndef TRAINCC_RANDOM_H
 #define TRAINCC_RANDOM_H
 
@@ -29,7 +30,8 @@ TCC_API tcc_tensor tcc_random_bernoulli_at(tcc_trace *t, const char *name, doubl
 /* i32 or i64 in [low, high), which holds 1 to 2^31 numbers. They are equally likely to (high - low) 2^-32. */
 TCC_API tcc_tensor tcc_random_integers_at(tcc_trace *t, const char *name, int64_t low, int64_t high, tcc_dtype dtype,
                                           int rank, const int64_t *dims, tcc_loc at);
-/* i32 [n]: 0 .. n - 1 in random order. It compares each with each, which is made for some thousand of them at most. */
+/* i32 [n]: 0 .. n - 1 in random order. Each draw is compared with each, so the time grows with n^2: it suits n up to
+ * some thousands. */
 TCC_API tcc_tensor tcc_random_permutation_at(tcc_trace *t, const char *name, int64_t n, tcc_loc at);
 #define tcc_random_uniform(t, name, low, high, dtype, ...) \
     tcc_random_uniform_at(t, name, low, high, dtype, __VA_ARGS__, TCC_HERE)

@@ -135,8 +135,9 @@ TCC_API tcc_tensor tcc_min_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* NaN if
 TCC_API tcc_tensor tcc_and_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_or_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_xor_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-/* Of integers: a's bits moved b places up, with zeros behind them; down, with copies of the sign. b out of range, below
- * 0 or no less than the bits of the type: 0; a's sign alone, 0 or -1. */
+/* Of integers: a's bits shifted by b, towards the high bits with zeros in their place, or towards the low bits with
+ * copies of the sign. Where b is below 0, or not below the number of bits of the type, a left shift gives 0, and a
+ * right shift 0 for a >= 0, else -1. */
 TCC_API tcc_tensor tcc_shift_left_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_shift_right_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 /* Comparisons, of any type; the result is bool. */
@@ -275,9 +276,9 @@ typedef struct tcc_conv_options {
     int64_t padding_of[3] TCC_OR_ZERO;     /* on both sides */
     int64_t padding_before[3] TCC_OR_ZERO; /* on one side, instead of the above */
     int64_t padding_after[3] TCC_OR_ZERO;
-    bool same TCC_OR_ZERO; /* not transposed: padding that gives ceil(spatial / stride), an odd element of it behind */
+    bool same TCC_OR_ZERO; /* not transposed: padding that gives ceil(spatial / stride); if odd, one more at the end */
     int64_t dilation_of[3] TCC_OR_ZERO;
-    int64_t output_padding TCC_OR_ZERO; /* transposed only: elements more behind the result; less than the stride */
+    int64_t output_padding TCC_OR_ZERO; /* transposed only: elements added at the result's end; below the stride */
     int64_t output_padding_of[3] TCC_OR_ZERO;
     int64_t kernel_of[3] TCC_OR_ZERO;               /* layers only: the kernel's extents */
     const struct tcc_init *weight_init TCC_OR_ZERO; /* layers only; as nn.h says */
@@ -298,7 +299,7 @@ typedef struct tcc_pool_options {
     size_t size;
     int64_t stride TCC_OR_ZERO;       /* 0: the window */
     int64_t padding TCC_OR_ZERO;      /* on both sides; less than the window */
-    bool exclude_pad TCC_OR_ZERO;     /* averages leave padding out */
+    bool exclude_pad TCC_OR_ZERO;     /* averages only: they leave padding out */
     int64_t window_of[3] TCC_OR_ZERO; /* by spatial dim, as all that follow; see tcc_conv_options */
     int64_t stride_of[3] TCC_OR_ZERO;
     int64_t padding_of[3] TCC_OR_ZERO;
