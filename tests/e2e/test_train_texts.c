@@ -79,7 +79,7 @@ static const char *write_recipe_of(void **state, const char *more) {
     char text[2048];
     const char *data = write_text_classes_data(state);
     snprintf(text, sizeof text,
-             "model: {name: distilbert, layers: 1, heads: 2, width: 16, context: 64, dropout: 0.1}\n"
+             "model: {name: distilbert, layers: 1, heads: 2, width: 32, context: 64, dropout: 0.1}\n"
              "data: {kind: text_classes, path: %s, vocab_file: %s, batch_size: 16, %s}\n"
              "training: {max_steps: 40, save_every: 5, log_every: 1, keep_last: 0}\noptimizer: {lr: 0.01}\n",
              data, test_path(state, "vocab.txt"), more);
@@ -156,7 +156,7 @@ static void expect_refused(void **state, const char *assignment, int status, con
 
 static void refuses(void **state) {
     expect_refused(state, "model.name=mlp", 2, "model.name mlp cannot be trained on data.kind text_classes");
-    expect_refused(state, "model.heads=3", 2, "model.width 16 is not a multiple of model.heads 3");
+    expect_refused(state, "model.heads=3", 2, "model.width 32 is not a multiple of model.heads 3");
     expect_refused(state, "data.text=stars", 1, "texts.tsv:1: error: there is no column 'stars'");
     expect_refused(state, "data.label=5", 1, "texts.tsv:1: error: there is no column '5'");
     expect_refused(state, "data.vocab_file=nowhere.txt", 1, "nowhere.txt: error: cannot open the file");
