@@ -144,15 +144,21 @@ static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_
     if (o->size != sizeof *o)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_loader_options.size is %zu, should be %zu", o->size,
                          sizeof *o);
-    if ((unsigned)o->split >= TCC_SPLIT_COUNT || (unsigned)o->last_batch > TCC_LAST_KEEP)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "split is %d and last_batch is %d", (int)o->split,
-                         (int)o->last_batch);
-    if (o->batch_size < 1 || o->batch_size > INT32_MAX || o->num_workers < 0 || o->num_workers > 1024 ||
-        o->prefetch < 0 || o->prefetch > 65536 || o->held < 0 || o->held > 1024)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "batch_size is %lld, num_workers %d, prefetch %d, held %d",
-                         (long long)o->batch_size, o->num_workers, o->prefetch, o->held);
-    if ((unsigned)o->padding > TCC_PADDING_UNIFORM || o->lengths < 0 || o->lengths > TCC__LENGTHS_MAX)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "padding is %d and lengths %d", (int)o->padding, o->lengths);
+    const struct {
+        const char *name;
+        int64_t value, least, most;
+    } numbers[] = {{"split", (int)o->split, 0, TCC_SPLIT_COUNT - 1},
+                   {"batch_size", o->batch_size, 1, INT32_MAX},
+                   {"num_workers", o->num_workers, 0, 1024},
+                   {"prefetch", o->prefetch, 0, 65536},
+                   {"last_batch", (int)o->last_batch, 0, TCC_LAST_KEEP},
+                   {"padding", (int)o->padding, 0, TCC_PADDING_UNIFORM},
+                   {"lengths", o->lengths, 0, TCC__LENGTHS_MAX},
+                   {"held", o->held, 0, 1024}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].value < numbers[i].least || numbers[i].value > numbers[i].most)
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "%s is %lld; it must be from %lld to %lld", numbers[i].name,
+                             (long long)numbers[i].value, (long long)numbers[i].least, (long long)numbers[i].most);
     if (o->padding != TCC_PADDING_FIXED && !data->reader->length)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "samples of kind %s are all of one length: there is no padding",
                          data->info.kind);

@@ -220,9 +220,19 @@ static void bad_options(void **state) {
     tcc_loader_options o = {.size = sizeof o, .batch_size = 11};
     assert_error(tcc_loader_create(&cx, data, &o, &l), TCC_EINVAL, &cx.diag,
                  "has 10 samples, too few for one batch of 11");
-    o.batch_size = 0;
-    assert_error(tcc_loader_create(&cx, data, &o, &l), TCC_EINVAL, &cx.diag, "batch_size is 0");
-    o.batch_size = 1, o.split = TCC_SPLIT_VALIDATION;
+#define REFUSED(field, value, part)                              \
+    o = (tcc_loader_options){.size = sizeof o, .batch_size = 1}; \
+    o.field = value;                                             \
+    assert_error(tcc_loader_create(&cx, data, &o, &l), TCC_EINVAL, &cx.diag, part)
+    REFUSED(batch_size, 0, "batch_size is 0; it must be from 1 to 2147483647");
+    REFUSED(batch_size, INT64_MIN, "batch_size is -9223372036854775808; it must be");
+    REFUSED(num_workers, -1, "num_workers is -1; it must be from 0 to 1024");
+    REFUSED(prefetch, -2, "prefetch is -2; it must be from 0 to 65536");
+    REFUSED(held, 1025, "held is 1025; it must be from 0 to 1024");
+    REFUSED(split, (tcc_split)-1, "split is -1; it must be from 0 to 1");
+    REFUSED(last_batch, (tcc_last_batch)3, "last_batch is 3; it must be from 0 to 2");
+#undef REFUSED
+    o.last_batch = TCC_LAST_DROP, o.split = TCC_SPLIT_VALIDATION;
     assert_error(tcc_loader_create(&cx, data, &o, &l), TCC_EINVAL, &cx.diag, "no validation part");
     o.size = 3;
     assert_error(tcc_loader_create(&cx, data, &o, &l), TCC_EINVAL, &cx.diag, "size is 3");
