@@ -49,14 +49,15 @@ enum {
 /* Copies the file's tensors into the `count` arrays of `to`, by name. Shapes must agree. Float types are converted to
  * the destination's and rounded once, to nearest even; other types must be equal. On a mismatch nothing is copied, and
  * one error (TCC_ENOTFOUND, TCC_ESHAPE or TCC_EDTYPE) lists everything that is missing, unexpected, or of another shape
- * or type. If the file has our checksum, its data is checked against it first (TCC_EFORMAT). */
+ * or type. If the file has our checksum, its data is checked against it first (TCC_EFORMAT). An array without a name or
+ * data is TCC_EINVAL. */
 TCC_API tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const tcc_array *to, int count,
                                         unsigned allow);
 
 /* Writes `arrays` with `metadata` to `path`. The file is written under a temporary name beside it, synced and renamed.
- * So a previous file survives an error untouched. Errors: TCC_EIO (path and reason), TCC_EINVAL (a name that is empty,
- * doubled, reserved or not UTF-8), TCC_ENOMEM. Checksums of the tensors' bytes ("traincc.crc32") and of the header
- * ("traincc.header_crc32") are added to the metadata. */
+ * So a previous file survives an error untouched. Errors: TCC_EIO (path and reason), TCC_EINVAL (a name that is
+ * missing, empty, doubled, reserved or not UTF-8; no data), TCC_ENOMEM. Checksums of the tensors' bytes
+ * ("traincc.crc32") and of the header ("traincc.header_crc32") are added to the metadata. */
 TCC_API tcc_status tcc_safetensors_write(tcc_context *cx, const char *path, const tcc_array *arrays, int count,
                                          const tcc_pair *metadata, int metadata_count);
 

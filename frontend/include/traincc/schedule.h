@@ -45,14 +45,14 @@ typedef struct tcc_schedule {
     size_t size; /* set by tcc_schedule_init */
     tcc_schedule_kind kind;
     double lr;            /* the largest: 1e-3 */
-    double min_lr;        /* 0 */
+    double min_lr;        /* at most lr; 0 */
     int64_t warmup_steps; /* all but the cyclic ones: the schedule begins after so many steps, in which the rate rises
                              to lr by equal amounts; 0 */
     int64_t steps;        /* when it ends, the warm-up included; with one cycle, its length; 1 */
     /* Step, multi-step, cyclic */
     int64_t step_size; /* 30 */
     const int64_t *milestones;
-    int n_milestones; /* steps in ascending order; none */
+    int n_milestones; /* steps in ascending order; multi-step needs one; none */
     double gamma;     /* 0.1; cyclic: 1 */
     double power;     /* polynomial; 1 */
     tcc_cycle_mode cycle_mode;
@@ -63,7 +63,8 @@ typedef struct tcc_schedule {
     double div_factor, final_div_factor; /* 25 and 1e4 */
     bool linear;                         /* the phases are lines rather than halves of a cosine; false */
     bool three_phase;                    /* false */
-    /* The momentum, or Adam's beta1, goes against the rate: from max_momentum down to base_momentum, and back. */
+    /* The momentum, or Adam's beta1, goes against the rate: from max_momentum down to base_momentum, which is no
+     * larger, and back. */
     bool cycle_momentum;                /* true for the cyclic ones */
     double base_momentum, max_momentum; /* cyclic: 0.8 and 0.9; one cycle: 0.85 and 0.95 */
 } tcc_schedule;
@@ -72,7 +73,7 @@ typedef struct tcc_schedule {
 #define tcc_schedule_init(s, kind) tcc_schedule_init_sized((s), sizeof *(s), (kind))
 TCC_API void tcc_schedule_init_sized(tcc_schedule *s, size_t size, tcc_schedule_kind kind);
 
-/* TCC_EINVAL for a number that is out of its range, which the error says. */
+/* TCC_EINVAL for a number that is out of its range, or that does not go with another, which the error says. */
 TCC_API tcc_status tcc_schedule_check(tcc_context *cx, const tcc_schedule *s);
 
 /* The learning rate of training step `step`, counted from 0, of a schedule that was checked. */
