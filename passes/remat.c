@@ -6,7 +6,7 @@
  * the other, to be computed again (remat_search.h). How many of them are needed is found by planning: the passes behind
  * this one, from fuse on, run on the graph with the first so many, which says the peak and the predicted time that it
  * will really have. So the budget is met by the plan, not by an estimate. The list does not depend on the budget: a
- * smaller one takes more of it. Last, what fits into the budget is kept after all (remat_relax.h).
+ * smaller one takes more of it. What there is room for is kept after all (remat_relax.h).
  *
  * After Chen et al. 2016 (sublinear memory), Jain et al. 2020 (Checkmate) and XLA's rematerialization, which works on a
  * schedule too. */
@@ -90,6 +90,7 @@ static tcc_status choose(tcc_pass_cx *cx, const tcc_graph *g, const tcc_graph *p
     TCC_TRY(status);
     finish_values(m, report);
     report->added_flop = added_flop(m);
+    if (!report->taken) return tcc_graph_copy_live(g, out); /* which was planned, to the byte */
     return tcc_remat_apply(m, g, cx->options->target, out);
 }
 

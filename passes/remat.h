@@ -22,7 +22,7 @@ typedef struct tcc_remat_spec {
     struct tcc_remat_report *report; /* is filled; NULL: nobody asks */
 } tcc_remat_spec;
 
-/* A set of values that are computed again. The sets of the frontier grow from one to the next. */
+/* A set of values that are computed again. The estimated peaks of the frontier's fall from one to the next. */
 typedef struct tcc_remat_point {
     int values;             /* how many are computed again */
     int64_t estimated_peak; /* of the arena, by the model of passes/remat_model.h, in bytes */
@@ -43,7 +43,7 @@ typedef struct tcc_remat_value {
 typedef struct tcc_remat_report {
     tcc_arena arena;
     tcc_vec(tcc_remat_point) frontier; /* the first: nothing is computed again */
-    int taken;                         /* index of the point that the graph is; with segments alone the last */
+    int taken;                         /* index of the point that the graph is */
     int64_t budget_bytes;              /* what the arena may take; 0: it has no limit in bytes */
     int64_t fixed_bytes;               /* of a step beside the arena: parameters, states, batch, outputs */
     int64_t step_ns;                   /* predicted time of the step in which nothing is computed again; 0: unknown */

@@ -7,8 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { MOST_PLANS = 9 }; /* what the search may take of compile time */
+#include <string.h>
 
 /* The part of the step's predicted time that is given for memory without being asked: 0.8 % of the measured time of a
  * GPT of 10 million parameters. It is enough to compute the results of most norms of a transformer again, beside the
@@ -70,40 +69,39 @@ static int free_point(const tcc_remat_choice *c) {
     return point;
 }
 
-/* Makes a point the set at hand. */
-static void set_point(tcc_remat_choice *c, int point) {
-    tcc_remat_make_moves(c->model, &c->moves, c->ends.data[point]);
-    if (c->relaxed && point == c->relaxed) tcc_remat_keep(c->model, &c->kept);
-}
-
-/* Plans a point, unless that was done; its peak. */
-static tcc_status plan_point(tcc_remat_choice *c, int point, int64_t *peak) {
-    tcc_remat_point *p = &c->report->frontier.data[point];
-    *peak = p->peak;
-    if (p->peak >= 0) return TCC_OK;
+/* Plans the set at hand. */
+static tcc_status plan_at_hand(tcc_remat_choice *c, tcc_remat_point *p) {
     tcc_graph *g, *planned;
-    set_point(c, point);
     TCC_TRY(tcc_remat_apply(c->model, c->g, c->cx->options->target, &g));
     const tcc_status status = c->cx->plan(c->cx, g, &planned);
     tcc_graph_destroy(g);
     TCC_TRY(status);
-    c->plans++;
-    *peak = p->peak = planned->arena_bytes;
+    p->peak = planned->arena_bytes;
     p->added_ns = predicted_ns(planned) - predicted_ns(c->planned);
     tcc_logf(c->cx->cx, TCC_LOG_MEMORY, "remat: %d values computed again: arena %lld bytes (model %lld), %+.3f ms",
              p->values, (long long)p->peak, (long long)p->estimated_peak, 1e-6 * (double)p->added_ns);
     const tcc_graph *least = c->least_plan ? c->least_plan : c->planned;
-    if (*peak < least->arena_bytes) {
+    if (p->peak < least->arena_bytes) {
         tcc_graph_destroy(c->least_plan);
         c->least_plan = planned;
-        c->least = point;
     } else {
         tcc_graph_destroy(planned);
     }
     return TCC_OK;
 }
 
-/* -- Which point -- */
+/* Plans a point, unless that was done; its peak. */
+static tcc_status plan_point(tcc_remat_choice *c, int point, int64_t *peak) {
+    tcc_remat_point *p = &c->report->frontier.data[point];
+    if (p->peak < 0) {
+        tcc_remat_make_moves(c->model, &c->moves, c->ends.data[point]);
+        TCC_TRY(plan_at_hand(c, p));
+    }
+    *peak = p->peak;
+    return TCC_OK;
+}
+
+/* -- Which set -- */
 
 /* Whether or not there is a budget, what is nearly free is computed again. Segments are the user's own choice of
  * that. */
@@ -123,6 +121,22 @@ static tcc_status take_free(tcc_remat_choice *c) {
     return TCC_OK;
 }
 
+/* A budget's set is found by targets: peaks of the model. The set of a target is the first point that meets it, less
+ * what it leaves room for. Which targets are planned follows from how the plans before compare with the budget, not
+ * from its bytes, so that one budget finds what another does:
+ * - The stairs, from what is computed again in any case down to the search's end, are the same for all. A budget takes
+ *   the first stair that it meets; one that meets none is below the least of them, which is the least there is.
+ * - From there it climbs, by halves, to a plan with a larger peak and less time. What lies below the last plan that was
+ *   met is passed over, even if it takes less time: a smaller budget did not see it.
+ * So where two budgets part, the larger one has met a plan which the smaller one has not, and its peak is at least
+ * that. */
+
+/* In parts of the way from the last point to the marked one. At the end plans differ from the model by more than the
+ * stairs do from one another. Below the last of them are the last points as they are, of which nothing is kept. */
+static const double stairs[] = {1.0 / 2, 1.0 / 4, 1.0 / 8, 1.0 / 16, 3.0 / 64, 1.0 / 32, 1.0 / 64, 1.0 / 128, 0};
+enum { TARGETS = sizeof stairs / sizeof *stairs, POINTS = 2 };
+static const double finest = 1.0 / 256; /* of that way; closer targets are the same */
+
 /* How many values the set at hand computes again. */
 static int count_again(const tcc_remat_model *m) {
     int count = 0;
@@ -133,92 +147,96 @@ static int count_again(const tcc_remat_model *m) {
     return count;
 }
 
-/* Puts a point of its own in front of `point`, from which it differs by what c->kept says, and plans it. */
-static tcc_status add_relaxed(tcc_remat_choice *c, int point, int64_t *peak) {
-    const tcc_remat_model *m = c->model;
-    const tcc_remat_point relaxed = {count_again(m), m->peak, (int64_t)m->added_ns, -1, 0};
-    if (!tcc_vec_push(&c->report->frontier, relaxed) || !tcc_vec_push(&c->ends, c->ends.data[point]))
-        return tcc_enomem(c->cx->diag);
-    for (int i = c->ends.count - 1; i > point; i--) {
-        c->report->frontier.data[i] = c->report->frontier.data[i - 1];
-        c->ends.data[i] = c->ends.data[i - 1];
-    }
-    c->report->frontier.data[point] = relaxed;
-    c->least += c->least >= point;
-    c->relaxed = point;
-    return plan_point(c, point, peak);
+/* The target's set, at hand and not planned. */
+static tcc_status set_target(tcc_remat_choice *c, int64_t target) {
+    tcc_remat_set *set = &c->tried;
+    const int last = c->report->frontier.count - 1;
+    set->point = c->marked + 1;
+    while (set->point < last && c->report->frontier.data[set->point].estimated_peak > target) set->point++;
+    tcc_remat_make_moves(c->model, &c->moves, c->ends.data[set->point]);
+    TCC_TRY(tcc_remat_relax(c->model, target, c->cx->diag, &set->kept));
+    set->figures = (tcc_remat_point){count_again(c->model), c->model->peak, (int64_t)c->model->added_ns, -1, 0};
+    return TCC_OK;
 }
 
-static void drop_relaxed(tcc_remat_choice *c) {
-    for (int i = c->relaxed; i + 1 < c->ends.count; i++) {
-        c->report->frontier.data[i] = c->report->frontier.data[i + 1];
-        c->ends.data[i] = c->ends.data[i + 1];
-    }
-    c->least -= c->least > c->relaxed;
-    c->report->frontier.count--;
-    c->ends.count--;
-    c->relaxed = 0;
+static bool is_same(const tcc_remat_point *a, const tcc_remat_point *b) {
+    return a->values == b->values && a->estimated_peak == b->estimated_peak && a->estimated_ns == b->estimated_ns;
 }
 
-/* A point meets a budget of `bytes` that the one before does not. Of what it computes again, this keeps as much as the
- * budget allows: peaks of the model between those of both points are tried, the largest first. */
-static tcc_status relax(tcc_remat_choice *c, int64_t bytes, int *point) {
-    enum { PARTS = 4 };
-    if (*point <= c->marked) return TCC_OK;
-    const tcc_remat_point *p = c->report->frontier.data;
-    const int64_t peak = p[*point].estimated_peak, between = p[*point - 1].estimated_peak - peak;
-    const int64_t ns = p[*point].estimated_ns;
-    int64_t last = -1;
-    for (int part = PARTS - 1; part >= 0; part--) {
-        int64_t planned;
-        set_point(c, *point);
-        TCC_TRY(tcc_remat_relax(c->model, peak + between * part / PARTS, c->cx->diag, &c->kept));
-        if (!c->kept.count || (int64_t)c->model->added_ns >= ns) return TCC_OK;
-        if (c->model->peak == last) continue; /* the same as before, which is too large */
-        last = c->model->peak;
-        TCC_TRY(add_relaxed(c, *point, &planned));
-        if (planned <= bytes) return TCC_OK; /* *point is the relaxed one now */
-        drop_relaxed(c);
+static void take(tcc_remat_choice *c) {
+    const tcc_remat_set taken = c->tried;
+    c->tried = c->taken;
+    c->taken = taken;
+}
+
+/* Plans c->tried, which is at hand, and notes it for the report. */
+static tcc_status plan_tried(tcc_remat_choice *c) {
+    tcc_remat_point *p = &c->tried.figures;
+    TCC_TRY(plan_at_hand(c, p));
+    if (!c->tried.kept.count) c->report->frontier.data[c->tried.point] = *p;
+    else if (!tcc_vec_push(&c->between, *p)) return tcc_enomem(c->cx->diag);
+    return TCC_OK;
+}
+
+/* From a stair up, between targets. `above`: a set that is too large. */
+static tcc_status climb(tcc_remat_choice *c, int64_t bytes, int64_t low, int64_t high, int64_t step,
+                        tcc_remat_point above) {
+    while (high - low > step && bytes - c->taken.figures.peak > step) {
+        const int64_t target = low + (high - low) / 2;
+        tcc_remat_point *p = &c->tried.figures;
+        TCC_TRY(set_target(c, target));
+        const bool lower = is_same(p, &c->taken.figures), higher = !lower && is_same(p, &above);
+        if (!lower && !higher) TCC_TRY(plan_tried(c));
+        if (lower || (!higher && (p->peak <= c->taken.figures.peak || p->added_ns > c->taken.figures.added_ns))) {
+            low = target;
+        } else if (higher || p->peak > bytes) {
+            high = target;
+            above = *p;
+        } else {
+            low = target;
+            take(c);
+        }
     }
     return TCC_OK;
 }
 
-/* The first point whose planned peak is at most `bytes`: a guess by the model, then halving what lies between a point
- * that is too large and one that is not. -1: there is none. */
-static tcc_status find_within(tcc_remat_choice *c, int64_t bytes, int *point) {
+/* The set of a stair, at hand and not planned; its target. */
+static tcc_status set_stair(tcc_remat_choice *c, int stair, int64_t *target) {
     const tcc_remat_point *points = c->report->frontier.data;
     const int last = c->report->frontier.count - 1;
-    int64_t peak;
-    const double planned_by_model = (double)points[0].peak / (double)points[0].estimated_peak;
-    TCC_TRY(plan_point(c, c->marked, &peak));
-    *point = peak <= bytes ? c->marked : -1;
-    if (*point >= 0) return TCC_OK;
-    int too_large = c->marked, next = c->marked + 1;
-    while (next < last && planned_by_model * (double)points[next].estimated_peak > (double)bytes) next++;
-    while (next <= last && too_large < next && c->plans < MOST_PLANS) {
-        TCC_TRY(plan_point(c, next, &peak));
-        if (peak <= bytes) *point = next;
-        else too_large = next;
-        if (*point < 0 && next == last) break;
-        const int end = *point >= 0 ? *point : last + 1;
-        if (end - too_large <= 1) break;
-        next = too_large + (end - too_large) / 2;
+    if (stair < TARGETS) {
+        const int64_t least = points[last].estimated_peak;
+        *target = least + (int64_t)(stairs[stair] * (double)(points[c->marked].estimated_peak - least));
+        return set_target(c, *target);
     }
+    const int before = last - (TARGETS + POINTS - 1 - stair), point = before > c->marked ? before : last;
+    *target = points[point].estimated_peak;
+    tcc_remat_make_moves(c->model, &c->moves, c->ends.data[point]);
+    c->tried.point = point;
+    c->tried.kept.count = 0;
+    c->tried.figures = points[point];
     return TCC_OK;
 }
 
-/* The point with the smallest peak: of some from the end to the beginning, and of what smaller budgets find. */
-static tcc_status find_least(tcc_remat_choice *c, int *point) {
-    enum { PARTS = 8 };
-    const int more = c->report->frontier.count - 1 - c->marked;
-    int64_t peak;
-    for (int part = PARTS; part >= 0 && c->plans < MOST_PLANS; part--)
-        TCC_TRY(plan_point(c, c->marked + (int)((int64_t)more * part / PARTS), &peak));
-    *point = c->least < c->marked ? c->marked : c->least; /* what is computed again in any case */
-    for (int smaller = *point; smaller >= 0;) {
-        *point = smaller;
-        c->plans = 0;
-        TCC_TRY(find_within(c, c->report->frontier.data[*point].peak - 1, &smaller));
+/* c->taken: what a budget of `bytes` takes; or, if none meets it, the set with the smallest peak. */
+static tcc_status find_within(tcc_remat_choice *c, int64_t bytes) {
+    const tcc_remat_point *points = c->report->frontier.data, *last = &points[c->report->frontier.count - 1];
+    int64_t peak, target, high = points[c->marked].estimated_peak;
+    const int64_t step = 1 + (int64_t)(finest * (double)(high - last->estimated_peak));
+    TCC_TRY(plan_point(c, c->marked, &peak));
+    c->taken.point = c->marked;
+    c->taken.figures = points[c->marked];
+    tcc_remat_point above = points[c->marked];
+    for (int i = 0; i < TARGETS + POINTS && peak > bytes && last > &points[c->marked]; i++) {
+        TCC_TRY(set_stair(c, i, &target));
+        if (is_same(&c->tried.figures, &above)) continue;
+        TCC_TRY(plan_tried(c));
+        peak = c->tried.figures.peak;
+        const tcc_remat_point stair = c->tried.figures;
+        if (peak < c->taken.figures.peak) take(c);
+        if (peak <= bytes) return climb(c, bytes, target, high, step, above);
+        high = target;
+        above = stair;
     }
     return TCC_OK;
 }
@@ -281,27 +299,39 @@ static tcc_status report_too_small(tcc_remat_choice *c, int64_t arena_bytes, int
     return status;
 }
 
-/* Finds the least, and keeps what is of no use. */
-static tcc_status find_least_relaxed(tcc_remat_choice *c, int *point) {
-    TCC_TRY(find_least(c, point));
-    return relax(c, c->report->frontier.data[*point].peak, point);
-}
-
-static tcc_status choose_point(tcc_remat_choice *c, int *point) {
+static tcc_status choose_set(tcc_remat_choice *c) {
     const tcc_remat_spec *spec = c->spec;
-    int64_t bytes = 0, ignored;
+    int64_t bytes = 0;
     switch (spec->budget) {
-    case TCC_BUDGET_NONE: *point = c->marked; return plan_point(c, c->marked, &ignored);
-    case TCC_BUDGET_LEAST: return find_least_relaxed(c, point);
+    case TCC_BUDGET_NONE: return find_within(c, INT64_MAX);
+    case TCC_BUDGET_LEAST: return find_within(c, -1);
     case TCC_BUDGET_BYTES: bytes = spec->bytes - c->report->fixed_bytes; break;
     case TCC_BUDGET_SHARE: bytes = (int64_t)(spec->share * (double)c->planned->arena_bytes); break;
     }
     if (bytes > 0) c->report->budget_bytes = bytes;
-    TCC_TRY(find_within(c, bytes, point));
-    if (*point >= 0) return relax(c, bytes, point);
-    TCC_TRY(find_least_relaxed(c, point)); /* the last point need not have the smallest peak */
-    const int64_t least = c->report->frontier.data[*point].peak;
-    return least <= bytes ? TCC_OK : report_too_small(c, bytes, least);
+    TCC_TRY(find_within(c, bytes));
+    const int64_t peak = c->taken.figures.peak;
+    return peak <= bytes ? TCC_OK : report_too_small(c, bytes, peak);
+}
+
+static int larger_peak_first(const void *a, const void *b) {
+    const tcc_remat_point *x = a, *y = b;
+    if (x->estimated_peak != y->estimated_peak) return x->estimated_peak < y->estimated_peak ? 1 : -1;
+    return (x->estimated_ns > y->estimated_ns) - (x->estimated_ns < y->estimated_ns);
+}
+
+/* Makes c->taken the set at hand; the report gets what was planned between points. */
+static tcc_status finish(tcc_remat_choice *c) {
+    tcc_remat_report *r = c->report;
+    tcc_remat_make_moves(c->model, &c->moves, c->ends.data[c->taken.point]);
+    tcc_remat_keep(c->model, &c->taken.kept);
+    for (int i = 0; i < c->between.count; i++)
+        if (!tcc_vec_push(&r->frontier, c->between.data[i])) return tcc_enomem(c->cx->diag);
+    qsort(r->frontier.data + 1, (size_t)r->frontier.count - 1, sizeof *r->frontier.data, larger_peak_first);
+    while (!is_same(&r->frontier.data[r->taken], &c->taken.figures) ||
+           r->frontier.data[r->taken].peak != c->taken.figures.peak)
+        r->taken++;
+    return TCC_OK;
 }
 
 tcc_status tcc_remat_choose(tcc_remat_choice *c) {
@@ -309,15 +339,16 @@ tcc_status tcc_remat_choose(tcc_remat_choice *c) {
     c->report->step_ns = predicted_ns(c->planned);
     TCC_TRY(list_points(c));
     TCC_TRY(take_free(c));
-    TCC_TRY(choose_point(c, &c->report->taken));
-    set_point(c, c->report->taken);
-    return TCC_OK;
+    TCC_TRY(choose_set(c));
+    return finish(c);
 }
 
 void tcc_remat_choice_free(tcc_remat_choice *c) {
     tcc_vec_free(&c->moves);
     tcc_vec_free(&c->ends);
-    tcc_vec_free(&c->kept);
+    tcc_vec_free(&c->between);
+    tcc_vec_free(&c->tried.kept);
+    tcc_vec_free(&c->taken.kept);
     tcc_graph_destroy(c->least_plan);
     c->least_plan = NULL;
 }

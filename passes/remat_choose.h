@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How much of the search's list is computed again: points of the frontier of peak against time, planned until one meets
- * the budget. */
+ * How much of the search's list is computed again: points of the frontier of peak against time, and what lies between
+ * them, are planned until one meets the budget. */
 #ifndef TCC_PASSES_REMAT_CHOOSE_H
 #define TCC_PASSES_REMAT_CHOOSE_H
 
@@ -9,6 +9,13 @@
 #include "passes/remat_relax.h"
 #include "passes/remat_search.h"
 
+/* A point of the frontier, less what is kept after all. */
+typedef struct tcc_remat_set {
+    int point;
+    tcc_remat_kept kept;
+    tcc_remat_point figures;
+} tcc_remat_set;
+
 typedef struct tcc_remat_choice {
     tcc_pass_cx *cx;
     const tcc_remat_spec *spec;
@@ -16,14 +23,13 @@ typedef struct tcc_remat_choice {
     const tcc_graph *planned; /* g, in which nothing is computed again */
     tcc_remat_model *model;   /* of `planned` */
     tcc_remat_moves moves;
-    tcc_vec(int) ends; /* by point of the frontier: how many moves lead there */
-    int marked;        /* the point to begin with: the user's segments, or what is nearly free */
-    int relaxed;       /* the point of which `kept` is kept after all; 0: there is none */
-    tcc_remat_kept kept;
+    tcc_vec(int) ends;                /* by point of the frontier: how many moves lead there */
+    int marked;                       /* the point to begin with: the user's segments, or what is nearly free */
+    tcc_remat_set taken;              /* the choice so far */
+    tcc_remat_set tried;              /* what is compared with it */
+    tcc_vec(tcc_remat_point) between; /* what was planned and is no point of the frontier */
     tcc_remat_report *report;
-    int plans;             /* how many points were planned */
-    tcc_graph *least_plan; /* of those, the one with the smallest peak, and */
-    int least;             /* its point */
+    tcc_graph *least_plan; /* the one with the smallest peak of those that were made */
 } tcc_remat_choice;
 
 /* Whether the step takes so little memory that none is saved unless it is asked for. */

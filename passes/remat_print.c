@@ -134,7 +134,7 @@ void tcc_remat_print(tcc_strbuf *b, const tcc_remat_spec *spec, const tcc_remat_
 /* -- The frontier -- */
 
 void tcc_remat_print_frontier(tcc_strbuf *b, const tcc_remat_report *r) {
-    tcc_strbuf_printf(b, "frontier of %d points, least time first", r->frontier.count);
+    tcc_strbuf_printf(b, "frontier of %d points, largest peak first", r->frontier.count);
     if (r->budget_bytes) {
         tcc_strbuf_add(b, "; budget ");
         add_bytes(b, 0, r->budget_bytes);

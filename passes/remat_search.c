@@ -6,6 +6,7 @@
 #include "passes/remat_passing.h"
 
 #include <limits.h>
+#include <string.h>
 
 /* -- The user's segments -- */
 
@@ -124,7 +125,8 @@ static void make_move(tcc_remat_model *m, const tcc_remat_move *move, bool undo)
 }
 
 void tcc_remat_make_moves(tcc_remat_model *m, const tcc_remat_moves *moves, int count) {
-    for (int i = moves->count - 1; i >= 0; i--) make_move(m, &moves->data[i], true);
+    memset(m->again, 0, sizeof *m->again * (size_t)m->g->nodes.count);
+    memset(m->kept, 0, sizeof *m->kept * (size_t)m->g->nodes.count); /* tcc_remat_keep has moves of its own */
     for (int i = 0; i < count; i++) make_move(m, &moves->data[i], false);
     tcc_remat_evaluate(m);
 }
