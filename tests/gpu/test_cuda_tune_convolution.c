@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * Tuning among cuDNN's engines, with a clock that says what the test wants: the engines that may be taken are
+ * candidates, the fastest is used, and the cache and a lock file hold it by its index and knobs. */
+#include "frontend/compile_tune.h"
+#include "harness/check.h"
+#include "harness/cudnn_device.h"
+#include "traincc/traincc.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A convolution that is just large enough for a library. */
+enum { BATCH = 2, CHANNELS = 32, HEIGHT = 18, WIDTH = 19, KERNEL = 5, CLASSES = 5, STEPS = 2, CONVOLUTIONS = 3 };
+
+static float x[BATCH * CHANNELS * HEIGHT * WIDTH];
+static int32_t y[BATCH];
+static const tcc_array batch[] = {{"x", TCC_F32, 4, {BATCH, CHANNELS, HEIGHT, WIDTH}, x},
+                                  {"y", TCC_I32, 1, {BATCH}, y}};
+static const char lock[] = "tune_convolution.lock";
+
+/* One convolution with gradients of both kinds. */
+static void net(tcc_trace *t, void *user) {
+    (void)user;
+    const tcc_init one = {.kind = TCC_INIT_CONSTANT, .a = 1};
+    tcc_tensor h = tcc_mul(tcc_input(t, "x"), tcc_param(t, "scale", one, TCC_DIMS(CHANNELS, 1, 1)));
+    h = tcc_conv_layer(h, "a", CHANNELS, KERNEL, .padding = KERNEL / 2, .no_bias = true);
+    h = tcc_flatten(tcc_adaptive_avg_pool(h, TCC_DIMS(1, 1)), 1);
+    tcc_loss(t, tcc_cross_entropy(tcc_linear(h, "out", CLASSES), tcc_input(t, "y")));
+}
+
+/* The engine without a workspace is the fastest; our own kernels are not asked, as the stand-in is slow. */
+static int64_t judge(void *user, const char *candidate, int64_t ns) {
+    char plain[32];
+    (void)user;
+    snprintf(plain, sizeof plain, "algorithm=%d,", CUDNNSIM_PLAIN + 1);
+    if (strncmp(candidate, "\"cudnn", 6) != 0) return ns ? 1000000 : -1;
+    if (!ns) return 0;
+    return strstr(candidate, plain) ? 300000 : 600000;
+}
+
+static tcc_status create(tcc_context *cx, tcc_mode mode, const char *written, const char *held, tcc_model **out) {
+    const tcc_model_options options = {.size = sizeof options,
+                                       .device = "cuda",
+                                       .mode = mode,
+                                       .seed = 1,
+                                       .autotune_budget_s = 60,
+                                       .lock = written,
+                                       .locked = held};
+    for (int i = 0; i < BATCH * CHANNELS * HEIGHT * WIDTH; i++) x[i] = (float)(i % 41 - 20) / 16;
+    for (int i = 0; i < BATCH; i++) y[i] = i % CLASSES;
+    const tcc_status status = tcc_model_create(cx, net, NULL, &options, out);
+    if (status == TCC_OK && (*out)->making->tuning) (*out)->making->tuning->judge = judge;
+    return status;
+}
+
+/* What training was like. */
+typedef struct trained {
+    double loss;
+    int64_t measured;
+    int runs[CUDNNSIM_ENGINES];
+} trained;
+
+static trained train(tcc_context *cx, tcc_mode mode, const char *written, const char *held) {
+    tcc_model *m;
+    cudnnsim_counts counts;
+    trained out;
+    dnn.restart();
+    assert_ok(create(cx, mode, written, held, &m), &cx->diag);
+    for (int i = 0; i < STEPS; i++) assert_ok(tcc_model_train(m, batch, 2), &cx->diag);
+    out.loss = tcc_model_loss(m), out.measured = m->measured;
+    tcc_model_destroy(m);
+    dnn.get_counts(&counts);
+    memcpy(out.runs, counts.runs, sizeof out.runs);
+    return out;
+}
+
+/* The file holds the engine, with its knobs, for every convolution. */
+static void check_lock(void) {
+    char text[8192] = {0};
+    int held = 0;
+    FILE *f = fopen(lock, "r");
+    assert_non_null(f);
+    assert_true(fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    for (const char *at = text; (at = strstr(at, "\"cudnn.conv\" {")); held++) {
+        at = strstr(at, "algorithm=");
+        if (!at || strncmp(at, "algorithm=6,", 12) != 0 || strstr(text, "by_option=0,")) fail_msg("%s", text);
+    }
+    if (held != CONVOLUTIONS) fail_msg("%s", text);
+}
+
+/* Only the engine that was chosen runs, once for every convolution of a step. */
+static void check_held(const trained *t, double loss) {
+    assert_true(fabs(t->loss - loss) < 1e-4);
+    assert_int_equal(t->measured, 0);
+    for (int i = 0; i < CUDNNSIM_ENGINES; i++)
+        assert_int_equal(t->runs[i], i == CUDNNSIM_PLAIN ? CONVOLUTIONS * STEPS : 0);
+}
+
+static void the_fastest_engine_is_held(void **state) {
+    (void)state;
+    tcc_context cx;
+    tcc_model *m;
+    char folder[] = "engines-XXXXXX";
+    if (!dnn.refuse) skip();
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+    const trained plain = train(&cx, TCC_MODE_DEFAULT, NULL, NULL);
+    assert_int_equal(plain.runs[CUDNNSIM_WORKSPACE], CONVOLUTIONS * STEPS);
+    assert_int_equal(plain.runs[CUDNNSIM_PLAIN], 0);
+
+    assert_non_null(mkdtemp(folder));
+    setenv("TCC_CACHE_DIR", folder, 1);
+    setenv("TCC_CACHE_DISABLE", "0", 1);
+    const trained first = train(&cx, TCC_MODE_MAX_AUTOTUNE, lock, NULL);
+    assert_true(first.measured > 0 && first.runs[CUDNNSIM_WORKSPACE] > 0 && first.runs[CUDNNSIM_PLAIN] > 0);
+    check_lock();
+    const trained again = train(&cx, TCC_MODE_MAX_AUTOTUNE, NULL, NULL);
+    check_held(&again, plain.loss);
+    setenv("TCC_CACHE_DISABLE", "1", 1);
+    const trained locked = train(&cx, TCC_MODE_MAX_AUTOTUNE, NULL, lock);
+    check_held(&locked, plain.loss);
+
+    dnn.refuse(1u << CUDNNSIM_PLAIN); /* a library that has it no more */
+    assert_ok(create(&cx, TCC_MODE_MAX_AUTOTUNE, NULL, lock, &m), &cx.diag);
+    assert_error(tcc_model_train(m, batch, 2), TCC_EINVAL, &cx.diag, "the library does not offer the algorithm");
+    tcc_model_destroy(m);
+    tcc_context_clear(&cx);
+    unlink(lock);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {CUDNN_TEST(the_fastest_engine_is_held)};
+    _Static_assert(CUDNNSIM_PLAIN + 1 == 6, "as the lock file has it");
+    setenv("TCC_LIBRARIES", "cudnn", 1);
+    setenv("TCC_CACHE_DISABLE", "1", 1);
+    return cmocka_run_group_tests(tests, cudnn_set_up, NULL);
+}
