@@ -167,7 +167,16 @@ static tcc_status check_algorithm(tcc_lowering *l, const char *entry, const int6
     return status;
 }
 
-/* What the library would take next for the call, one answer after another. */
+static bool ask_quietly(const tcc_lowering *l, const char *entry, int64_t *params) {
+    const unsigned topics = l->cx->topics;
+    l->cx->topics = 0;
+    const bool takes = ask_library(l, entry, params);
+    l->cx->topics = topics;
+    return takes;
+}
+
+/* What the library would take next for the call, one answer after another. That there is no more is not worth a word.
+ */
 static tcc_status list_algorithms(tcc_lowering *l, const char *entry, const int64_t *params, int n,
                                   ptrdiff_t workspace) {
     const tcc_call call = tcc_call_find(entry);
@@ -176,7 +185,7 @@ static tcc_status list_algorithms(tcc_lowering *l, const char *entry, const int6
         if (!asked) return tcc_enomem(l->diag);
         tcc_algorithm_params *by = tcc_call_algorithm(call, asked);
         *by = (tcc_algorithm_params){.rank = rank};
-        if (!ask_library(l, entry, asked)) return TCC_OK;
+        if (!ask_quietly(l, entry, asked)) return TCC_OK;
         const tcc_listed_algorithm x = {*by, asked[workspace]};
         if (x.by.algorithm && !tcc_vec_push(&l->algorithms, x)) return tcc_enomem(l->diag);
     }

@@ -103,9 +103,11 @@ static void the_fastest_engine_is_held(void **state) {
     (void)state;
     tcc_context cx;
     tcc_model *m;
+    tcc_strbuf said = {0};
     char folder[] = "engines-XXXXXX";
     if (!dnn.refuse) skip();
     assert_ok(tcc_context_init(&cx), &cx.diag);
+    keep_log(&cx, TCC_LOG_LIBRARY, &said);
     const trained plain = train(&cx, TCC_MODE_DEFAULT, NULL, NULL);
     assert_int_equal(plain.runs[CUDNNSIM_WORKSPACE], CONVOLUTIONS * STEPS);
     assert_int_equal(plain.runs[CUDNNSIM_PLAIN], 0);
@@ -121,12 +123,15 @@ static void the_fastest_engine_is_held(void **state) {
     setenv("TCC_CACHE_DISABLE", "1", 1);
     const trained locked = train(&cx, TCC_MODE_MAX_AUTOTUNE, NULL, lock);
     check_held(&locked, plain.loss);
+    if (said.length) fail_msg("nothing was declined, but the log says \"%s\"", said.text);
 
     dnn.refuse(1u << CUDNNSIM_PLAIN); /* a library that has it no more */
     assert_ok(create(&cx, TCC_MODE_MAX_AUTOTUNE, NULL, lock, &m), &cx.diag);
     assert_error(tcc_model_train(m, batch, 2), TCC_EINVAL, &cx.diag, "the library does not offer the algorithm");
+    if (!said.text || !strstr(said.text, "5 are other engines")) fail_msg("the log says \"%s\"", said.text);
     tcc_model_destroy(m);
     tcc_context_clear(&cx);
+    tcc_strbuf_free(&said);
     unlink(lock);
 }
 
