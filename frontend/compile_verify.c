@@ -38,26 +38,31 @@ static tcc_status begin_states(tcc_verification *v) {
     return TCC_OK;
 }
 
-/* A model like v->m that keeps gradients, with its state; it runs the step. */
-static tcc_status run_twin(tcc_verification *v) {
+tcc_status tcc__verify_make_twin(const tcc_verification *v, int batch_accumulate, tcc_model **out) {
     tcc_model_options options = v->m->options;
     options.optimizer = &v->m->optimizer;
     options.keep_gradients = true;
     options.detect_anomaly = false; /* it would end the step; what is not finite is compared as well */
     options.statistics = false;     /* nobody reads them there */
-    options.batch_accumulate = 0;   /* in one piece: the report says so */
+    options.batch_accumulate = batch_accumulate;
     options.dump_dir = options.lock = NULL;
-    TCC_TRY(tcc_model_create(v->m->cx, v->m->making->fn, v->m->making->user, &options, &v->twin));
-    v->twin->making->fresh = true;          /* its graph is looked at */
-    v->twin->options.verify_passes = false; /* what that would find shows here, with a graph to reproduce it */
-    TCC_TRY(tcc_model_compile(v->twin, true, v->batch, v->count));
-    copy_store(&v->m->shared->store, &v->twin->shared->store);
-    copy_store(&v->m->moments, &v->twin->moments);
+    TCC_TRY(tcc_model_create(v->m->cx, v->m->making->fn, v->m->making->user, &options, out));
+    tcc_model *twin = *out;
+    twin->making->fresh = true;          /* its graph is looked at */
+    twin->options.verify_passes = false; /* what that would find shows here, with a graph to reproduce it */
+    TCC_TRY(tcc_model_compile(twin, true, v->batch, v->count));
+    copy_store(&v->m->shared->store, &twin->shared->store);
+    copy_store(&v->m->moments, &twin->moments);
+    twin->step = v->m->step;
+    twin->lr = v->m->lr;
+    twin->momentum = v->m->momentum;
+    return tcc_exec_poison(twin->last->exec, &v->m->cx->diag);
+}
+
+/* The twin takes the step in one piece. */
+static tcc_status run_twin(tcc_verification *v) {
+    TCC_TRY(tcc__verify_make_twin(v, 0, &v->twin));
     TCC_TRY(begin_states(v));
-    v->twin->step = v->m->step;
-    v->twin->lr = v->m->lr;
-    v->twin->momentum = v->m->momentum;
-    TCC_TRY(tcc_exec_poison(v->twin->last->exec, &v->m->cx->diag));
     double scale, ignored;
     int64_t before, after;
     const bool scaled = tcc_model_loss_scale(v->twin, &scale, &before) == TCC_OK;
@@ -98,7 +103,7 @@ static tcc_status verify(tcc_verification *v, tcc_blame *out) {
     TCC_TRY(tcc__verify_outputs(v, out));
     tcc__verify_say(v, "comparing what the passes have made of the graph");
     TCC_TRY(tcc__verify_graph(v, out));
-    if (!out->text.length) return TCC_OK;
+    if (!out->text.length) return tcc__model_accumulates(v->m) ? tcc__verify_micro(v, out) : TCC_OK;
     tcc__verify_say(v, "something is wrong: looking for the cause");
     const bool of_code = out->cause.length > 0;
     TCC_TRY(tcc__verify_passes(v, out, &found));
@@ -135,7 +140,8 @@ static tcc_status keep_report(tcc_verification *v, int64_t samples, int64_t all)
     if (samples != all)
         tcc_strbuf_printf(&b, "the first %lld of %lld samples of the batch\n", (long long)samples, (long long)all);
     if (tcc__model_accumulates(v->m))
-        tcc_strbuf_add(&b, "in one piece, not in micro-batches: their sums and the update of these are not compared\n");
+        tcc_strbuf_add(
+            &b, "in one piece, and in micro-batches: the kernels of the first two, of a rest and of the update\n");
     tcc_strbuf_printf(&b, "%d kernels, each on the values that it gets: at most %.2f of what rounding explains",
                       v->groups, v->worst_kernel);
     tcc_strbuf_printf(&b, v->worst_kernel > 0 ? ", around %s\n" : "\n", v->worst_kernel_name);

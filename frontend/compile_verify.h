@@ -4,6 +4,7 @@
 #define TCC_FRONTEND_COMPILE_VERIFY_H
 
 #include "compile.h"
+#include "compile_trial.h"
 
 #include "ir/noise.h"
 #include "runtime/cpu/pool.h"
@@ -37,6 +38,11 @@ typedef struct tcc_blame {
 void tcc__blame_clear(tcc_blame *b);
 /* Replaces the reproducer; `pass`: that is wrong, NULL: none. */
 void tcc__blame_graph(tcc_blame *b, const tcc_graph *g, const char *pass);
+
+/* -- In compile_verify.c -- */
+
+/* A model like v->m that keeps gradients, compiled for v->batch, with v->m's parameters and moments. */
+tcc_status tcc__verify_make_twin(const tcc_verification *v, int batch_accumulate, tcc_model **out);
 
 /* -- In compile_verify_reference.c -- */
 
@@ -76,9 +82,27 @@ void tcc__difference_print(tcc_strbuf *b, const tcc_difference *d, const tcc_typ
 
 /* -- The parts; each fills *out where something is wrong -- */
 
-/* In compile_verify_kernels.c. Runs the twin's program with all values kept apart; checks that this gives the same
+/* In compile_verify_kernels.c. A program of the twin, run once more with all values kept apart. */
+typedef struct tcc_verified {
+    tcc_compiled *c;
+    tcc_graph *g;
+    const void **given;
+    void *zeros;
+    tcc_trial t;
+} tcc_verified;
+/* Runs it so on the state of v->m, v->batch and what else it is fed with, and checks that each kernel does what its
+ * group says, on the values that it gets. *p is to be cleared after an error, too. */
+tcc_status tcc__verify_program(tcc_verification *v, tcc_compiled *c, const float *hyper, const int64_t *rng,
+                               tcc_verified *p, tcc_blame *out);
+/* Once the twin has run it from the same state: that gave the same bits. */
+tcc_status tcc__verify_bits(tcc_verification *v, const tcc_verified *p, tcc_blame *out);
+void tcc__verified_clear(tcc_verified *p);
+/* Runs the twin's program with all values kept apart; checks that this gives the same
  * bits, and that each kernel does what its group says, on the values that it gets. */
 tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out);
+/* In compile_verify_micro.c. Where the batch is taken in micro-batches: a twin takes the step so, and the programs that
+ * add to sums, and that of the update, are verified as the one of the whole step is. */
+tcc_status tcc__verify_micro(tcc_verification *v, tcc_blame *out);
 /* In compile_verify_passes.c. Interprets v->reference, and compares what the twin has computed with it. */
 tcc_status tcc__verify_outputs(tcc_verification *v, tcc_blame *out);
 /* A step of fp16 is skipped where a gradient is not finite, and nowhere else; then all that is stored keeps its bits.

@@ -37,15 +37,21 @@ static tcc_status new_value(const tcc_type *type, const void *packed, tcc_value 
 
 /* -- The same bits -- */
 
-/* What the twin's step has left in the memory of output `i`. */
-static tcc_status twin_output(tcc_verification *v, const tcc_graph *g, int i, const void **out) {
+/* What the twin's program has left in the memory of output `i`. */
+static tcc_status twin_output(tcc_verification *v, const tcc_verified *p, int i, const void **out) {
+    const tcc_graph *g = p->t.g;
     const tcc_output *output = &g->outputs.data[i];
-    tcc_array array;
     *out = NULL;
     if (output->alias < 0) {
-        TCC_TRY(tcc_model_output(v->twin, output->name, &array));
-        *out = array.data;
-        return TCC_OK;
+        const tcc_program *program = p->c->program;
+        for (int k = 0; k < program->n_bindings; k++) {
+            const tcc_binding *b = &program->bindings[k];
+            if (b->role != TCC_ROLE_OUTPUT || strcmp(b->name, output->name) != 0) continue;
+            void *host;
+            TCC_TRY(tcc__bound_host(v->twin, &p->c->bound[k], &host));
+            *out = host;
+        }
+        return *out ? TCC_OK : TCC_BUG(&v->m->cx->diag, "there is no output '%s'", output->name);
     }
     const char *name = g->inputs.data[output->alias]->attrs->input.name;
     const tcc_stored *stored = tcc__model_stored(v->twin, name);
@@ -53,14 +59,14 @@ static tcc_status twin_output(tcc_verification *v, const tcc_graph *g, int i, co
     return *out ? TCC_OK : TCC_BUG(&v->m->cx->diag, "there is no state '%s'", name);
 }
 
-static tcc_status compare_bits(tcc_verification *v, const tcc_trial *t, int i, int binding, tcc_blame *out) {
-    const tcc_output *output = &t->g->outputs.data[i];
+static tcc_status compare_bits(tcc_verification *v, const tcc_verified *p, int i, int binding, tcc_blame *out) {
+    const tcc_output *output = &p->t.g->outputs.data[i];
     const size_t bytes = (size_t)tcc_type_bytes(&output->node->type);
     const void *expected;
-    TCC_TRY(twin_output(v, t->g, i, &expected));
+    TCC_TRY(twin_output(v, p, i, &expected));
     unsigned char *packed = tcc__malloc(bytes);
     if (!packed) return tcc_enomem(&v->m->cx->diag);
-    tcc_status status = tcc__trial_binding(t, binding, packed);
+    tcc_status status = tcc__trial_binding(&p->t, binding, packed);
     if (status == TCC_OK && memcmp(packed, expected, bytes) != 0) {
         size_t at = 0;
         while (packed[at] == ((const unsigned char *)expected)[at]) at++;
@@ -68,17 +74,18 @@ static tcc_status compare_bits(tcc_verification *v, const tcc_trial *t, int i, i
             &out->text, "verify: \"%s\" has other bits when each value has memory of its own, from byte %zu of %zu on",
             output->name, at, bytes);
         tcc_strbuf_add(&out->cause, "every kernel by itself is right: the steps or the memory plan are wrong");
-        tcc__blame_graph(out, v->twin->last->made->graph, NULL);
+        tcc__blame_graph(out, p->c->made->graph, NULL);
     }
     tcc__free(packed);
     return status;
 }
 
-static tcc_status compare_all_bits(tcc_verification *v, const tcc_trial *t, tcc_blame *out) {
+tcc_status tcc__verify_bits(tcc_verification *v, const tcc_verified *p, tcc_blame *out) {
+    const tcc_graph *g = p->t.g;
     TCC_TRY(tcc_model_synchronize(v->twin));
-    for (int i = 0, own = t->g->inputs.count; i < t->g->outputs.count && !out->text.length; i++) {
-        const int alias = t->g->outputs.data[i].alias;
-        TCC_TRY(compare_bits(v, t, i, alias >= 0 ? alias : own++, out));
+    for (int i = 0, own = g->inputs.count; i < g->outputs.count && !out->text.length; i++) {
+        const int alias = g->outputs.data[i].alias;
+        TCC_TRY(compare_bits(v, p, i, alias >= 0 ? alias : own++, out));
     }
     return TCC_OK;
 }
@@ -87,7 +94,7 @@ static tcc_status compare_all_bits(tcc_verification *v, const tcc_trial *t, tcc_
 
 typedef struct group_check {
     tcc_verification *v;
-    const tcc_trial *t;
+    const tcc_verified *p;
     const tcc_group *group;
     int n_loads;
     tcc_node **loads;
@@ -113,9 +120,9 @@ static tcc_status group_check_begin(group_check *c) {
     if (!(c->packed = tcc__calloc((size_t)c->n_loads + 1, sizeof(void *)))) return tcc_enomem(diag);
     for (int i = 0; i < c->n_loads; i++) {
         if (!(c->packed[i] = tcc__malloc((size_t)tcc_type_bytes(&c->loads[i]->type)))) return tcc_enomem(diag);
-        TCC_TRY(tcc__trial_value(c->t, c->loads[i], c->packed[i]));
+        TCC_TRY(tcc__trial_value(&c->p->t, c->loads[i], c->packed[i]));
     }
-    return tcc__group_alone(c->v->m, c->t->g, c->group, c->loads, c->n_loads, &c->alone);
+    return tcc__group_alone(c->v->m, c->p->t.g, c->group, c->loads, c->n_loads, &c->alone);
 }
 
 static tcc_status interpret(group_check *c) {
@@ -154,7 +161,7 @@ static tcc_status compare_output(const group_check *c, const tcc_trial *t, const
 static tcc_status compare(const group_check *c, const tcc_trial *t, tcc_difference *worst, int *worst_output) {
     *worst = (tcc_difference){0};
     for (int i = 0; i < c->group->n_outputs; i++) {
-        const bool whole = t == c->t;
+        const bool whole = t == &c->p->t;
         TCC_TRY(
             compare_output(c, t, whole ? c->group->outputs[i] : t->g->outputs.data[i].node, i, worst, worst_output));
     }
@@ -183,18 +190,18 @@ static tcc_status blame(group_check *c, int number, const tcc_difference *d, int
         tcc__blame_graph(out, c->alone, NULL);
     } else {
         tcc_strbuf_add(&out->cause, "every kernel by itself is right: the steps or the memory plan are wrong");
-        tcc__blame_graph(out, c->v->twin->last->made->graph, NULL);
+        tcc__blame_graph(out, c->p->c->made->graph, NULL);
     }
     return TCC_OK;
 }
 
-static tcc_status check_group(tcc_verification *v, const tcc_trial *t, int number, tcc_blame *out) {
-    group_check c = {.v = v, .t = t, .group = &t->g->groups.data[number]};
+static tcc_status check_group(tcc_verification *v, const tcc_verified *p, int number, tcc_blame *out) {
+    group_check c = {.v = v, .p = p, .group = &p->t.g->groups.data[number]};
     tcc_difference worst = {0};
     int output = 0;
     tcc_status status = group_check_begin(&c);
     if (status == TCC_OK) status = interpret(&c);
-    if (status == TCC_OK) status = compare(&c, t, &worst, &output);
+    if (status == TCC_OK) status = compare(&c, &p->t, &worst, &output);
     if (status == TCC_OK && worst.ratio > v->worst_kernel) {
         v->worst_kernel = worst.ratio;
         snprintf(v->worst_kernel_name, sizeof v->worst_kernel_name, "%s", tcc_node_text(c.group->hero));
@@ -206,14 +213,15 @@ static tcc_status check_group(tcc_verification *v, const tcc_trial *t, int numbe
 
 /* -- All -- */
 
-static tcc_status check_groups(tcc_verification *v, const tcc_trial *t, tcc_blame *out) {
+static tcc_status check_groups(tcc_verification *v, const tcc_verified *p, tcc_blame *out) {
     double said = tcc_clock_seconds();
-    v->groups = t->g->groups.count;
-    for (int i = 0; i < v->groups && !out->text.length; i++) {
-        TCC_TRY(check_group(v, t, i, out));
+    const int count = p->t.g->groups.count;
+    v->groups += count;
+    for (int i = 0; i < count && !out->text.length; i++) {
+        TCC_TRY(check_group(v, p, i, out));
         if (tcc_clock_seconds() - said < PROGRESS_SECONDS) continue;
         said = tcc_clock_seconds();
-        tcc__verify_say(v, "%d of %d kernels compared", i + 1, v->groups);
+        tcc__verify_say(v, "%d of %d kernels compared", i + 1, count);
     }
     return TCC_OK;
 }
@@ -234,22 +242,31 @@ static tcc_status given_values(const tcc_verification *v, const tcc_graph *g, co
     return TCC_OK;
 }
 
+tcc_status tcc__verify_program(tcc_verification *v, tcc_compiled *c, const float *hyper, const int64_t *rng,
+                               tcc_verified *p, tcc_blame *out) {
+    p->c = c;
+    TCC_TRY(plan(v, c->made->graph, true, &p->g));
+    if (!(p->given = tcc__calloc((size_t)p->g->inputs.count + 1, sizeof(void *)))) return tcc_enomem(&v->m->cx->diag);
+    TCC_TRY(given_values(v, p->g, hyper, rng, p->given, &p->zeros));
+    TCC_TRY(tcc__trial_run(v->m, p->g, p->given, &p->t));
+    return check_groups(v, p, out);
+}
+
+void tcc__verified_clear(tcc_verified *p) {
+    if (p->t.m) tcc__trial_clear(&p->t);
+    tcc__free(p->given);
+    tcc__free(p->zeros);
+    tcc_graph_destroy(p->g);
+    *p = (tcc_verified){0};
+}
+
 tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out) {
     float hyper[TCC_HYPER_MOST];
     const int64_t rng[2] = {(int64_t)v->m->random_seed, v->m->step};
+    tcc_verified p = {0};
     tcc__model_hyper(v->m, hyper);
-    tcc_graph *g = NULL;
-    tcc_trial t = {0};
-    void *zeros = NULL;
-    TCC_TRY(plan(v, v->twin->last->made->graph, true, &g));
-    const void **given = tcc__calloc((size_t)g->inputs.count + 1, sizeof(void *));
-    tcc_status status = given ? given_values(v, g, hyper, rng, given, &zeros) : tcc_enomem(&v->m->cx->diag);
-    if (status == TCC_OK) status = tcc__trial_run(v->m, g, given, &t);
-    if (status == TCC_OK) status = check_groups(v, &t, out);
-    if (status == TCC_OK && !out->text.length) status = compare_all_bits(v, &t, out);
-    if (t.m) tcc__trial_clear(&t);
-    tcc__free(given);
-    tcc__free(zeros);
-    tcc_graph_destroy(g);
+    tcc_status status = tcc__verify_program(v, v->twin->last, hyper, rng, &p, out);
+    if (status == TCC_OK && !out->text.length) status = tcc__verify_bits(v, &p, out);
+    tcc__verified_clear(&p);
     return status;
 }

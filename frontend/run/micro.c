@@ -63,6 +63,8 @@ const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count,
         slice->dims[0] = left < samples ? left : samples;
         slice->data = (char *)batch[i].data + begin * bytes;
     }
+    m->micro = begin / samples;
+    m->micro_weight = (double)m->slice.data[0].dims[0] / (double)samples;
     return m->slice.data;
 }
 

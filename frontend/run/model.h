@@ -166,6 +166,11 @@ tcc_status tcc__micro_program(tcc_model *m, const tcc_array *slice, int count, t
 /* After a plan was read: finds the updates. TCC_EFORMAT for programs that are no parts of the model's steps. */
 tcc_status tcc__micro_link(tcc_model *m);
 
+/* -- In run.c -- */
+
+/* One run of one program of a step; *batch as its signature. */
+tcc_status tcc__program_run(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
+
 /* -- In micro.c. Steps whose batch is taken in micro-batches. -- */
 
 static inline bool tcc__model_accumulates(const tcc_model *m) { return m->options.batch_accumulate > 1; }
@@ -177,7 +182,7 @@ bool tcc__micro_is_update_of(const tcc_program *update, const tcc_program *micro
 tcc_status tcc__micro_check(tcc_model *m, const tcc_array *batch, int count);
 /* Samples of each micro-batch but the last, which may have fewer. */
 int64_t tcc__micro_samples(const tcc_model *m, const tcc_array *batch);
-/* The micro-batch from that sample on, in m->slice. */
+/* The micro-batch from that sample on, in m->slice; it is the one that runs next. */
 const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count, int64_t begin);
 /* What its program is fed with beside it: its hyper-parameters, and a random key of the micro-batch's own. */
 void tcc__micro_feed(const tcc_model *m, tcc_compiled *c);

@@ -54,8 +54,7 @@ static tcc_status feed_and_run(tcc_model *m, tcc_compiled *c, const tcc_array *b
     return tcc__states_ran(m, c);
 }
 
-/* One run of one program; *batch as its signature. */
-static tcc_status run_program(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+tcc_status tcc__program_run(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
     tcc_nvtx_push(&m->nvtx, c->program->name);
     const tcc_status status = feed_and_run(m, c, batch);
     tcc_nvtx_pop(&m->nvtx);
@@ -66,8 +65,7 @@ static tcc_status run_program(tcc_model *m, tcc_compiled *c, const tcc_array *ba
 static tcc_status run_micro_batches(tcc_model *m, const tcc_array *batch, int count, tcc_compiled **update) {
     const int64_t samples = tcc__micro_samples(m, batch), all = batch[0].dims[0];
     *update = NULL;
-    m->micro = 0;
-    for (int64_t begin = 0; begin < all; begin += samples, m->micro++) {
+    for (int64_t begin = 0; begin < all; begin += samples) {
         const tcc_array *slice = tcc__micro_cut(m, batch, count, begin);
         TCC_TRY(tcc__micro_program(m, slice, count, &m->last));
         if (*update && m->last->next != *update)
@@ -75,10 +73,9 @@ static tcc_status run_micro_batches(tcc_model *m, const tcc_array *batch, int co
                              "batch_accumulate: micro-batches of %lld and of %lld samples train different parameters",
                              (long long)samples, (long long)slice->dims[0]);
         *update = m->last->next;
-        m->micro_weight = (double)slice->dims[0] / (double)samples;
-        TCC_TRY(run_program(m, m->last, slice));
+        TCC_TRY(tcc__program_run(m, m->last, slice));
     }
-    return run_program(m, *update, NULL);
+    return tcc__program_run(m, *update, NULL);
 }
 
 /* Step m->step gave a loss or gradients that are not finite, and left the model as it was. */
@@ -119,7 +116,7 @@ static tcc_status run_batch(tcc_model *m, bool train, const tcc_array *batch, in
                          m->shared->averaged == m ? "" : ", those of a model that shares them");
     TCC_TRY(tcc__model_compiled(m, train, batch, count, &c));
     m->last = c;
-    TCC_TRY(c->part == TCC_STEP_MICRO ? run_micro_batches(m, batch, count, &c) : run_program(m, c, batch));
+    TCC_TRY(c->part == TCC_STEP_MICRO ? run_micro_batches(m, batch, count, &c) : tcc__program_run(m, c, batch));
     if (!train) return TCC_OK;
     if (m->options.detect_anomaly) TCC_TRY(check_anomaly(m, c, batch, count));
     TCC_TRY(fetch_loss(m, c));

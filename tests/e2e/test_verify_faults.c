@@ -2,7 +2,7 @@
  * Faults that programs really had, each planted again at a seam of the linker, and found by tcc_model_verify: updates
  * of a scatter that are lost, column sums that are read after something was written over them, running sums in float32,
  * norms without their eps, sums that lost a factor, parts of a concat and slices at the wrong place, steps that fp16
- * skips by halves or for nothing. One table; without its fault each model is accepted. */
+ * skips by halves or for nothing, sums over micro-batches. One table; without its fault each model is accepted. */
 #include "harness/check.h"
 #include "codegen/build.h"
 #include "codegen/schedule/lowering.h"
@@ -27,6 +27,8 @@ static enum fault {
     NOT_HELD,    /* a norm's running statistics, in a step that is skipped */
     ALWAYS_GOOD, /* no gradient is looked at */
     NEVER_GOOD,
+    SUM_SUBTRACTED, /* of micro-batches, what comes */
+    SUM_AS_IT_IS,   /* is not divided */
 } fault;
 static int planted;
 
@@ -142,8 +144,22 @@ tcc_status __wrap_tcc_pass_train_step(tcc_pass_cx *cx, const tcc_graph *in, tcc_
     return status;
 }
 
+static bool reads_sum(const tcc_node *n) {
+    for (int i = 0; i < n->n_operands; i++) {
+        const tcc_node *x = n->operands[i];
+        if (x->op == TCC_OP_INPUT && !strncmp(x->attrs->input.name, TCC_SUM_PREFIX, sizeof TCC_SUM_PREFIX - 1))
+            return true;
+    }
+    return false;
+}
+
 /* Breaks the node in what codegen sees. Returns whether it did. */
 static bool break_node(tcc_node *n) {
+    if ((fault == SUM_SUBTRACTED && n->op == TCC_OP_ADD && reads_sum(n)) ||
+        (fault == SUM_AS_IT_IS && n->op == TCC_OP_MUL && reads_sum(n))) {
+        n->op = TCC_OP_SUB;
+        return true;
+    }
     if (fault == NO_EPS && n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1 &&
         n->attrs->constant.values.v[0] == (double)1e-5f) {
         *(double *)n->attrs->constant.values.v = 0;
@@ -160,7 +176,8 @@ static bool break_node(tcc_node *n) {
 /* The graph itself is right. */
 static void mend_node(tcc_node *n) {
     tcc_attrs *attrs = (tcc_attrs *)n->attrs;
-    if (n->op == TCC_OP_CONSTANT) *(double *)attrs->constant.values.v = (double)1e-5f;
+    if (n->op == TCC_OP_SUB) n->op = fault == SUM_SUBTRACTED ? TCC_OP_ADD : TCC_OP_MUL;
+    else if (n->op == TCC_OP_CONSTANT) *(double *)attrs->constant.values.v = (double)1e-5f;
     else attrs->slice.start.v[0]++, attrs->slice.limit.v[0]++;
 }
 
@@ -267,10 +284,18 @@ static void of_small_gradients(tcc_trace *t, void *user) {
     tcc_loss(t, tcc_scale(weighed(t, tcc_linear(tcc_param(t, "x", UNIFORM, TCC_DIMS(6, 5)), "out", 3)), 1e-4));
 }
 
+enum { SAMPLES = 5, FEATURES = 3 };
+
+static void of_samples(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_loss(t, tcc_mean(tcc_square(tcc_linear(tcc_input(t, "x"), "out", 2)), TCC_ALL));
+}
+
 /* -- The table -- */
 
 #define A_KERNEL "every graph is right: the code generated for group "
 #define THE_PLAN "every kernel by itself is right: the steps or the memory plan are wrong"
+#define ITS_KERNEL "the code generated for group "
 #define A_PASS "the first wrong graph comes out of pass decompose"
 
 static const struct {
@@ -280,31 +305,39 @@ static const struct {
     const char *found; /* what is said of the cause */
     bool fused;        /* the fault needs a fused program */
     bool fp16;
+    int micro_batches; /* 0: there is no batch */
 } faults[] = {
-    {LAST_UPDATE, "a constant index", constant_index, A_KERNEL, false, false},
-    {LAST_UPDATE, "an index a sequence", embedding_by_sequence, A_KERNEL, true, false},
-    {LAST_UPDATE, "a constant index along an axis", constant_index_along, A_KERNEL, false, false},
-    {OVERWRITTEN, "rows' sums over an operand of columns' sums", outer_product, THE_PLAN, true, false},
-    {NARROW_SUM, "a running sum of 30,000 terms", long_running_sum, A_KERNEL, false, false},
-    {NO_EPS, "a norm of constant rows", norm_of_constant_rows, A_KERNEL, false, false},
-    {LOST_FACTOR, "the gradient of a bias", bias_of_rows, A_PASS, false, false},
-    {PARTS_SWAPPED, "a concat of 40 parts", many_parts, A_PASS, false, false},
-    {SLICE_SHIFTED, "30 slices", many_slices, A_KERNEL, false, false},
-    {NOT_HELD, "statistics of a skipped step", overflowing, "is changed by a step that is skipped", false, true},
-    {ALWAYS_GOOD, "a step that must be skipped", overflowing, "but the step is not skipped", false, true},
-    {NEVER_GOOD, "a step that must not", of_small_gradients, "but all gradients are finite", false, true},
+    {LAST_UPDATE, "a constant index", constant_index, A_KERNEL, false, false, 0},
+    {LAST_UPDATE, "an index a sequence", embedding_by_sequence, A_KERNEL, true, false, 0},
+    {LAST_UPDATE, "a constant index along an axis", constant_index_along, A_KERNEL, false, false, 0},
+    {OVERWRITTEN, "rows' sums over an operand of columns' sums", outer_product, THE_PLAN, true, false, 0},
+    {NARROW_SUM, "a running sum of 30,000 terms", long_running_sum, A_KERNEL, false, false, 0},
+    {NO_EPS, "a norm of constant rows", norm_of_constant_rows, A_KERNEL, false, false, 0},
+    {LOST_FACTOR, "the gradient of a bias", bias_of_rows, A_PASS, false, false, 0},
+    {PARTS_SWAPPED, "a concat of 40 parts", many_parts, A_PASS, false, false, 0},
+    {SLICE_SHIFTED, "30 slices", many_slices, A_KERNEL, false, false, 0},
+    {NOT_HELD, "statistics of a skipped step", overflowing, "is changed by a step that is skipped", false, true, 0},
+    {ALWAYS_GOOD, "a step that must be skipped", overflowing, "but the step is not skipped", false, true, 0},
+    {NEVER_GOOD, "a step that must not", of_small_gradients, "but all gradients are finite", false, true, 0},
+    {SUM_SUBTRACTED, "the second micro-batch", of_samples, ITS_KERNEL, false, false, 2},
+    {SUM_AS_IT_IS, "the update of three", of_samples, ITS_KERNEL, false, false, 3},
 };
 
 static bool is_as_expected(int row, enum fault what, tcc_mode mode) {
-    const tcc_model_options options = {
-        .size = sizeof options, .mode = mode, .mixed_precision = faults[row].fp16 ? TCC_MIXED_FP16 : TCC_MIXED_NONE};
+    const tcc_model_options options = {.size = sizeof options,
+                                       .mode = mode,
+                                       .mixed_precision = faults[row].fp16 ? TCC_MIXED_FP16 : TCC_MIXED_NONE,
+                                       .batch_accumulate = faults[row].micro_batches};
+    float x[SAMPLES * FEATURES];
+    for (int i = 0; i < SAMPLES * FEATURES; i++) x[i] = (float)(i % 7 - 3) / 4;
+    const tcc_array batch = {"x", TCC_F32, 2, {SAMPLES, FEATURES}, x};
     tcc_context *cx;
     tcc_model *m;
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
     assert_int_equal(tcc_model_create(cx, faults[row].model, NULL, &options, &m), TCC_OK);
     planted = 0;
     fault = what;
-    const tcc_status status = tcc_model_verify(m, NULL, 0, 0, NULL);
+    const tcc_status status = tcc_model_verify(m, &batch, faults[row].micro_batches ? 1 : 0, 0, NULL);
     fault = NONE;
     const char *text = tcc_context_error(cx), *expected = what ? faults[row].found : "";
     const bool ok = status == (what ? TCC_EBUG : TCC_OK) && strstr(text, expected) && (planted > 0) == (what != NONE);

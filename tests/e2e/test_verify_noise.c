@@ -169,13 +169,13 @@ static void says_that_a_step_is_skipped(void **state) {
     }
 }
 
-static void says_that_micro_batches_are_not_compared(void **state) {
+static void compares_micro_batches(void **state) {
     (void)state;
-    const char *words = "in one piece, not in micro-batches: their sums and the update of these are not compared\n";
-    for (int n = 0; n <= 2; n++) {
+    const char *words = "in one piece, and in micro-batches: ";
+    for (int n = 0; n <= 3; n++) { /* three leave a rest */
         char *report;
         verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 0, 0, n}, NULL, &report);
-        assert_int_equal(strstr(report, words) != NULL, n == 2);
+        assert_int_equal(strstr(report, words) != NULL, n >= 2);
         tcc_string_free(report);
     }
 }
@@ -197,13 +197,10 @@ static void cuts_a_batch_and_says_so(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_bias_that_a_norm_takes_away),
-                                       cmocka_unit_test(attention_that_is_saturated),
-                                       cmocka_unit_test(channels_that_are_constant),
-                                       cmocka_unit_test(windows_of_ties),
-                                       cmocka_unit_test(says_how_it_gets_on),
-                                       cmocka_unit_test(says_that_a_step_is_skipped),
-                                       cmocka_unit_test(says_that_micro_batches_are_not_compared),
-                                       cmocka_unit_test(cuts_a_batch_and_says_so)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_bias_that_a_norm_takes_away), cmocka_unit_test(attention_that_is_saturated),
+        cmocka_unit_test(channels_that_are_constant),    cmocka_unit_test(windows_of_ties),
+        cmocka_unit_test(says_how_it_gets_on),           cmocka_unit_test(says_that_a_step_is_skipped),
+        cmocka_unit_test(compares_micro_batches),        cmocka_unit_test(cuts_a_batch_and_says_so)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
