@@ -16,6 +16,7 @@ typedef struct tcc_verification {
     int count;              /* of arrays */
     double tolerance;       /* allowed beyond the noise, relative to the largest entry */
     tcc_pool *pool;         /* the interpreter's */
+    bool micro;             /* it is the batch of one program of a step in micro-batches: that which m runs next */
     tcc_store states;       /* what the model has not got yet of the states that passes add, as they begin */
     tcc_noise noise;
     bool skipped;         /* fp16: the twin's step found a gradient that is not finite */
@@ -58,6 +59,8 @@ tcc_status tcc__verify_reference(tcc_verification *v);
 void tcc__verify_say(const tcc_verification *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A parameter, buffer or state before the step, or NULL. The host's side is up to date. */
 const tcc_stored *tcc__verify_stored(const tcc_verification *v, const char *name);
+/* What the step is fed with beside the batch: TCC_HYPER_MOST hyper-parameters, and the random key. */
+void tcc__verify_feed(const tcc_verification *v, float *hyper, int64_t *rng);
 /* Packed bits of an input of the training step, before the step; NULL: zeros. */
 const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, const float *hyper, const int64_t *rng);
 /* The same of all inputs of g, as values. The caller frees them with tcc__values_free. */
@@ -90,10 +93,9 @@ typedef struct tcc_verified {
     void *zeros;
     tcc_trial t;
 } tcc_verified;
-/* Runs it so on the state of v->m, v->batch and what else it is fed with, and checks that each kernel does what its
+/* Runs it so on the state of v->m and v->batch, and checks that each kernel does what its
  * group says, on the values that it gets. *p is to be cleared after an error, too. */
-tcc_status tcc__verify_program(tcc_verification *v, tcc_compiled *c, const float *hyper, const int64_t *rng,
-                               tcc_verified *p, tcc_blame *out);
+tcc_status tcc__verify_program(tcc_verification *v, tcc_compiled *c, tcc_verified *p, tcc_blame *out);
 /* Once the twin has run it from the same state: that gave the same bits. */
 tcc_status tcc__verify_bits(tcc_verification *v, const tcc_verified *p, tcc_blame *out);
 void tcc__verified_clear(tcc_verified *p);
@@ -105,6 +107,8 @@ tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out);
 tcc_status tcc__verify_micro(tcc_verification *v, tcc_blame *out);
 /* In compile_verify_passes.c. Interprets v->reference, and compares what the twin has computed with it. */
 tcc_status tcc__verify_outputs(tcc_verification *v, tcc_blame *out);
+/* Makes v->meant: what the reference's outputs may be of a graph that is written in another way. */
+tcc_status tcc__verify_meaning(tcc_verification *v);
 /* A step of fp16 is skipped where a gradient is not finite, and nowhere else; then all that is stored keeps its bits.
  */
 tcc_status tcc__verify_skip(tcc_verification *v, tcc_blame *out);

@@ -242,8 +242,10 @@ static tcc_status given_values(const tcc_verification *v, const tcc_graph *g, co
     return TCC_OK;
 }
 
-tcc_status tcc__verify_program(tcc_verification *v, tcc_compiled *c, const float *hyper, const int64_t *rng,
-                               tcc_verified *p, tcc_blame *out) {
+tcc_status tcc__verify_program(tcc_verification *v, tcc_compiled *c, tcc_verified *p, tcc_blame *out) {
+    float hyper[TCC_HYPER_MOST];
+    int64_t rng[2];
+    tcc__verify_feed(v, hyper, rng);
     p->c = c;
     TCC_TRY(plan(v, c->made->graph, true, &p->g));
     if (!(p->given = tcc__calloc((size_t)p->g->inputs.count + 1, sizeof(void *)))) return tcc_enomem(&v->m->cx->diag);
@@ -261,11 +263,8 @@ void tcc__verified_clear(tcc_verified *p) {
 }
 
 tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out) {
-    float hyper[TCC_HYPER_MOST];
-    const int64_t rng[2] = {(int64_t)v->m->random_seed, v->m->step};
     tcc_verified p = {0};
-    tcc__model_hyper(v->m, hyper);
-    tcc_status status = tcc__verify_program(v, v->twin->last, hyper, rng, &p, out);
+    tcc_status status = tcc__verify_program(v, v->twin->last, &p, out);
     if (status == TCC_OK && !out->text.length) status = tcc__verify_bits(v, &p, out);
     tcc__verified_clear(&p);
     return status;

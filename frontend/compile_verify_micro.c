@@ -1,28 +1,148 @@
 /* SPDX-License-Identifier: MIT
- * Verification of a step that is taken in micro-batches. The step in one piece was verified before: what gradients are.
- * Here a twin runs the programs that training runs, one by one. Before each runs, its kernels are compared with the
- * interpreter on the parameters, sums and samples that it then reads; what it has written must have the same bits. The
- * first micro-batch begins the sums, the second adds to them, a smaller rest has a program of its own, and those
- * between differ from the second in values alone. */
+ * Verification of a step that is taken in micro-batches. The step in one piece was verified before, so gradients are
+ * right. Here a twin runs the programs that training runs, one by one. What their graphs mean is compared first: a sum
+ * grows by the weighted gradient of the samples, which autodiff alone says, and the update reads the sums' quotients.
+ * Then the kernels are compared with the interpreter on the parameters, sums and samples that they read; what the
+ * program has written must have the same bits. The first micro-batch begins the sums, the second adds to them, a
+ * smaller rest has a program of its own, and those between differ from the second in values alone. */
 #include "compile_verify.h"
+
+#include <math.h>
+
+/* -- What the graphs mean -- */
+
+/* A graph of a step, interpreted. */
+typedef struct meaning {
+    const tcc_graph *g;
+    tcc_value *inputs, *outputs;
+    bool evaluated;
+} meaning;
+
+static void meaning_clear(meaning *x) {
+    tcc__values_free(x->outputs, x->evaluated ? x->g->outputs.count : 0);
+    tcc__values_free(x->inputs, x->g->inputs.count);
+}
+
+static tcc_status interpret(const tcc_verification *v, meaning *x) {
+    tcc_diag *diag = &v->m->cx->diag;
+    if (!(x->outputs = tcc__calloc((size_t)x->g->outputs.count + 1, sizeof *x->outputs))) return tcc_enomem(diag);
+    TCC_TRY(tcc__verify_inputs(v, x->g, &x->inputs));
+    TCC_TRY(tcc_graph_eval(x->g, x->inputs, x->outputs, diag));
+    x->evaluated = true;
+    return TCC_OK;
+}
+
+static int find_output(const tcc_graph *g, const char *prefix, const char *name) {
+    const size_t length = strlen(prefix);
+    int i = 0;
+    while (i < g->outputs.count && (strncmp(g->outputs.data[i].name, prefix, length) != 0 ||
+                                    strcmp(g->outputs.data[i].name + length, name) != 0))
+        i++;
+    return i < g->outputs.count ? i : -1;
+}
+
+/* The input of that name before the program; NULL: it has none. */
+static const tcc_value *find_input(const meaning *x, const char *prefix, const char *name) {
+    const size_t length = strlen(prefix);
+    for (int i = 0; i < x->g->inputs.count; i++) {
+        const char *own = x->g->inputs.data[i]->attrs->input.name;
+        if (!strncmp(own, prefix, length) && !strcmp(own + length, name)) return &x->inputs[i];
+    }
+    return NULL;
+}
+
+static double scalar(const tcc_value *x, double missing) { return x ? x->f[0] : missing; }
+
+/* Output k is to be begin + factor * x within `factor` times the noise (NULL: none) and its own rounding. */
+static tcc_status compare(tcc_verification *v, const meaning *x, int k, const tcc_value *begin, double factor,
+                          const double *value, const double *noise, tcc_blame *out) {
+    enum { MULTIPLE = 16 };
+    const tcc_value *got = &x->outputs[k];
+    tcc_noisy want = {0};
+    TCC_TRY(tcc_value_create(&got->type, &want.value, &v->m->cx->diag));
+    const int64_t count = tcc_type_numel(&got->type);
+    if (!(want.noise = tcc__calloc((size_t)count + 1, sizeof *want.noise))) {
+        tcc_value_free(&want.value);
+        return tcc_enomem(&v->m->cx->diag);
+    }
+    for (int64_t e = 0; e < count; e++) {
+        const double more = factor != 0 ? factor * value[e] : 0; /* what weighs nothing may be NaN */
+        want.value.f[e] = (begin ? begin->f[e] : 0) + more;
+        want.noise[e] = fabs(factor) * (noise ? noise[e] : 0) + 0x1p-24 * fabs(more);
+    }
+    const tcc_difference d = tcc__noisy_difference(&want, got, MULTIPLE, 0, v->tolerance);
+    if (d.ratio > 1 && !out->text.length) {
+        tcc_strbuf_printf(&out->text, "verify: \"%s\" of the graph '%s' in micro-batches differs from its definition: ",
+                          x->g->outputs.data[k].name, x->g->name);
+        tcc__difference_print(&out->text, &d, &got->type);
+        tcc_strbuf_add(&out->cause, "what adds to the sums of micro-batches, or makes the update of them, is wrong");
+        tcc__blame_graph(out, x->g, NULL);
+    }
+    tcc_noisy_free(&want);
+    return TCC_OK;
+}
+
+/* Sums grow by the weighted gradients of the samples. */
+static tcc_status compare_sums(tcc_verification *v, const meaning *x, tcc_blame *out) {
+    static const char *const names[][2] = {{TCC_SUM_PREFIX, "grad."}, {TCC_LOSS_SUM_STATE, "loss"}};
+    const bool first = v->m->micro == 0;
+    const int weights = find_output(x->g, "", TCC_WEIGHT_SUM_STATE);
+    const double before = first ? 0 : scalar(find_input(x, "", TCC_WEIGHT_SUM_STATE), 0),
+                 weight = weights < 0 ? 1 : x->outputs[weights].f[0] - before;
+    TCC_TRY(tcc__verify_reference(v));
+    TCC_TRY(tcc__verify_meaning(v));
+    for (int k = 0; k < x->g->outputs.count; k++)
+        for (int n = 0; n < 2; n++) {
+            const char *name = x->g->outputs.data[k].name;
+            const size_t length = strlen(names[n][0]);
+            if (strncmp(name, names[n][0], length) != 0) continue;
+            const int i = find_output(v->reference, names[n][1], name + length);
+            if (i < 0) return TCC_BUG(&v->m->cx->diag, "'%s' sums up nothing", name);
+            TCC_TRY(compare(v, x, k, first ? NULL : find_input(x, "", name), weight, v->meant[i].value.f,
+                            v->meant[i].noise, out));
+        }
+    return TCC_OK;
+}
+
+/* Gradients and loss are sums by the sum of the weights. */
+static tcc_status compare_quotients(tcc_verification *v, const meaning *x, tcc_blame *out) {
+    const double weight = scalar(find_input(x, "", TCC_WEIGHT_SUM_STATE), 1),
+                 scale = scalar(find_input(x, "", TCC_SCALE_STATE), 1);
+    for (int k = 0; k < x->g->outputs.count; k++) {
+        const char *name = x->g->outputs.data[k].name;
+        const bool loss = !strcmp(name, "loss");
+        const tcc_value *sum = loss                        ? find_input(x, "", TCC_LOSS_SUM_STATE)
+                               : strncmp(name, "grad.", 5) ? NULL
+                                                           : find_input(x, TCC_SUM_PREFIX, name + 5);
+        if (sum) TCC_TRY(compare(v, x, k, NULL, 1 / (loss ? weight : weight * scale), sum->f, NULL, out));
+    }
+    return TCC_OK;
+}
+
+static tcc_status check_meaning(tcc_verification *v, const tcc_compiled *c, tcc_blame *out) {
+    meaning x = {.g = c->made->graph};
+    tcc_status status = interpret(v, &x);
+    if (status == TCC_OK) status = v->micro ? compare_sums(v, &x, out) : compare_quotients(v, &x, out);
+    if (v->meant) tcc__noisy_array_free(v->meant, v->reference->outputs.count);
+    tcc_graph_destroy(v->reference);
+    v->meant = NULL, v->reference = NULL;
+    meaning_clear(&x);
+    return status;
+}
+
+/* -- The programs -- */
 
 /* Runs a program of the twin; `looks`: and compares it. */
 static tcc_status run_program(tcc_verification *v, tcc_compiled *c, const tcc_array *slice, bool looks,
                               tcc_blame *out) {
-    float hyper[TCC_HYPER_MOST];
-    int64_t rng[2] = {(int64_t)v->m->random_seed, v->m->step};
     tcc_verified p = {0};
     if (!looks) return tcc__program_run(v->twin, c, slice);
     TCC_TRY(tcc__states_derive(v->twin, c));
     TCC_TRY(tcc_model_synchronize(v->twin));
-    tcc__model_hyper(v->twin, hyper);
-    if (slice) {
-        tcc__micro_feed(v->twin, c);
-        memcpy(hyper, c->hyper_values, sizeof hyper);
-        rng[1] = c->rng_values[1];
-    }
-    v->batch = slice;
-    tcc_status status = tcc__verify_program(v, c, hyper, rng, &p, out);
+    v->batch = slice, v->micro = slice != NULL;
+    TCC_TRY(check_meaning(v, c, out));
+    if (out->text.length) return TCC_OK;
+    tcc_status status = tcc__verify_program(v, c, &p, out);
     if (status == TCC_OK) status = tcc__program_run(v->twin, c, slice);
     if (status == TCC_OK && !out->text.length) status = tcc__verify_bits(v, &p, out);
     tcc__verified_clear(&p);
@@ -49,6 +169,7 @@ tcc_status tcc__verify_micro(tcc_verification *v, tcc_blame *out) {
     TCC_TRY(tcc__verify_make_twin(v, v->m->options.batch_accumulate, &v->twin));
     tcc_verification step = *v; /* whose state is that of the twin as it goes on */
     step.m = step.twin;
+    step.reference = NULL, step.expected = step.meant = NULL;
     const tcc_status status = run_step(&step, batch, out);
     v->groups = step.groups;
     v->worst_kernel = step.worst_kernel;

@@ -36,7 +36,7 @@ static tcc_status interpret_types(tcc_verification *v) {
 }
 
 /* Passes reorder sums and round constants. */
-static tcc_status interpret_meaning(tcc_verification *v) {
+tcc_status tcc__verify_meaning(tcc_verification *v) {
     tcc_noise noise = v->noise;
     noise.draws = GRAPH_DRAWS, noise.factor = GRAPH_FACTOR, noise.constants = true;
     return interpret_reference(v, &noise, &v->meant);
@@ -208,7 +208,7 @@ static tcc_status compare_graph(tcc_verification *v, const tcc_graph *g, tcc_dif
     if (status == TCC_OK) status = tcc_graph_eval(g, inputs, values, diag);
     const bool evaluated = status == TCC_OK, skipped = evaluated && is_skipped(g, inputs, values);
     if (evaluated && !is_equal(v, g, values, skipped)) {
-        status = interpret_meaning(v);
+        status = tcc__verify_meaning(v);
         if (status == TCC_OK) *worst = worst_of_graph(v, v->meant, g, values, skipped, name, type);
         if (status == TCC_OK && worst->ratio <= 1) *name = NULL;
     }

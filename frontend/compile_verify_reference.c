@@ -78,6 +78,7 @@ tcc_status tcc__verify_reference(tcc_verification *v) {
     tcc_grouping grouping;
     tcc_status status = tcc__model_group(v->m, v->reference, &memory, &grouping);
     options.spec.loss_scale = v->m->options.loss_scale;
+    options.spec.part = v->micro ? TCC_STEP_MICRO : TCC_STEP_WHOLE; /* whose gradients keep the loss's scale */
     options.spec.frozen = grouping.frozen;
     options.spec.input_gradients = v->m->options.keep_input_gradients;
     tcc_pass_cx cx = {.cx = v->m->cx, .diag = &v->m->cx->diag, .options = &options};

@@ -46,6 +46,12 @@ const tcc_stored *tcc__verify_stored(const tcc_verification *v, const char *name
     return index >= 0 ? &v->states.entries.data[index] : NULL;
 }
 
+void tcc__verify_feed(const tcc_verification *v, float *hyper, int64_t *rng) {
+    rng[0] = (int64_t)v->m->random_seed, rng[1] = v->m->step;
+    if (v->micro) tcc__micro_feed(v->m, hyper, rng);
+    else tcc__model_hyper(v->m, hyper);
+}
+
 const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, const float *hyper, const int64_t *rng) {
     const char *name = n->attrs->input.name;
     const tcc_stored *stored;
@@ -63,8 +69,8 @@ const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, cons
 tcc_status tcc__verify_inputs(const tcc_verification *v, const tcc_graph *g, tcc_value **out) {
     tcc_diag *diag = &v->m->cx->diag;
     float hyper[TCC_HYPER_MOST];
-    const int64_t rng[2] = {(int64_t)v->m->random_seed, v->m->step};
-    tcc__model_hyper(v->m, hyper);
+    int64_t rng[2];
+    tcc__verify_feed(v, hyper, rng);
     tcc_value *values = tcc__calloc((size_t)g->inputs.count + 1, sizeof *values);
     tcc_status status = values ? TCC_OK : tcc_enomem(diag);
     for (int i = 0; i < g->inputs.count && status == TCC_OK; i++) {

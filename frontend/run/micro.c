@@ -68,8 +68,8 @@ const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count,
     return m->slice.data;
 }
 
-void tcc__micro_feed(const tcc_model *m, tcc_compiled *c) {
-    c->hyper_values[TCC_MICRO_FIRST] = m->micro == 0;
-    c->hyper_values[TCC_MICRO_WEIGHT] = (float)m->micro_weight;
-    c->rng_values[1] = m->step * m->options.batch_accumulate + m->micro;
+void tcc__micro_feed(const tcc_model *m, float *hyper, int64_t *rng) {
+    hyper[TCC_MICRO_FIRST] = m->micro == 0;
+    hyper[TCC_MICRO_WEIGHT] = (float)m->micro_weight;
+    rng[1] = m->step * m->options.batch_accumulate + m->micro;
 }

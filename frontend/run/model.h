@@ -185,7 +185,7 @@ int64_t tcc__micro_samples(const tcc_model *m, const tcc_array *batch);
 /* The micro-batch from that sample on, in m->slice; it is the one that runs next. */
 const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count, int64_t begin);
 /* What its program is fed with beside it: its hyper-parameters, and a random key of the micro-batch's own. */
-void tcc__micro_feed(const tcc_model *m, tcc_compiled *c);
+void tcc__micro_feed(const tcc_model *m, float *hyper, int64_t *rng);
 
 /* -- In optimizer.c -- */
 

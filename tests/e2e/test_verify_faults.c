@@ -29,6 +29,7 @@ static enum fault {
     NEVER_GOOD,
     SUM_SUBTRACTED, /* of micro-batches, what comes */
     SUM_AS_IT_IS,   /* is not divided */
+    SUM_BEGUN_ANEW, /* by each of them, in the graph */
 } fault;
 static int planted;
 
@@ -132,6 +133,12 @@ tcc_status __wrap_tcc_pass_train_step(tcc_pass_cx *cx, const tcc_graph *in, tcc_
     for (int i = 0; status == TCC_OK && fault == NOT_HELD && i < (*out)->outputs.count; i++) {
         tcc_output *o = &(*out)->outputs.data[i];
         if (!is_of_buffer(*out, o)) continue;
+        o->node = o->node->operands[1];
+        planted++;
+    }
+    for (int i = 0; status == TCC_OK && fault == SUM_BEGUN_ANEW && i < (*out)->outputs.count; i++) {
+        tcc_output *o = &(*out)->outputs.data[i];
+        if (strncmp(o->name, TCC_SUM_PREFIX, sizeof TCC_SUM_PREFIX - 1) != 0) continue;
         o->node = o->node->operands[1];
         planted++;
     }
@@ -321,6 +328,7 @@ static const struct {
     {NEVER_GOOD, "a step that must not", of_small_gradients, "but all gradients are finite", false, true, 0},
     {SUM_SUBTRACTED, "the second micro-batch", of_samples, ITS_KERNEL, false, false, 2},
     {SUM_AS_IT_IS, "the update of three", of_samples, ITS_KERNEL, false, false, 3},
+    {SUM_BEGUN_ANEW, "the sum of three", of_samples, "what adds to the sums of micro-batches", false, false, 3},
 };
 
 static bool is_as_expected(int row, enum fault what, tcc_mode mode) {
