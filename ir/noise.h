@@ -5,7 +5,8 @@
  * multiple of the noise is as right as its types allow; one that errs by more is wrong.
  *
  * An element-wise result is disturbed by units in its last place, unless its type holds it exactly. A sum is disturbed
- * by units of the sum of its terms' magnitudes, for it may cancel; sums of whole numbers that f32 holds stay exact.
+ * by units of the sum of its terms' magnitudes, for it may cancel; sums of whole numbers that f32 holds stay exact, but
+ * for their own type's rounding.
  * Moving, comparing and choosing are exact. So values near a jump (activations near 0, ties) fall to either side, as
  * they do in real arithmetic. Draws come in pairs that are disturbed in opposite directions: one of a pair falls to the
  * other side. */

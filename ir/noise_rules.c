@@ -227,6 +227,11 @@ static double units_of_sum(const tcc_noise *noise, const tcc_node *n, const tcc_
     return 2 + chain_of_sum(noise, n, terms_of_sum(n, in)) / 32;
 }
 
+/* Whether a result of this type is not held exactly. The interpreter's own f64 does not tell: whole numbers are. */
+static bool is_rounded(tcc_dtype dtype, double x) {
+    return isfinite(x) && (dtype == TCC_F64 ? x != floor(x) : x != tcc_dtype_round(dtype, x));
+}
+
 static void disturb_sum(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed) {
     const double own = unit_of(d, n->type.dtype), u = unit_of_parts(d, n->type.dtype), factor = d->noise->factor;
     double units = units_of_sum(d->noise, n, d->in) * factor * u;
@@ -235,8 +240,9 @@ static void disturb_sum(const tcc_node *n, const tcc_noise_draw *d, tcc_value *o
     const bool exact = !d->inexact_operands && is_whole(n, d->in);
     for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
         const double terms = d->terms->f[e];
-        if (terms == 0 || !isfinite(terms) || (exact && terms < 0x1p24)) continue;
-        out->f[e] += push_sum(d, e) * (units * terms + (own > u ? factor * own * fabs(out->f[e]) : 0));
+        const bool held = exact && terms<0x1p24, rounds = own> u && (!held || is_rounded(n->type.dtype, out->f[e]));
+        if (terms == 0 || !isfinite(terms) || (held && !rounds)) continue;
+        out->f[e] += push_sum(d, e) * ((held ? 0 : units * terms) + (rounds ? factor * own * fabs(out->f[e]) : 0));
         *changed = true;
     }
 }
@@ -256,11 +262,6 @@ static void disturb_squares(const tcc_node *n, const tcc_noise_draw *d, tcc_valu
 }
 
 /* -- Single results -- */
-
-/* Whether a result of this type is not held exactly. The interpreter's own f64 does not tell: whole numbers are. */
-static bool is_rounded(tcc_dtype dtype, double x) {
-    return isfinite(x) && (dtype == TCC_F64 ? x != floor(x) : x != tcc_dtype_round(dtype, x));
-}
 
 static void disturb_points(const tcc_node *n, const tcc_noise_draw *d, double units, tcc_value *out, bool *changed) {
     const double u = units * d->noise->factor * unit_of(d, n->type.dtype);
