@@ -32,13 +32,22 @@ static bool listed(const char *list, const char *name) {
     return false;
 }
 
+/* What the pass makes of `in`, or made of it already. */
+static tcc_status run_or_take(tcc_pass_cx *cx, tcc_pass_id id, const tcc_graph *in, tcc_graph **out) {
+    tcc_graph *made = cx->tried ? cx->tried->made[id] : NULL;
+    if (!made) return pass_infos[id].run(cx, in, out);
+    cx->tried->made[id] = NULL;
+    *out = made;
+    return TCC_OK;
+}
+
 /* One pass from *g to a new *g, with all that the manager does around it. `number` counts the dumps. */
 static tcc_status run_pass(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_pass_id id, int number,
                            tcc_graph **g, tcc_manager_report *report) {
     const tcc_pass_info *pass = &pass_infos[id];
     tcc_graph *old = *g, *new = NULL;
     double start = tcc_clock_ms();
-    tcc_status status = pass->run(cx, old, &new);
+    tcc_status status = run_or_take(cx, id, old, &new);
     double milliseconds = tcc_clock_ms() - start;
     if (status != TCC_OK) {
         tcc_note(cx->diag, TCC_NOWHERE, "in pass %s", pass->name);
@@ -97,18 +106,21 @@ bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *op
     return false;
 }
 
-tcc_status tcc_pipeline_plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_graph **out) {
+tcc_status tcc_pipeline_plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_tried *tried, tcc_graph **out) {
     tcc_pass_cx quiet = {.diag = cx->diag, .options = cx->options};
     tcc_graph *at = NULL;
+    tcc_pass_id made_by = TCC_PASS_FUSE;
     int first = 0;
     while (tcc_pipeline_steps[first].pass != TCC_PASS_FUSE) first++;
     for (int i = first; i < tcc_pipeline_count; i++) {
         tcc_graph *next;
         if (!tcc_pipeline_runs(&tcc_pipeline_steps[i], cx->options)) continue;
         const tcc_status status = pass_infos[tcc_pipeline_steps[i].pass].run(&quiet, at ? at : g, &next);
-        tcc_graph_destroy(at);
+        if (at && tried) tried->made[made_by] = at;
+        else tcc_graph_destroy(at);
         if (status != TCC_OK) return status;
         at = next;
+        made_by = tcc_pipeline_steps[i].pass;
     }
     *out = at;
     return TCC_OK;
@@ -116,14 +128,20 @@ tcc_status tcc_pipeline_plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_grap
 
 tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_graph **g,
                             tcc_manager_report *report) {
+    tcc_tried tried = {0};
+    const bool logs = tcc_log_on(cx->cx, TCC_LOG_FUSION) || tcc_log_on(cx->cx, TCC_LOG_MEMORY); /* a trial does not */
     TCC_TRY(dump_input(cx, manager, *g));
     cx->plan = tcc_pipeline_plan;
+    cx->tried = logs ? NULL : &tried;
+    tcc_status status = TCC_OK;
     int number = 0;
-    for (int i = 0; i < tcc_pipeline_count; i++) {
+    for (int i = 0; i < tcc_pipeline_count && status == TCC_OK; i++) {
         const tcc_pipeline_step *step = &tcc_pipeline_steps[i];
-        if (tcc_pipeline_runs(step, cx->options)) TCC_TRY(run_pass(cx, manager, step->pass, ++number, g, report));
+        if (tcc_pipeline_runs(step, cx->options)) status = run_pass(cx, manager, step->pass, ++number, g, report);
     }
-    return TCC_OK;
+    cx->tried = NULL;
+    tcc_tried_clear(&tried);
+    return status;
 }
 
 static tcc_status unknown_pass(tcc_diag *diag, const char *name, size_t length) {

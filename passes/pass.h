@@ -63,12 +63,17 @@ typedef struct tcc_pass_options {
     const struct tcc_pass_target *target; /* what the passes ask (passes/select.h); NULL: code for no target yet */
 } tcc_pass_options;
 
+typedef struct tcc_tried tcc_tried;
+
 typedef struct tcc_pass_cx {
     tcc_context *cx; /* log */
     tcc_diag *diag;
     const tcc_pass_options *options;
     /* tcc_pipeline_plan, for a pass that tries what those behind it make of a graph. Set by the manager. */
-    tcc_status (*plan)(const struct tcc_pass_cx *cx, const tcc_graph *g, tcc_graph **out);
+    tcc_status (*plan)(const struct tcc_pass_cx *cx, const tcc_graph *g, tcc_tried *tried, tcc_graph **out);
+    /* What the passes behind made of the very graph that the pass at hand gives out: the manager takes it, and does not
+     * run them again. NULL: nothing is taken. Set by the manager, who owns what is in it. */
+    tcc_tried *tried;
 } tcc_pass_cx;
 
 /* Makes *out from `in`, which stays the caller's. On error *out is untouched and the diag says why. */
@@ -84,6 +89,18 @@ typedef enum tcc_pass_id {
 #undef TCC_PASS
     TCC_PASS_COUNT
 } tcc_pass_id;
+
+/* Graphs, by the pass that made each; NULL: none. */
+struct tcc_tried {
+    tcc_graph *made[TCC_PASS_COUNT];
+};
+
+static inline void tcc_tried_clear(tcc_tried *tried) {
+    for (int i = 0; i < TCC_PASS_COUNT; i++) {
+        tcc_graph_destroy(tried->made[i]);
+        tried->made[i] = NULL;
+    }
+}
 
 typedef struct tcc_pass_info {
     const char *name, *doc;
@@ -116,8 +133,9 @@ typedef struct tcc_manager_report {
  * failure it is the last good one. `report` may be NULL. */
 tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_graph **g,
                             tcc_manager_report *report);
-/* The passes from fuse to plan-memory on `g`, which stays the caller's; nothing is dumped, verified or logged. */
-tcc_status tcc_pipeline_plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_graph **out);
+/* The passes from fuse to plan-memory on `g`, which stays the caller's; nothing is dumped, verified or logged. What all
+ * but the last one made goes into `tried`, if that is not NULL. */
+tcc_status tcc_pipeline_plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_tried *tried, tcc_graph **out);
 /* Runs the passes named in `list`, comma-separated, in that order; for tcc-opt and tests. */
 tcc_status tcc_pipeline_run_named(tcc_pass_cx *cx, const tcc_manager_options *manager, const char *list, tcc_graph **g,
                                   tcc_manager_report *report);

@@ -97,12 +97,14 @@ static tcc_status choose(tcc_pass_cx *cx, const tcc_graph *g, const tcc_graph *p
 static tcc_status remat(tcc_pass_cx *cx, const tcc_graph *g, tcc_remat_report *report, tcc_graph **out) {
     tcc_graph *planned;
     tcc_remat_model model;
-    TCC_TRY(cx->plan(cx, g, &planned));
+    TCC_TRY(cx->plan(cx, g, cx->tried, &planned));
     const tcc_remat_spec *spec = cx->options->remat;
     if (spec->budget == TCC_BUDGET_NONE && !spec->segments && tcc_remat_is_small(planned)) {
-        tcc_graph_destroy(planned);
+        if (cx->tried) cx->tried->made[TCC_PASS_PLAN_MEMORY] = planned;
+        else tcc_graph_destroy(planned);
         return tcc_graph_copy_live(g, out);
     }
+    if (cx->tried) tcc_tried_clear(cx->tried);
     tcc_status status = tcc_remat_model_create(planned, cx->options->target, cx->diag, &model);
     if (status == TCC_OK) {
         status = choose(cx, g, planned, &model, report, out);

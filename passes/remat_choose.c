@@ -73,7 +73,7 @@ static int free_point(const tcc_remat_choice *c) {
 static tcc_status plan_at_hand(tcc_remat_choice *c, tcc_remat_point *p) {
     tcc_graph *g, *planned;
     TCC_TRY(tcc_remat_apply(c->model, c->g, c->cx->options->target, &g));
-    const tcc_status status = c->cx->plan(c->cx, g, &planned);
+    const tcc_status status = c->cx->plan(c->cx, g, NULL, &planned);
     tcc_graph_destroy(g);
     TCC_TRY(status);
     p->peak = planned->arena_bytes;

@@ -35,7 +35,7 @@ static int64_t peak_of(planner *p, tcc_remat_spec spec, long long *least) {
     int64_t peak = -1;
     if (status == TCC_OK) {
         tcc_graph *planned;
-        assert_ok(tcc_pipeline_plan(&cx, after, &planned), &p->diag);
+        assert_ok(tcc_pipeline_plan(&cx, after, NULL, &planned), &p->diag);
         peak = planned->arena_bytes + report.fixed_bytes;
         assert_int_equal(report.frontier.data[report.taken].peak, planned->arena_bytes);
         tcc_graph_destroy(planned);
