@@ -7,6 +7,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 ./tools/deps.sh --test
-cmake -G Ninja -B build -DCMAKE_BUILD_TYPE=Release -DTCC_TEST_CONFIGURATIONS=ON
+cmake -G Ninja -B build -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DTCC_TEST_CONFIGURATIONS=ON
 cmake --build build
 exec ctest --test-dir build --output-on-failure --parallel "$(nproc)" "$@"
