@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The schedule that a recipe asks for. */
+#include "recipe_rules.h"
 #include "train.h"
 
 #include <math.h>
@@ -19,12 +20,12 @@ tcc_schedule train_schedule(const recipe *r, int64_t total, int64_t milestones[R
     for (int i = 0; i < r->schedule.milestones.count; i++) milestones[i] = (int64_t)r->schedule.milestones.v[i];
     s.lr = r->optimizer.lr;
     s.min_lr = r->schedule.min_lr;
-    s.warmup_steps = r->schedule.warmup_steps;
+    if (recipe_has(r, "schedule.warmup_steps")) s.warmup_steps = r->schedule.warmup_steps;
     s.steps = r->schedule.steps ? r->schedule.steps : total;
     s.step_size = r->schedule.step_size;
     s.milestones = milestones;
     s.n_milestones = r->schedule.milestones.count;
-    if (!isnan(r->schedule.gamma)) s.gamma = r->schedule.gamma;
+    if (!isnan(r->schedule.gamma) && recipe_has(r, "schedule.gamma")) s.gamma = r->schedule.gamma;
     s.power = r->schedule.power;
     s.cycle_mode = !strcmp(r->schedule.cycle_mode, "triangular")    ? TCC_TRIANGULAR
                    : !strcmp(r->schedule.cycle_mode, "triangular2") ? TCC_TRIANGULAR2

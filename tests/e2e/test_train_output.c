@@ -172,6 +172,11 @@ static void says_what_is_unusual(void **state) {
     assert_non_null(
         strstr(r.out, "left out, as they do not go with what the command line chooses: model.cifar_stem\n"));
     check_says(r, "cifar has 1 of data_batch_1.bin to data_batch_5.bin: training on those\n");
+    r = TRAIN(TCC_SOURCE_DIR "/tools/recipes/char-gpt.yaml", "data.path=" TCC_SOURCE_DIR "/README.md", "--dry-run",
+              "schedule.name=one_cycle");
+    assert_int_equal(r.status, 0); /* the value of what is left out is, too */
+    assert_non_null(strstr(r.out, "what the command line chooses: schedule.warmup_steps, schedule.min_lr\n"));
+    program_free(&r);
 }
 
 static void quiet_prints_nothing(void **state) {
