@@ -587,6 +587,10 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
                         keys[i].choices ? keys[i].choices : "");
     }
     if (!recipe_check_applies(r, error)) return false;
+    for (int i = 0; i < KEY_COUNT; i++) /* what is left out has no value of its own */
+        if (r->given[i] > 0 && keys[i].initial && !recipe_applies(r, i) &&
+            !set_value(r, &keys[i], keys[i].initial, (place){"defaults", 0}, error))
+            return false;
     settle(r);
     if (!check_groups(r, at, error) || !check_metrics(r, at, error)) return false;
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");

@@ -20,7 +20,7 @@ tcc_schedule train_schedule(const recipe *r, int64_t total, int64_t milestones[R
     for (int i = 0; i < r->schedule.milestones.count; i++) milestones[i] = (int64_t)r->schedule.milestones.v[i];
     s.lr = r->optimizer.lr;
     s.min_lr = r->schedule.min_lr;
-    if (recipe_has(r, "schedule.warmup_steps")) s.warmup_steps = r->schedule.warmup_steps;
+    s.warmup_steps = r->schedule.warmup_steps;
     s.steps = r->schedule.steps ? r->schedule.steps : total;
     s.step_size = r->schedule.step_size;
     s.milestones = milestones;
