@@ -97,7 +97,9 @@ static tcc_status fuse_from(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *give
 static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *given, int count) {
     bool possible;
     TCC_TRY(fuse_from(cx, g, given, count, &possible));
-    return possible ? TCC_OK : fuse_from(cx, g, NULL, 0, &possible);
+    if (possible) return TCC_OK;
+    if (cx->keeps_given) return tcc_error(g->diag, TCC_EINVAL, TCC_NOWHERE, "a given group is none in this graph");
+    return fuse_from(cx, g, NULL, 0, &possible);
 }
 
 /* Every node a group of its own. */

@@ -119,13 +119,26 @@ static void break_up(tcc_fuser *f, int unit, const int *own) {
     tcc_fuser_refresh(f, unit, &reason);
 }
 
+/* Whether the draft has not the same nodes as the group that it was in the plan, or one of them reads what is computed
+ * again. */
+static bool is_changed(const tcc_group *group, const tcc_draft *d) {
+    for (int i = 0; i < d->n_nodes; i++)
+        for (int k = 0; k < d->nodes[i]->n_operands; k++)
+            if (d->nodes[i]->operands[k]->marks & TCC_MARK_REMAT) return true;
+    return d->n_nodes != group->n_nodes || (group->hero->marks & TCC_MARK_REMAT);
+}
+
 /* False: a bound group is no group as things are. */
 static bool settle(tcc_fuser *f, const tcc_group *group, int unit, const int *own) {
     const char *reason = "";
-    const bool legal = tcc_fuser_refresh(f, unit, &reason);
+    bool legal = tcc_fuser_refresh(f, unit, &reason);
     tcc_fuse_unit *u = &f->units.data[unit];
     if (f->out_of_memory) return true;
     const bool sums = tcc_group_sums(group->kind) && group->hero;
+    if (legal && sums && u->draft.n_nodes && is_changed(group, &u->draft) && !follows(f, group, &u->draft)) {
+        legal = false;
+        reason = "the choice that is given does not run it";
+    }
     if (legal && (!sums || !u->draft.n_nodes || u->draft.kind == group->kind)) {
         u->bound = sums ? group : NULL;
         return true;

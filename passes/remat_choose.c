@@ -69,12 +69,22 @@ static int free_point(const tcc_remat_choice *c) {
     return point;
 }
 
-/* Plans the set at hand. */
-static tcc_status plan_at_hand(tcc_remat_choice *c, tcc_remat_point *p) {
+static const int64_t refused = INT64_MAX; /* the peak of a set that no budget takes */
+
+/* Plans the set at hand. One that changes the order of a sum is refused, unless the user marked it. */
+static tcc_status plan_at_hand(tcc_remat_choice *c, bool marked, tcc_remat_point *p) {
     tcc_graph *g, *planned;
-    TCC_TRY(tcc_remat_apply(c->model, c->g, c->cx->options->target, &g));
-    const tcc_status status = c->cx->plan(c->cx, g, NULL, &planned);
+    tcc_pass_cx cx = *c->cx;
+    cx.keeps_given = !marked;
+    TCC_TRY(tcc_remat_apply(c->model, c->g, cx.options->target, &g));
+    const tcc_status status = cx.plan(&cx, g, NULL, &planned);
     tcc_graph_destroy(g);
+    if (status == TCC_EINVAL && !marked) {
+        tcc_logf(cx.cx, TCC_LOG_MEMORY, "remat: %d values computed again: %s", p->values, tcc_diag_text(cx.diag));
+        tcc_diag_clear(cx.diag);
+        p->peak = refused;
+        return TCC_OK;
+    }
     TCC_TRY(status);
     p->peak = planned->arena_bytes;
     p->added_ns = predicted_ns(planned) - predicted_ns(c->planned);
@@ -95,7 +105,7 @@ static tcc_status plan_point(tcc_remat_choice *c, int point, int64_t *peak) {
     tcc_remat_point *p = &c->report->frontier.data[point];
     if (p->peak < 0) {
         tcc_remat_make_moves(c->model, &c->moves, c->ends.data[point]);
-        TCC_TRY(plan_at_hand(c, p));
+        TCC_TRY(plan_at_hand(c, point == c->marked, p));
     }
     *peak = p->peak;
     return TCC_OK;
@@ -172,7 +182,7 @@ static void take(tcc_remat_choice *c) {
 /* Plans c->tried, which is at hand, and notes it for the report. */
 static tcc_status plan_tried(tcc_remat_choice *c) {
     tcc_remat_point *p = &c->tried.figures;
-    TCC_TRY(plan_at_hand(c, p));
+    TCC_TRY(plan_at_hand(c, false, p));
     if (!c->tried.kept.count) c->report->frontier.data[c->tried.point] = *p;
     else if (!tcc_vec_push(&c->between, *p)) return tcc_enomem(c->cx->diag);
     return TCC_OK;
@@ -327,6 +337,8 @@ static tcc_status finish(tcc_remat_choice *c) {
     tcc_remat_keep(c->model, &c->taken.kept);
     for (int i = 0; i < c->between.count; i++)
         if (!tcc_vec_push(&r->frontier, c->between.data[i])) return tcc_enomem(c->cx->diag);
+    for (int i = 0; i < r->frontier.count; i++)
+        if (r->frontier.data[i].peak == refused) r->frontier.data[i].peak = -1;
     qsort(r->frontier.data + 1, (size_t)r->frontier.count - 1, sizeof *r->frontier.data, larger_peak_first);
     while (!is_same(&r->frontier.data[r->taken], &c->taken.figures) ||
            r->frontier.data[r->taken].peak != c->taken.figures.peak)

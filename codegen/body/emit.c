@@ -32,15 +32,6 @@ static LLVMValueRef emit_quotient(tcc_body_run *r, const tcc_expr *x) {
                                    : tcc_emit_rem_lanes(e, a, x->integer, low, high);
 }
 
-/* exp(x - max x) in f32: its operand is at most 0. */
-static bool is_softmax_power(const tcc_expr *x) {
-    if (x->op != TCC_OP_EXP || x->dtype == TCC_F64) return false;
-    const tcc_expr *difference = tcc_expr_unrounded(x->operands[0]);
-    if (difference->kind != TCC_EXPR_POINT || difference->op != TCC_OP_SUB) return false;
-    const tcc_expr *value = difference->operands[0], *most = difference->operands[1];
-    return most->kind == TCC_EXPR_REDUCE && most->op == TCC_OP_REDUCE_MAX && most->operands[0] == value;
-}
-
 static LLVMValueRef emit_constant(tcc_body_run *r, const tcc_expr *x) {
     LLVMTypeRef type = tcc_scalar_register(r->e, x->dtype);
     return tcc_dtype_is_float(x->dtype) ? tcc_emit_float(r->e, type, x->number) : tcc_emit_int(r->e, type, x->integer);
@@ -73,7 +64,6 @@ static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
     for (int i = 0; i < x->n_operands; i++)
         v[i] = varies ? tcc_body_lanes(r, x->operands[i]) : r->values[x->operands[i]->id];
     if (tcc_expr_rounds(x)) return tcc_scalar_round(r->e, v[0], x->dtype);
-    if (is_softmax_power(x)) return tcc_math_exp_negative(r->e, v[0]);
     const tcc_expr *argument = tcc_body_gelu_slope(x);
     LLVMValueRef slope = argument ? emit_slope(r, argument, varies) : NULL;
     if (slope) return slope; /* what it was made from is dead code now */

@@ -118,8 +118,7 @@ static void errors_stay_below_the_bound(void **state) {
     free(x), free(y);
 }
 
-/* Rows whose elements reach from far below the least exp that is no denormal, up to inf and -inf: softmax has its own
- * exp. */
+/* Rows whose elements reach from far below the least exp that is no denormal, up to inf and -inf. */
 static void softmax_of_far_elements(void **state) {
     (void)state;
     check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[40,96]\n  %1 = softmax(%0) {axis=1} : f32[40,96]\n  "
