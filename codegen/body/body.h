@@ -240,6 +240,7 @@ typedef struct tcc_body_run {
     const int64_t *form_steps;
     const int64_t *form_multiples; /* elements that each value is a multiple of; NULL: unknown */
     uint64_t lane_loops;           /* with forms: loops that may differ from lane to lane */
+    bool called[TCC_OP_COUNT];     /* long ones that the body has often: each is a function of the module */
 } tcc_body_run;
 
 /* Loads the buffer pointers, the kernel's buffers from `first_buffer` on. Everything that no loop enters is emitted by
@@ -300,6 +301,9 @@ void tcc_moment_segments_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef
 
 /* --- Scalar operations (scalar.c) */
 LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand, LLVMValueRef *operands);
+/* The same by a call of a function of the module, of which there is one for all kernels. All have element type `dtype`,
+ * of floats. */
+LLVMValueRef tcc_scalar_call(tcc_emitter *e, tcc_op op, tcc_dtype dtype, LLVMValueRef *operands, int n);
 LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype from, tcc_dtype to);
 /* A result of arithmetic in f32 as the nearest value of f16 or bf16. */
 LLVMValueRef tcc_scalar_round(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);

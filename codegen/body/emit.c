@@ -67,6 +67,7 @@ static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
     const tcc_expr *argument = tcc_body_gelu_slope(x);
     LLVMValueRef slope = argument ? emit_slope(r, argument, varies) : NULL;
     if (slope) return slope; /* what it was made from is dead code now */
+    if (r->called[x->op]) return tcc_scalar_call(r->e, x->op, x->dtype, v, x->n_operands);
     return tcc_scalar_emit(r->e, x->op, x->dtype, x->operands[0]->dtype, v);
 }
 

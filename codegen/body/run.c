@@ -7,6 +7,19 @@
 
 #define BIT(v) (UINT64_C(1) << (v))
 
+/* A call costs a few instructions, and registers around it. A long function that is inlined dozens of times costs
+ * seconds of compiling. On a GPU a call costs more. */
+static void choose_calls(tcc_body_run *r) {
+    enum { OFTEN = 8, LONG = 20 };
+    int uses[TCC_OP_COUNT] = {0};
+    if (r->e->target->lane_groups) return;
+    for (int i = 0; i < r->body->exprs.count; i++) {
+        const tcc_expr *x = r->body->exprs.data[i];
+        if (x->kind != TCC_EXPR_POINT || !tcc_dtype_is_float(x->dtype) || tcc_op_get_info(x->op)->cost < LONG) continue;
+        r->called[x->op] = ++uses[x->op] >= OFTEN;
+    }
+}
+
 tcc_status tcc_body_run_begin(tcc_body_run *r, tcc_emitter *e, const tcc_body *b, int first_buffer) {
     *r = (tcc_body_run){.e = e, .body = b, .lane_var = -1, .lanes = 1};
     size_t n = (size_t)b->exprs.count + 1;
@@ -21,6 +34,7 @@ tcc_status tcc_body_run_begin(tcc_body_run *r, tcc_emitter *e, const tcc_body *b
     for (int i = 0; i < b->exprs.count; i++)
         r->given[i] = b->exprs.data[i]->kind == TCC_EXPR_REDUCE || b->exprs.data[i]->kind == TCC_EXPR_PORT;
     for (int i = 0; i < b->buffers.count; i++) r->bases[i] = tcc_emit_buffer(e, first_buffer + i);
+    choose_calls(r);
     return TCC_OK;
 }
 

@@ -5,6 +5,8 @@
 #include "codegen/emit/math.h"
 #include "codegen/emit/math64.h"
 
+#include <stdio.h>
+
 #define GELU_C 0.79788456080286535588 /* sqrt(2 / pi) */
 #define GELU_K 0.044715
 
@@ -251,4 +253,19 @@ LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dt
     c.is_float = tcc_dtype_is_float(operand);
     c.is_bool = operand == TCC_BOOL;
     return rules[op](&c, operands);
+}
+
+LLVMValueRef tcc_scalar_call(tcc_emitter *e, tcc_op op, tcc_dtype dtype, LLVMValueRef *operands, int n) {
+    LLVMTypeRef types[2] = {LLVMTypeOf(operands[0]), n > 1 ? LLVMTypeOf(operands[1]) : NULL};
+    char name[48];
+    snprintf(name, sizeof name, "tcc_%s.%s.%d", tcc_op_get_info(op)->text, dtype == TCC_F64 ? "f64" : "f32",
+             tcc_emit_lanes_of(types[0]));
+    tcc_emit_function f = {.function = LLVMGetNamedFunction(e->module, name)};
+    if (f.function) f.type = LLVMGlobalGetValueType(f.function);
+    else {
+        f = tcc_emit_function_begin(e, name, types[0], types, n);
+        LLVMValueRef v[2] = {LLVMGetParam(f.function, 0), n > 1 ? LLVMGetParam(f.function, 1) : NULL};
+        tcc_emit_function_end(e, &f, tcc_scalar_emit(e, op, dtype, dtype, v));
+    }
+    return tcc_emit_call(e, &f, operands, n);
 }

@@ -159,6 +159,43 @@ static void sums_are_not_spilled(void **state) {
     tcc_strbuf_free(&text);
 }
 
+/* The sum of `op` of `parts` rows of x. */
+static char *sum_of(const char *op, int operands, const char *dtype, int parts) {
+    tcc_strbuf b = {0};
+    tcc_strbuf_printf(&b, "graph @g {\n  %%0 = input {name=\"x\"} : %s[%d,37]\n", dtype, parts);
+    int next = 1, sum = 0;
+    for (int i = 0; i < parts; i++) {
+        tcc_strbuf_printf(&b, "  %%%d = slice(%%0) {start=[%d, 0], limit=[%d, 37], stride=[1, 1]} : %s[1,37]\n", next,
+                          i, i + 1, dtype);
+        tcc_strbuf_printf(&b, operands == 1 ? "  %%%d = %s(%%%d) : %s[1,37]\n" : "  %%%d = %s(%%%d, %%1) : %s[1,37]\n",
+                          next + 1, op, next, dtype);
+        next += 2;
+        if (i) tcc_strbuf_printf(&b, "  %%%d = add(%%%d, %%%d) : %s[1,37]\n", next, sum, next - 1, dtype);
+        sum = i ? next++ : next - 1;
+    }
+    tcc_strbuf_printf(&b, "  output \"y\" %%%d\n}\n", sum);
+    return b.text;
+}
+
+/* What a kernel has often and is long is a function of the module. */
+static void long_functions_are_called(void **state) {
+    (void)state;
+    static const char *const ops[] = {"exp", "log", "sin", "cos", "tanh", "sigmoid", "erf", "log1p", "pow"};
+    static const char *const dtypes[] = {"f32", "f64", "f16", "bf16"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
+            char *text = sum_of(ops[i], 1 + !strcmp(ops[i], "pow"), dtypes[d], 9);
+            const double tolerance = d == 0 ? 2e-6 : d == 1 ? 1e-12 : d == 2 ? 4e-3 : 3e-2;
+            check_text(text, &(compiled_options){.low = 0.1, .high = 2, .tolerance = tolerance});
+            free(text);
+        }
+    for (int parts = 7; parts <= 9; parts += 2) {
+        char *text = sum_of("sin", 1, "f32", parts);
+        assert_int_equal(has_instruction(text, "tcc_sin.f32"), parts == 9);
+        free(text);
+    }
+}
+
 /* What an epilogue loads and stores is fetched while the sums are made, where there are enough of them. */
 static void epilogues_are_fetched(void **state) {
     (void)state;
@@ -415,6 +452,7 @@ int main(void) {
         cmocka_unit_test(transposes),
         cmocka_unit_test(slope_of_gelu),
         cmocka_unit_test(sums_are_not_spilled),
+        cmocka_unit_test(long_functions_are_called),
         cmocka_unit_test(epilogues_are_fetched),
         cmocka_unit_test(transposes_share_a_module),
         cmocka_unit_test(joined),
