@@ -108,7 +108,8 @@ typedef struct tcc_op_info {
     const char *doc;
 } tcc_op_info;
 
-const tcc_op_info *tcc_op_get_info(tcc_op op);
+extern const tcc_op_info tcc__op_infos[TCC_OP_COUNT];
+static inline const tcc_op_info *tcc_op_get_info(tcc_op op) { return &tcc__op_infos[op]; }
 bool tcc_op_parse(const char *text, size_t length, tcc_op *out);
 
 /* -- Nodes and graphs -- */

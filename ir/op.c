@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const tcc_op_info op_infos[TCC_OP_COUNT] = {
+const tcc_op_info tcc__op_infos[TCC_OP_COUNT] = {
 #define COMM TCC_FLAG_COMM
 #define TYPED TCC_FLAG_TYPED
 #define COMPARE TCC_FLAG_COMPARE
@@ -19,11 +19,9 @@ static const tcc_op_info op_infos[TCC_OP_COUNT] = {
 #undef EXACT
 };
 
-const tcc_op_info *tcc_op_get_info(tcc_op op) { return &op_infos[op]; }
-
 bool tcc_op_parse(const char *text, size_t length, tcc_op *out) {
     for (int op = 0; op < TCC_OP_COUNT; op++) {
-        if (strlen(op_infos[op].text) == length && !memcmp(op_infos[op].text, text, length)) {
+        if (strlen(tcc__op_infos[op].text) == length && !memcmp(tcc__op_infos[op].text, text, length)) {
             *out = (tcc_op)op;
             return true;
         }

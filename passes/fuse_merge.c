@@ -88,7 +88,7 @@ static bool same_parameter(const tcc_fuser *f, int a, int b) {
 
 static bool is_wide_concat(const tcc_fuser *f, int u) {
     const tcc_draft *d = &f->units.data[u].draft;
-    for (int i = d->n_nodes - 1; i >= 0 && d->kind == TCC_GROUP_POINTWISE; i--)
+    for (int i = d->n_nodes - 1; i >= 0 && f->units.data[u].concat && d->kind == TCC_GROUP_POINTWISE; i--)
         if (d->nodes[i]->op == TCC_OP_CONCAT && d->nodes[i]->n_operands >= WIDE) return true;
     return false;
 }
@@ -141,7 +141,11 @@ static bool too_early(const tcc_fuser *f, const int *units, int count) {
 /* What merging the units would save; negative when it may not be done, with the reason. */
 static double gain_of_merge(tcc_fuser *f, const int *units, int count, const char **reason) {
     double cost = 0;
+    int needed = 0;
+    bool concat = false;
     for (int i = 0; i < count; i++) {
+        needed += f->units.data[units[i]].needed;
+        concat |= f->units.data[units[i]].concat;
         if (is_wide_concat(f, units[i])) {
             *reason = "a concat of many operands";
             return -1;
@@ -149,6 +153,10 @@ static double gain_of_merge(tcc_fuser *f, const int *units, int count, const cha
         cost += f->units.data[units[i]].draft.cost;
         if (f->units.data[units[i]].update == f->units.data[units[0]].update) continue;
         *reason = "optimizer updates stay apart";
+        return -1;
+    }
+    if (needed > TCC_FUSE_MAX_NODES && !concat) { /* what tcc_draft_check would find out, slowly */
+        *reason = "too many nodes";
         return -1;
     }
     if (f->units.data[units[0]].update &&

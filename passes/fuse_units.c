@@ -35,27 +35,43 @@ bool tcc_fuser_loaded_elsewhere(const tcc_fuser *f, int id) {
 
 static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
+/* Adds a list to another one; both ascend, and so does what comes of it. */
+static void merge_ascending(tcc_fuser *f, tcc_fuse_ids *to, const tcc_fuse_ids *list) {
+    int a = to->count, b = list->count;
+    for (int i = 0; i < b && !f->out_of_memory; i++) tcc_fuser_push(f, to, 0);
+    if (f->out_of_memory) return;
+    while (b > 0) {
+        const bool first = a > 0 && to->data[a - 1] > list->data[b - 1];
+        to->data[a + b - 1] = first ? to->data[a - 1] : list->data[b - 1];
+        if (first) a--;
+        else b--;
+    }
+}
+
+/* Adds to f->again what node `id` reads of inlined nodes. */
+static void gather_inlined(tcc_fuser *f, int id, int stamp) {
+    const tcc_node *n = f->g->nodes.data[id];
+    for (int k = 0; k < n->n_operands; k++) {
+        const int operand = n->operands[k]->id;
+        if (!f->inlined[operand] || f->mark[operand] == stamp) continue;
+        f->mark[operand] = stamp;
+        tcc_fuser_push(f, &f->again, operand);
+    }
+}
+
 /* Puts into f->nodes what the units own, and all that they inline. */
 static void gather(tcc_fuser *f, const int *units, int count) {
-    int stamp = ++f->stamp;
-    f->nodes.count = 0;
+    const int stamp = ++f->stamp;
+    f->nodes.count = f->again.count = 0;
     for (int u = 0; u < count; u++) {
         const tcc_fuse_ids *owned = &f->units.data[units[u]].owned;
-        for (int i = 0; i < owned->count; i++) {
-            f->mark[owned->data[i]] = stamp;
-            tcc_fuser_push(f, &f->nodes, owned->data[i]);
-        }
+        for (int i = 0; i < owned->count; i++) f->mark[owned->data[i]] = stamp;
+        merge_ascending(f, &f->nodes, owned);
     }
-    for (int i = 0; i < f->nodes.count; i++) {
-        const tcc_node *n = f->g->nodes.data[f->nodes.data[i]];
-        for (int k = 0; k < n->n_operands; k++) {
-            int operand = n->operands[k]->id;
-            if (!f->inlined[operand] || f->mark[operand] == stamp) continue;
-            f->mark[operand] = stamp;
-            tcc_fuser_push(f, &f->nodes, operand);
-        }
-    }
-    if (f->nodes.count) qsort(f->nodes.data, (size_t)f->nodes.count, sizeof(int), ascending);
+    for (int i = 0; i < f->nodes.count; i++) gather_inlined(f, f->nodes.data[i], stamp);
+    for (int i = 0; i < f->again.count; i++) gather_inlined(f, f->again.data[i], stamp);
+    if (f->again.count) qsort(f->again.data, (size_t)f->again.count, sizeof(int), ascending);
+    merge_ascending(f, &f->nodes, &f->again);
 }
 
 /* The draft of some units together: what of their nodes is needed. It lives in the fuser's buffers until the next one.
@@ -97,6 +113,12 @@ bool tcc_fuser_refresh(tcc_fuser *f, int u, const char **reason) {
     d.nodes = nodes;
     d.stored = stored;
     unit->draft = d;
+    unit->needed = 0;
+    unit->concat = false;
+    for (int i = 0; i < d.n_nodes && nodes; i++) {
+        unit->needed += f->home[nodes[i]->id] == u;
+        unit->concat |= nodes[i]->op == TCC_OP_CONCAT;
+    }
     unit->version++;
     return !f->out_of_memory;
 }
@@ -233,6 +255,7 @@ void tcc_fuser_destroy(tcc_fuser *f) {
     tcc_vec_free(&f->units);
     tcc_vec_free(&f->heap);
     tcc_vec_free(&f->nodes);
+    tcc_vec_free(&f->again);
     tcc_vec_free(&f->others);
     tcc_vec_free(&f->later);
     tcc_draft_scratch_free(&f->scratch);

@@ -18,6 +18,8 @@ typedef tcc_vec(int) tcc_fuse_ids;
 typedef struct tcc_fuse_unit {
     tcc_fuse_ids owned;     /* node ids, ascending */
     tcc_draft draft;        /* of the owned nodes that are needed and what they inline */
+    int needed;             /* those of the draft's nodes that are owned: no merge does without them */
+    bool concat;            /* and one of them is a concat, whose parts are counted each by itself */
     bool dead, update;      /* update: of optimizer work */
     int64_t place;          /* in the order of units (fuse_order.c): above that of all units that it waits for */
     int before, after;      /* its neighbours in that order, or TCC_FUSE_NO_UNIT */
@@ -43,10 +45,10 @@ typedef struct tcc_fuser {
     int first_unit;                   /* in the order */
     tcc_vec(tcc_fuse_candidate) heap; /* of merges */
     tcc_draft_scratch scratch;
-    int *mark, stamp;                        /* by node */
-    int *member, member_stamp;               /* by unit: those of the draft at hand */
-    int *unit_mark, *later_mark, unit_stamp; /* by unit */
-    tcc_fuse_ids nodes, others, later;       /* buffers */
+    int *mark, stamp;                         /* by node */
+    int *member, member_stamp;                /* by unit: those of the draft at hand */
+    int *unit_mark, *later_mark, unit_stamp;  /* by unit */
+    tcc_fuse_ids nodes, again, others, later; /* buffers */
     tcc_node **draft_nodes;
     bool *draft_stored;
     bool out_of_memory;

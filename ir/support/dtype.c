@@ -36,12 +36,6 @@ bool tcc_type_equal(const tcc_type *a, const tcc_type *b) {
     return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
 }
 
-int64_t tcc_type_numel(const tcc_type *t) {
-    int64_t n = 1;
-    for (int i = 0; i < t->rank; i++) n *= t->dims[i];
-    return n;
-}
-
 int64_t tcc_type_bytes(const tcc_type *t) { return tcc_type_numel(t) * tcc_dtype_bytes(t->dtype); }
 
 void tcc_type_print(tcc_strbuf *b, const tcc_type *t) {

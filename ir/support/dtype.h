@@ -26,7 +26,11 @@ static inline bool tcc_dtype_is_float(tcc_dtype t) { return tcc_dtype_get_kind(t
 bool tcc_dtype_parse(const char *text, size_t length, tcc_dtype *out); /* "f32" */
 
 bool tcc_type_equal(const tcc_type *a, const tcc_type *b);
-int64_t tcc_type_numel(const tcc_type *t); /* 1 for a scalar */
+static inline int64_t tcc_type_numel(const tcc_type *t) { /* 1 for a scalar */
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) n *= t->dims[i];
+    return n;
+}
 int64_t tcc_type_bytes(const tcc_type *t);
 void tcc_type_print(tcc_strbuf *b, const tcc_type *t); /* "f32[12,64]"; scalar "f32[]" */
 /* The printed form in one of a few rotating thread-local buffers, for messages. */
