@@ -63,11 +63,11 @@ static tcc_status find_wanted(const tcc_pass_cx *cx, const tcc_graph *g, bool *w
     return TCC_OK;
 }
 
-/* "grad.NAME", which no output of the model may be called. */
-static tcc_status add_output(tcc_graph *g, const tcc_node *by, tcc_node *gradient) {
+/* "grad.NAME", which none of the model's outputs, the first so many, may be called. */
+static tcc_status add_output(tcc_graph *g, int outputs, const tcc_node *by, tcc_node *gradient) {
     const char *name = tcc_arena_printf(&g->arena, "grad.%s", by->attrs->input.name);
     if (!name) return tcc_enomem(g->diag);
-    for (int i = 0; i < g->outputs.count; i++)
+    for (int i = 0; i < outputs; i++)
         if (!strcmp(g->outputs.data[i].name, name))
             return tcc_error(g->diag, TCC_EINVAL, g->outputs.data[i].node->loc,
                              "output \"%s\": a training step calls the gradient by \"%s\" so; give it another name",
@@ -84,6 +84,7 @@ static tcc_status add_gradients(const autodiff *a, tcc_graph *g, tcc_node *loss,
         if (!scale) return g->diag->status;
     }
     int count = 0;
+    const int outputs = g->outputs.count;
     for (int i = 0; i < a->n_inputs; i++)
         if (a->wanted[i]) by[count++] = g->inputs.data[i];
     TCC_TRY(tcc_build_gradients(g, loss, scale, true, count, by, gradients));
@@ -91,7 +92,7 @@ static tcc_status add_gradients(const autodiff *a, tcc_graph *g, tcc_node *loss,
         tcc_ir_set_backward(g, by[i]->loc);
         tcc_node *gradient = gradients[i] ? gradients[i] : tcc_ir_splat_like(g, by[i], 0);
         if (gradients[i] && scale && !a->keep_scale) gradient = unscaled(g, scale, gradient);
-        TCC_TRY(add_output(g, by[i], gradient));
+        TCC_TRY(add_output(g, outputs, by[i], gradient));
     }
     return TCC_OK;
 }

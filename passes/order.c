@@ -30,6 +30,18 @@ typedef enum way { WAY_PROGRAM, WAY_FREE_EARLY, WAY_TAKE_LEAST, WAY_COUNT } way;
 
 typedef tcc_vec(int) int_vec;
 
+/* Groups by their places in the program, ascending. */
+typedef struct place_list {
+    int *places, count;
+} place_list;
+
+/* Groups that waited for their like and run now. */
+typedef struct turn {
+    uint64_t shape;
+    int place, group;
+} turn;
+typedef tcc_vec(turn) turn_vec;
+
 /* A group as the scheduler sees it. Values are numbered by node id. */
 typedef struct task {
     const tcc_implementation *launches;
@@ -55,7 +67,10 @@ typedef struct scheduler {
     int *users;          /* by node: groups that load it; one more if it is copied to an output at the end */
     int *next_of;        /* by node: of an input, the output that is its next value; -1: none */
     bool *is_state;      /* by node: it is the next value of an input */
-    int *ready, n_ready; /* during one run: places of groups that wait for no other and did not run, ascending */
+    /* During one run: groups that wait for no other and did not run. Those that wait for their like, and compute
+     * nothing again, are in a list of their own, with the bytes of their inputs. */
+    place_list ready, waiting;
+    int64_t waiting_bytes;
     int *missing;        /* by group, during one run: groups that it still waits for */
     int *missing_again;  /* of those, the ones that compute values again */
     int *left;           /* by node, during one run: users to come */
@@ -214,7 +229,8 @@ static tcc_status create(scheduler *s, const tcc_graph *g) {
     s->seen = tcc__calloc(groups, sizeof *s->seen);
     s->program = tcc__malloc(sizeof *s->program * groups);
     s->place = tcc__malloc(sizeof *s->place * groups);
-    s->ready = tcc__malloc(sizeof *s->ready * groups);
+    s->ready.places = tcc__malloc(sizeof(int) * groups);
+    s->waiting.places = tcc__malloc(sizeof(int) * groups);
     s->next_of = tcc__malloc(sizeof *s->next_of * nodes);
     s->is_state = tcc__calloc(nodes, sizeof *s->is_state);
     int *producers = tcc_group_producers(g);
@@ -226,7 +242,8 @@ static tcc_status create(scheduler *s, const tcc_graph *g) {
     }
     tcc_node **inputs = tcc__malloc(sizeof *inputs * (size_t)most_inputs);
     bool ok = s->tasks && s->size_bytes && s->users && s->left && s->missing && s->missing_again && s->seen &&
-              s->program && s->place && s->ready && s->next_of && s->is_state && producers && inputs;
+              s->program && s->place && s->ready.places && s->waiting.places && s->next_of && s->is_state &&
+              producers && inputs;
     if (ok) measure(s);
     for (int t = 0; ok && t < g->groups.count; t++) ok = make_task(s, t, producers, inputs);
     for (int t = 0; ok && t < g->groups.count; t++) ok = let_readers_go_first(s, t, producers, inputs);
@@ -246,8 +263,9 @@ static void destroy(scheduler *s) {
         tcc_vec_free(&s->tasks[t].after);
     }
     tcc_arena_free(&s->arena);
-    void *const arrays[] = {s->tasks, s->size_bytes, s->users, s->left,  s->missing, s->missing_again,
-                            s->seen,  s->program,    s->place, s->ready, s->next_of, s->is_state};
+    void *const arrays[] = {s->tasks,          s->size_bytes, s->users,   s->left,  s->missing,
+                            s->missing_again,  s->seen,       s->program, s->place, s->ready.places,
+                            s->waiting.places, s->next_of,    s->is_state};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
 }
 
@@ -276,20 +294,25 @@ static bool is_too_early(const scheduler *s, const task *task) {
     return task->again && s->missing[task->needed_at] > s->missing_again[task->needed_at];
 }
 
-/* The next group that does not wait, or -1; `waiting` are the ready ones that do. `early`: also groups that compute
- * values again too early. */
-static int pick(const scheduler *s, way way, bool early, int_vec *waiting, int64_t *waiting_bytes, bool *failed) {
+static bool take_turn(const scheduler *s, int place, turn_vec *turns) {
+    const int t = s->program[place];
+    return tcc_vec_push(turns, (turn){s->tasks[t].shape, place, t});
+}
+
+/* The next group that does not wait, or -1. `turns`: of those that do, the ones that compute values again, with the
+ * bytes of their inputs. `early`: also groups that compute values again too early. */
+static int pick(const scheduler *s, way way, bool early, turn_vec *turns, int64_t *bytes_again, bool *failed) {
     int best = -1;
     int64_t best_growth = 0;
-    waiting->count = 0;
-    *waiting_bytes = 0;
-    for (int i = 0; i < s->n_ready; i++) {
-        const int t = s->program[s->ready[i]];
+    turns->count = 0;
+    *bytes_again = 0;
+    for (int i = 0; i < s->ready.count; i++) {
+        const int t = s->program[s->ready.places[i]];
         const task *task = &s->tasks[t];
         if (!early && is_too_early(s, task)) continue;
         if (task->waits) {
-            *waiting_bytes += task->input_bytes;
-            if (!tcc_vec_push(waiting, t)) *failed = true;
+            *bytes_again += task->input_bytes;
+            if (!take_turn(s, s->ready.places[i], turns)) *failed = true;
             continue;
         }
         if (way == WAY_PROGRAM && best >= 0) continue;
@@ -326,26 +349,35 @@ static int64_t shared_bytes(const scheduler *s, const task *task, int moment) {
     return shared;
 }
 
-/* Where the group's place is in s->ready, or belongs. */
-static int find_ready(const scheduler *s, int t) {
-    int low = 0, high = s->n_ready;
+/* The list in which group t is when it waits for no other. */
+static place_list *list_of(scheduler *s, int t) {
+    return s->tasks[t].waits && !s->tasks[t].again ? &s->waiting : &s->ready;
+}
+
+/* Where the place is in the list, or belongs. */
+static int find_place(const place_list *list, int place) {
+    int low = 0, high = list->count;
     while (low < high) {
         const int middle = low + (high - low) / 2;
-        if (s->ready[middle] < s->place[t]) low = middle + 1;
+        if (list->places[middle] < place) low = middle + 1;
         else high = middle;
     }
     return low;
 }
 
 static void add_ready(scheduler *s, int t) {
-    const int at = find_ready(s, t);
-    memmove(s->ready + at + 1, s->ready + at, sizeof *s->ready * (size_t)(s->n_ready++ - at));
-    s->ready[at] = s->place[t];
+    place_list *list = list_of(s, t);
+    int *at = list->places + find_place(list, s->place[t]);
+    memmove(at + 1, at, sizeof *at * (size_t)(list->places + list->count++ - at));
+    *at = s->place[t];
+    if (list == &s->waiting) s->waiting_bytes += s->tasks[t].input_bytes;
 }
 
 static void drop_ready(scheduler *s, int t) {
-    const int at = find_ready(s, t);
-    memmove(s->ready + at, s->ready + at + 1, sizeof *s->ready * (size_t)(--s->n_ready - at));
+    place_list *list = list_of(s, t);
+    int *at = list->places + find_place(list, s->place[t]);
+    memmove(at, at + 1, sizeof *at * (size_t)(list->places + --list->count - at));
+    if (list == &s->waiting) s->waiting_bytes -= s->tasks[t].input_bytes;
 }
 
 /* Runs group t: what is alive then, and what it releases. */
@@ -372,26 +404,30 @@ static void run(scheduler *s, int t, int64_t *live, int64_t *peak) {
     }
 }
 
-/* Insertion sort of the waiting groups by shape, so that equal kernels are neighbours; the program's order among
- * equals. */
-static void sort_waiting(const scheduler *s, int_vec *waiting) {
-    const task *tasks = s->tasks;
-    for (int i = 1; i < waiting->count; i++)
-        for (int k = i; k > 0 && tasks[waiting->data[k - 1]].shape > tasks[waiting->data[k]].shape; k--) {
-            int swap = waiting->data[k];
-            waiting->data[k] = waiting->data[k - 1];
-            waiting->data[k - 1] = swap;
-        }
+/* Equal kernels are neighbours; the program's order among equals. */
+static int by_shape(const void *a, const void *b) {
+    const turn *x = a, *y = b;
+    if (x->shape != y->shape) return x->shape > y->shape ? 1 : -1;
+    return x->place - y->place;
+}
+
+/* Adds the groups that wait to those which compute values again, in the order in which all of them run. */
+static bool take_turns(const scheduler *s, turn_vec *turns) {
+    for (int i = 0; i < s->waiting.count; i++)
+        if (!take_turn(s, s->waiting.places[i], turns)) return false;
+    if (turns->count) qsort(turns->data, (size_t)turns->count, sizeof *turns->data, by_shape);
+    return true;
 }
 
 /* Fills `order` and gives the peak. */
 static tcc_status schedule(scheduler *s, way way, int *order, int64_t *peak) {
     int count = s->g->groups.count, at = 0;
-    int64_t live = 0, waiting_bytes;
-    int_vec waiting = {0};
+    int64_t live = 0, bytes_again;
+    turn_vec turns = {0};
     bool failed = false, stuck = false;
     *peak = 0;
-    s->n_ready = 0;
+    s->ready.count = s->waiting.count = 0;
+    s->waiting_bytes = 0;
     for (int t = 0; t < count; t++) {
         s->missing[t] = s->tasks[t].waits_for;
         s->missing_again[t] = 0;
@@ -402,22 +438,22 @@ static tcc_status schedule(scheduler *s, way way, int *order, int64_t *peak) {
             s->missing_again[s->tasks[t].after.data[i]] += s->tasks[t].again;
     memcpy(s->left, s->users, sizeof *s->left * (size_t)s->g->nodes.count);
     while (at < count && !failed && !stuck) {
-        int t = pick(s, way, false, &waiting, &waiting_bytes, &failed);
+        int t = pick(s, way, false, &turns, &bytes_again, &failed);
         /* The first reader of a value may have to wait for another one, where it overwrites what that reads. */
-        if (t < 0 && waiting.count == 0) t = pick(s, way, true, &waiting, &waiting_bytes, &failed);
-        if (t >= 0 && waiting_bytes <= MOST_WAITING_BYTES) {
+        if (t < 0 && turns.count + s->waiting.count == 0) t = pick(s, way, true, &turns, &bytes_again, &failed);
+        if (t >= 0 && s->waiting_bytes + bytes_again <= MOST_WAITING_BYTES) {
             run(s, t, &live, peak);
             order[at++] = t;
             continue;
         }
-        stuck = t < 0 && waiting.count == 0;
-        sort_waiting(s, &waiting);
-        for (int i = 0; i < waiting.count && !failed; i++) {
-            run(s, waiting.data[i], &live, peak);
-            order[at++] = waiting.data[i];
+        failed |= !take_turns(s, &turns);
+        stuck = t < 0 && turns.count == 0;
+        for (int i = 0; i < turns.count && !failed; i++) {
+            run(s, turns.data[i].group, &live, peak);
+            order[at++] = turns.data[i].group;
         }
     }
-    tcc_vec_free(&waiting);
+    tcc_vec_free(&turns);
     if (failed) return tcc_enomem(s->g->diag);
     return stuck ? TCC_BUG(s->g->diag, "groups wait for each other") : TCC_OK;
 }

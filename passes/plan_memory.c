@@ -145,9 +145,13 @@ static int64_t place_blocks(block **order, int count, block **placed, int64_t mo
     return arena;
 }
 
+/* To place so many blocks takes time by their square. By size, the first way, is within 1 % of the best one in all
+ * models that were looked at; graphs of tens of thousands of values leave it at that. */
 static tcc_status place_all(planner *p, int64_t *arena_bytes, tcc_diag *diag) {
     static const compare_fn orders[] = {by_size, by_area, by_life, by_start};
-    int count = p->blocks.count;
+    static const int64_t most_steps = 200000000;
+    const int count = p->blocks.count;
+    int64_t steps = 0;
     block **order = tcc__malloc(sizeof *order * 2 * (size_t)(count + 1));
     int64_t *best = tcc__malloc(sizeof *best * (size_t)(count + 1));
     if (!order || !best) {
@@ -156,7 +160,8 @@ static tcc_status place_all(planner *p, int64_t *arena_bytes, tcc_diag *diag) {
         return tcc_enomem(diag);
     }
     *arena_bytes = INT64_MAX;
-    for (size_t way = 0; way < 2 * sizeof orders / sizeof orders[0]; way++) {
+    for (size_t way = 0; way < 2 * sizeof orders / sizeof orders[0] && steps < most_steps; way++) {
+        steps += (int64_t)count * count;
         for (int i = 0; i < count; i++) order[i] = &p->blocks.data[i];
         qsort(order, (size_t)count, sizeof *order, orders[way / 2]);
         if (way % 2) scratch_last(order, count, order + count);

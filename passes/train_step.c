@@ -93,16 +93,23 @@ static tcc_status clip(tcc_step *b) {
 
 /* -- Outputs -- */
 
-/* The parameter that output `name` is the gradient of: its index in g->inputs, or -1. */
-static int parameter_of(const tcc_graph *g, const char *name, int *parameter) {
+/* Where a search for a parameter goes on. */
+typedef struct cursor {
+    int input, parameter;
+} cursor;
+
+/* The parameter that output `name` is the gradient of: its index in g->inputs, or -1, and its number among parameters.
+ * Gradients come in the order of inputs, so each search begins behind what the last one found. */
+static int parameter_of(const tcc_graph *g, const char *name, cursor *next, int *parameter) {
     static const char prefix[] = "grad.";
-    *parameter = 0;
     if (strncmp(name, prefix, sizeof prefix - 1) != 0) return -1;
-    for (int i = 0; i < g->inputs.count; i++) {
+    for (int tried = 0; tried < g->inputs.count; tried++) {
+        if (next->input == g->inputs.count) *next = (cursor){0};
+        const int i = next->input++;
         const tcc_attrs_input *input = &g->inputs.data[i]->attrs->input;
         if (input->role != TCC_ROLE_PARAM) continue;
+        *parameter = next->parameter++;
         if (!strcmp(input->name, name + sizeof prefix - 1)) return i;
-        ++*parameter;
     }
     return -1;
 }
@@ -111,10 +118,12 @@ static int parameter_of(const tcc_graph *g, const char *name, int *parameter) {
 static tcc_status sort_outputs(tcc_step *b) {
     const tcc_train_spec *spec = b->spec;
     bool has_loss = false;
+    cursor next = {0};
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < b->old_outputs.count; i++) {
             const tcc_output *o = &b->old_outputs.data[i];
-            int parameter, input = parameter_of(b->g, o->name, &parameter);
+            int parameter = 0;
+            const int input = parameter_of(b->g, o->name, &next, &parameter);
             bool is_loss = !strcmp(o->name, "loss");
             if (input < 0 && is_loss == (pass == 0)) TCC_TRY(tcc_ir_output(b->g, o->name, o->node, o->alias));
             has_loss |= is_loss;
@@ -215,10 +224,11 @@ static tcc_status add_step(tcc_step *b) {
     for (int i = 0; i < b->trained.count; i++) TCC_TRY(tcc__step_update(b, &b->trained.data[i]));
     if (b->count) TCC_TRY(step_output(b, b->count_input, b->count));
     if (b->scale) TCC_TRY(update_scale(b));
+    cursor next = {0};
     for (int i = 0; spec->keep_gradients && i < b->old_outputs.count; i++) {
         const tcc_output *o = &b->old_outputs.data[i];
         int parameter;
-        if (parameter_of(b->g, o->name, &parameter) >= 0) TCC_TRY(tcc_ir_output(b->g, o->name, o->node, -1));
+        if (parameter_of(b->g, o->name, &next, &parameter) >= 0) TCC_TRY(tcc_ir_output(b->g, o->name, o->node, -1));
     }
     return add_statistics(b);
 }
