@@ -320,12 +320,19 @@ static tcc_status follow_quietly(tcc_selector *s, const tcc_graph *g, const tcc_
     return status == TCC_ENOMEM ? tcc_enomem(g->diag) : TCC_OK;
 }
 
-static bool can_follow(void *user, const tcc_graph *g, const tcc_group *group) {
+static int ordering_params(const tcc_implementation *x) {
+    int count = 0;
+    for (int i = 0; i < x->n_params; i++) count += tcc_param_orders(x->params[i].name);
+    return count;
+}
+
+static bool can_follow(void *user, const tcc_graph *g, const tcc_group *group, bool exactly) {
     tcc_arena scratch = {0};
     const tcc_implementation *x; /* select says what becomes of it */
     follow_quietly(user, g, group, &scratch, &x);
+    const bool follows = x && (!exactly || ordering_params(x) == ordering_params(group->implementation));
     tcc_arena_free(&scratch);
-    return x;
+    return follows;
 }
 
 static tcc_implementation *order_of(void *user, const tcc_implementation *x, tcc_arena *arena) {

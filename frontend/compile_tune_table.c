@@ -86,7 +86,7 @@ tcc_status tcc__tune_choose(void *user, const tcc_graph *g, const tcc_group *gro
     if (group->implementation && !agrees(entry->choice, group->implementation)) return TCC_OK;
     tcc_group chosen = *group;
     chosen.implementation = (tcc_implementation *)entry->choice;
-    if (entry->from != TCC_TUNED_LOCKED && !target->can_follow(target->user, g, &chosen)) return TCC_OK;
+    if (entry->from != TCC_TUNED_LOCKED && !target->can_follow(target->user, g, &chosen, false)) return TCC_OK;
     out->name = entry->choice->name;
     return target->follow(target->user, g, &chosen, arena, &out->implementation);
 }

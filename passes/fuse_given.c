@@ -39,7 +39,8 @@ static bool leaves_loops(const tcc_node *n, const tcc_node *hero) {
     return n->op == TCC_OP_BROADCAST && adds_whole_runs(n, hero);
 }
 
-/* Whether the target runs the draft by the choice that is given. */
+/* Whether the target runs the draft by the choice that is given. A reduction's loops follow from all that it does, so
+ * there nothing may be left to decide; a contraction's other launches have parameters that order no sum. */
 static bool follows(tcc_fuser *f, const tcc_group *bound, const tcc_draft *d) {
     const tcc_pass_target *target = f->scratch.target;
     if (!bound->implementation || !target || !target->can_follow) return true;
@@ -49,7 +50,8 @@ static bool follows(tcc_fuser *f, const tcc_group *bound, const tcc_draft *d) {
     f->out_of_memory |= !outputs;
     for (int i = 0; outputs && i < d->n_nodes; i++)
         if (d->stored[i]) outputs[group.n_outputs++] = d->nodes[i];
-    const bool follows = outputs && target->can_follow(target->user, f->g, &group);
+    const bool exactly = d->kind == TCC_GROUP_REDUCE;
+    const bool follows = outputs && target->can_follow(target->user, f->g, &group, exactly);
     tcc__free(outputs);
     return follows;
 }

@@ -41,8 +41,9 @@ typedef struct tcc_pass_target {
      * target has none such. */
     tcc_status (*follow)(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
                          const tcc_implementation **out);
-    /* Whether `follow` would find a way to run the group. NULL: yes. */
-    bool (*can_follow)(void *user, const tcc_graph *g, const tcc_group *group);
+    /* Whether `follow` would find a way to run the group; `exactly`: one that has nothing more to decide from which the
+     * order of its sums follows. NULL: yes. */
+    bool (*can_follow)(void *user, const tcc_graph *g, const tcc_group *group, bool exactly);
     /* Of a choice, what the order of the group's sums follows from: the same implementation with those parameters, and
      * no launches. In `arena`; NULL when memory is short. */
     tcc_implementation *(*order_of)(void *user, const tcc_implementation *x, tcc_arena *arena);

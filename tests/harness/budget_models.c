@@ -84,7 +84,7 @@ static int trained(int model, const char *device, const char *budget, double *ou
                                  .seed = 3,
                                  .device = device,
                                  .optimizer = &optimizer,
-                                 .keep_gradients = models[model].n_inputs > 1,
+                                 .keep_gradients = models[model].lr < 30,
                                  .mixed_precision = models[model].precision,
                                  .memory_budget = budget};
     tcc_context *cx;
