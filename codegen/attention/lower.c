@@ -60,7 +60,7 @@ static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, 
                        role != TCC_ATTENTION_MASK; /* chunks are wanted */
     tcc_iteration it;
     tcc_iteration_init(&it, n->type.rank, n->type.dims);
-    tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+    tcc_body *b = tcc_lowering_body(l, l->group);
     if (!b) return tcc_enomem(l->diag);
     tcc_affine at[TCC_MAX_RANK];
     tcc_iteration_open(b, &it, at);
@@ -134,7 +134,7 @@ static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const 
     tcc_iteration it;
     tcc_iteration_init(&it, output->type.rank, output->type.dims);
     for (;;) { /* refined until reshapes resolve */
-        tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+        tcc_body *b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         capture c = {.hero = hero};
         tcc_affine at[TCC_MAX_RANK];
@@ -167,7 +167,7 @@ static tcc_status copy_output(tcc_lowering *l, const lowered *all, const tcc_nod
     tcc_iteration it;
     tcc_iteration_init(&it, output->type.rank, output->type.dims);
     for (;;) {
-        tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+        tcc_body *b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         capture c = {.hero = hero, .stored = true, .temporary = temporary, .all = all};
         tcc_affine at[TCC_MAX_RANK];

@@ -40,7 +40,7 @@ tcc_status tcc_computed_create(tcc_lowering *l, const tcc_node *n, tcc_prologue 
     int n_loops = 0;
     *out = NULL;
     if (!tcc_computed_type(n->type.dtype) || n->type.dims[n->type.rank - 1] == 1) return TCC_OK;
-    tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+    tcc_body *b = tcc_lowering_body(l, l->group);
     if (!b) return tcc_enomem(l->diag);
     for (int i = 0; i < n->type.rank; i++) n_loops += n->type.dims[i] != 1;
     tcc_iteration_init(&it, n->type.rank, n->type.dims);

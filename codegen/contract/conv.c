@@ -79,7 +79,7 @@ static tcc_status computed_image(tcc_lowering *l, const tcc_conv *c, const tcc_n
     tcc_affine coordinates[TCC_MAX_RANK];
     stride strides[TCC_MAX_RANK] = {0};
     if (tcc_contract_stages_operands(l)) {
-        tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+        tcc_body *b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_init(&it, n->type.rank, n->type.dims);
         tcc_iteration_open(b, &it, coordinates);

@@ -62,7 +62,7 @@ static tcc_status lower_outputs(tcc_lowering *l, depthwise *d) {
     tcc_iteration_init(&it, space->rank, space->dims);
     for (;;) {
         tcc_affine coordinates[TCC_MAX_RANK];
-        tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+        tcc_body *b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         b->also = d->c->w;
         b->special = special;
@@ -125,7 +125,7 @@ static tcc_status lower_parts(tcc_lowering *l, const depthwise *d, int temporary
     tcc_iteration_init(&it, rank, dims);
     for (;;) {
         tcc_affine at[TCC_MAX_RANK];
-        tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+        tcc_body *b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_open(b, &it, at);
         const tcc_expr *value = sum_rows(b, d, at[0], tcc_affine_scale(b, at[1], rows), rows, at + 2, at[rank - 1]);
@@ -142,7 +142,7 @@ static tcc_status lower_sums(tcc_lowering *l, const depthwise *d, int from, int 
     tcc_iteration it;
     tcc_affine at[TCC_MAX_RANK];
     tcc_iteration_init(&it, 2, dims);
-    tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+    tcc_body *b = tcc_lowering_body(l, l->group);
     if (!b) return tcc_enomem(l->diag);
     tcc_iteration_open(b, &it, at);
     const tcc_expr *value = sum_parts(b, d, from, tcc_affine_scale(b, at[0], count), count, dims[1], at[1]);

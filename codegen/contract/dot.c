@@ -19,7 +19,7 @@ static bool listed(const tcc_dims *d, int dim) {
 static tcc_status computed_operand(tcc_lowering *l, const tcc_iteration *it, const tcc_node *n, const int *axes,
                                    tcc_prologue **out) {
     tcc_affine coordinates[TCC_MAX_RANK], at[TCC_MAX_RANK];
-    tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+    tcc_body *b = tcc_lowering_body(l, l->group);
     if (!b) return tcc_enomem(l->diag);
     tcc_iteration_open(b, it, coordinates);
     for (int i = 0; i < n->type.rank; i++) at[i] = coordinates[axes[i]];
@@ -95,7 +95,7 @@ static tcc_status lower_product(tcc_lowering *l, const tcc_node *sum, bool *summ
     tcc_iteration_init(&it, rank, dims);
     for (;;) { /* refined until reshapes resolve */
         tcc_contract_shape s = {.matrices = true, .sum = sum, .summed = summed};
-        tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+        tcc_body *b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_affine coordinates[TCC_MAX_RANK], at_a[TCC_MAX_RANK], at_b[TCC_MAX_RANK], map_a = {0}, map_b = {0};
         tcc_iteration_open(b, &it, coordinates);

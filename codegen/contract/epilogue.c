@@ -81,7 +81,7 @@ static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
 
 tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims,
                                tcc_epilogue *out) {
-    tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+    tcc_body *b = tcc_lowering_body(l, l->group);
     if (!b) return tcc_enomem(l->diag);
     *out = (tcc_epilogue){0};
     port_cx cx = {.hero = hero};

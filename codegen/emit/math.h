@@ -18,6 +18,7 @@ LLVMValueRef tcc_math_erf(tcc_emitter *e, LLVMValueRef x);  /* 1.1 ulp; CUDA 2 u
 /* (1 + erf(x) + x erf'(x)) / 2, the slope of GELU at sqrt(2) x, 1.2 ulp of 1. What it has in common with erf(x) is
  * computed once. NULL: the target has no way that is shorter than erf and exp */
 LLVMValueRef tcc_math_gelu_slope(tcc_emitter *e, LLVMValueRef x);
+bool tcc_math_has_gelu_slope(const tcc_llvm_target *target);
 /* 1 / (1 + exp(-x)). 2.4 ulp; CUDA 6 ulp, and below x = -87.3 the result is 0 instead of a denormal */
 LLVMValueRef tcc_math_sigmoid(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_rsqrt(tcc_emitter *e, LLVMValueRef x); /* 1 / sqrt(x), 1.5 ulp; CUDA 2.2 ulp */

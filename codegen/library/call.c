@@ -86,7 +86,7 @@ tcc_status tcc_library_pack_bits(tcc_lowering *l, const tcc_node *value, int64_t
     tcc_iteration it;
     tcc_iteration_init(&it, last + 1, dims);
     for (;;) {
-        tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+        tcc_body *b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_affine at[TCC_MAX_RANK];
         tcc_iteration_open(b, &it, at);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What every lowering writes down: launches, their buffers and keys, temporaries, and calls of libraries. */
 #include "codegen/schedule/lowering.h"
+
+#include "codegen/emit/math.h"
 #include "codegen/schedule/predict.h"
 
 #include <stdarg.h>
@@ -43,6 +45,12 @@ void tcc_lowering_clear(tcc_lowering *l) {
     tcc_vec_free(&l->temporaries);
     tcc_vec_free(&l->algorithms);
     tcc_params_clear(&l->params);
+}
+
+tcc_body *tcc_lowering_body(const tcc_lowering *l, const tcc_group *group) {
+    tcc_body *b = tcc_body_create(l->arena, l->diag, group);
+    if (b) b->slopes = tcc_math_has_gelu_slope(l->target);
+    return b;
 }
 
 tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b) {

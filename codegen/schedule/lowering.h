@@ -114,6 +114,8 @@ bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const t
 /* The launch's buffers: `lead`, then those of the body behind (NULL: none). */
 tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead,
                                     const tcc_body *body);
+/* A body for a kernel of the target. `group`: whose nodes it evaluates; NULL: none. NULL when memory is short. */
+tcc_body *tcc_lowering_body(const tcc_lowering *l, const tcc_group *group);
 /* Traced successfully: the body is sealed, and freed with the lowering. If tracing failed, frees it and returns why. */
 tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b);
 /* Adds the parameters of the launch's schedule, on which its code depends, to a key. */

@@ -37,7 +37,7 @@ tcc_status tcc_operand_copy(tcc_lowering *l, const tcc_node *n, tcc_dtype dtype,
     tcc_iteration it;
     tcc_iteration_init(&it, rank, dims);
     for (;;) { /* refined until reshapes resolve */
-        tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+        tcc_body *b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_affine coordinates[TCC_MAX_RANK], mapped[TCC_MAX_RANK];
         tcc_iteration_open(b, &it, coordinates);

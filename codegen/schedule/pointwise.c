@@ -206,7 +206,7 @@ tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {
     tcc_iteration_init(&it, space->rank, space->dims);
     for (;;) { /* refined until reshapes resolve */
         tcc_affine coordinates[TCC_MAX_RANK];
-        tcc_body *b = tcc_body_create(l->arena, l->diag, group);
+        tcc_body *b = tcc_lowering_body(l, group);
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_open(b, &it, coordinates);
         tcc_affine position = tcc_affine_linear(b, coordinates, space->rank, space->dims);
@@ -236,7 +236,7 @@ static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tc
         tcc_iteration_init(&it, x->type.rank, x->type.dims);
         for (;;) {
             tcc_affine coordinates[TCC_MAX_RANK];
-            tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+            tcc_body *b = tcc_lowering_body(l, l->group);
             if (!b) return tcc_enomem(l->diag);
             tcc_iteration_open(b, &it, coordinates);
             const tcc_expr *value = tcc_body_trace(b, x, coordinates);

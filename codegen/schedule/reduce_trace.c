@@ -182,7 +182,7 @@ const tcc_expr *tcc_reduce_mean_beside(tcc_body *b, const tcc_expr *m2) {
 }
 
 static tcc_body *begin_body(tcc_reduce_trace *t) {
-    tcc_body *b = tcc_body_create(t->l->arena, t->l->diag, t->l->group);
+    tcc_body *b = tcc_lowering_body(t->l, t->l->group);
     if (!b) return NULL;
     for (int i = 0; i < t->n; i++) t->all[i].expr = NULL;
     t->combine = t->combine_across = false;

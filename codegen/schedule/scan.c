@@ -57,7 +57,7 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     trace_cx cx = {.hero = hero};
     tcc_body *b;
     for (;;) {
-        b = tcc_body_create(l->arena, l->diag, l->group);
+        b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_open(b, &it, cx.coordinates);
         b->special = special;

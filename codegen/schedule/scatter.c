@@ -66,7 +66,7 @@ static tcc_status lower_pass(tcc_lowering *l, int temporary, bool rounds) {
     tcc_iteration_init(&it, hero->type.rank, hero->type.dims);
     for (;;) {
         tcc_affine coordinates[TCC_MAX_RANK];
-        tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+        tcc_body *b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_open(b, &it, coordinates);
         tcc_affine position = tcc_affine_linear(b, coordinates, hero->type.rank, hero->type.dims);
@@ -109,7 +109,7 @@ static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tc
     tcc_iteration_init(&it, update->type.rank, update->type.dims);
     for (;;) {
         tcc_affine c[TCC_MAX_RANK], at[TCC_MAX_RANK];
-        tcc_body *b = tcc_body_create(l->arena, l->diag, l->group);
+        tcc_body *b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_open(b, &it, c);
         const tcc_expr *place = tcc_body_trace(b, index, along ? c : c + axis);
