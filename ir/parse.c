@@ -195,6 +195,8 @@ static tcc_status parse_definition(tcc_parser *p) {
     if (full) TCC_TRY(tcc__lex_next(&p->x));
     const unsigned remat = is_word(p, "remat") ? TCC_MARK_REMAT : 0;
     if (remat) TCC_TRY(tcc__lex_next(&p->x));
+    const unsigned passes = remat && is_word(p, "passes") ? TCC_MARK_PASSES : 0;
+    if (passes) TCC_TRY(tcc__lex_next(&p->x));
     if (is_word(p, "loc")) TCC_TRY(parse_loc(p, &origin));
 
     /* Inferred here too, so that errors are reported at the line of this text, not the user's. */
@@ -208,7 +210,7 @@ static tcc_status parse_definition(tcc_parser *p) {
                          tcc_type_text(&inferred), (long long)number, tcc_type_text(&type));
     if (q.op == TCC_OP_INPUT && p->g->inputs.count == MAX_NAMED)
         return tcc__parse_fail(p, "more than %d inputs", MAX_NAMED);
-    tcc_ir_set_marks(p->g, full | remat);
+    tcc_ir_set_marks(p->g, full | remat | passes);
     tcc_node *n = tcc__ir_build(p->g, q.op, q.operands, q.n_operands, &attrs, q.given, &origin);
     if (!n) {
         tcc_note(p->x.diag, at, "in this node");

@@ -45,6 +45,7 @@ static void print_node(tcc_strbuf *b, const tcc_node *n, bool with_attrs) {
     tcc_type_print(b, &n->type);
     if (n->marks & TCC_MARK_FULL) tcc_strbuf_add(b, " full");
     if (n->marks & TCC_MARK_REMAT) tcc_strbuf_add(b, " remat");
+    if (n->marks & TCC_MARK_PASSES) tcc_strbuf_add(b, " passes");
 }
 
 /* A name that needs no quotes: as the lexer reads a word. */

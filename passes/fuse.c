@@ -81,6 +81,7 @@ static tcc_status fuse_from(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *give
     if (created && *possible) {
         tcc_fuser_inline_views(&f);
         tcc_fuser_accumulate(&f);
+        tcc_fuser_inline_wanted(&f); /* before units grow to what they cannot take any more */
         tcc_fuser_merge(&f);
         tcc_fuser_inline_arithmetic(&f);
         tcc_fuser_merge(&f); /* inlining makes new neighbours */

@@ -2,6 +2,8 @@
  * Inlining: a node that its readers evaluate for themselves, so that it need not be stored. */
 #include "passes/fuse_units.h"
 
+#include <math.h>
+
 enum { NONE = TCC_FUSE_NO_UNIT, MOST_CHAIN = 24 };
 
 /* Collects in `chain` node v and the work before it that its unit does for it alone, up to values in memory, reductions
@@ -71,7 +73,9 @@ static bool readers_take(tcc_fuser *f, const tcc_fuse_ids *readers, const char *
     return true;
 }
 
-/* Lets all readers of v evaluate it (and what `chain` holds) for themselves, if that costs less. */
+static bool is_wanted(const tcc_fuser *f, int v) { return f->g->nodes.data[v]->marks & TCC_MARK_PASSES; }
+
+/* Lets all readers of v evaluate it (and what `chain` holds) for themselves, if that costs less, or is wanted. */
 static bool try_inline(tcc_fuser *f, int v, const tcc_fuse_ids *chain, tcc_fuse_ids *readers) {
     int u = f->home[v];
     const char *reason = "";
@@ -91,10 +95,11 @@ static bool try_inline(tcc_fuser *f, int v, const tcc_fuse_ids *chain, tcc_fuse_
     for (int i = 0; i < readers->count; i++) before += f->units.data[readers->data[i]].draft.cost;
     set_inlined(f, chain, u, true);
     double after = cost_of(f, u, readers, &reason);
-    if (after >= 0 && after <= before && !readers_take(f, readers, &reason)) after = -1;
+    const double most = is_wanted(f, v) ? INFINITY : before;
+    if (after >= 0 && after <= most && !readers_take(f, readers, &reason)) after = -1;
     bool log = tcc_log_on(f->cx->cx, TCC_LOG_FUSION);
     if (!tcc_fuser_fine(f)) return false;
-    if (after < 0 || after > before) {
+    if (after < 0 || after > most) {
         if (log)
             tcc_logf(f->cx->cx, TCC_LOG_FUSION, "keep %s: %s", tcc_node_text(f->g->nodes.data[v]),
                      after < 0 ? reason : "evaluating it again would cost more");
@@ -125,15 +130,15 @@ void tcc_fuser_inline_views(tcc_fuser *f) {
     tcc_vec_free(&readers);
 }
 
-/* Stored arithmetic that its readers can recompute from what is in memory. Users come first: a value that they no
- * longer load need not be kept for them. */
-void tcc_fuser_inline_arithmetic(tcc_fuser *f) {
+/* Users come first: a value that they no longer load need not be kept for them. */
+static void inline_stored(tcc_fuser *f, bool wanted) {
     tcc_fuse_ids chain = {0}, readers = {0};
     for (int v = f->g->nodes.count - 1; v >= 0 && tcc_fuser_fine(f); v--) {
         const tcc_node *n = f->g->nodes.data[v];
         tcc_fusion_class fusion = tcc_fusion_of(n);
         int u = f->home[v];
         if (u == NONE || f->inlined[v] || (fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW)) continue;
+        if (wanted && !is_wanted(f, v)) continue;
         tcc_fuser_set_members(f, &u, 1);
         if (f->output[v] || f->sum_of_products[v] || !tcc_fuser_loaded_elsewhere(f, v)) continue;
         if (find_chain(f, v, u, &chain)) try_inline(f, v, &chain, &readers);
@@ -141,3 +146,8 @@ void tcc_fuser_inline_arithmetic(tcc_fuser *f) {
     tcc_vec_free(&chain);
     tcc_vec_free(&readers);
 }
+
+void tcc_fuser_inline_wanted(tcc_fuser *f) { inline_stored(f, true); }
+
+/* Stored arithmetic that its readers can recompute from what is in memory. */
+void tcc_fuser_inline_arithmetic(tcc_fuser *f) { inline_stored(f, false); }

@@ -67,8 +67,9 @@ bool tcc_fuser_take_given(tcc_fuser *f, const tcc_group *given, int count);
 bool tcc_fuser_takes(tcc_fuser *f, const int *units, int count, const tcc_draft *d, const char **reason);
 
 /* The steps. Each logs what it does under TCC_LOG=fusion. */
-void tcc_fuser_inline_views(tcc_fuser *f); /* views and iota, which cost nothing to evaluate anywhere */
-void tcc_fuser_accumulate(tcc_fuser *f);   /* additions of products, each with its product */
+void tcc_fuser_inline_views(tcc_fuser *f);  /* views and iota, which cost nothing to evaluate anywhere */
+void tcc_fuser_accumulate(tcc_fuser *f);    /* additions of products, each with its product */
+void tcc_fuser_inline_wanted(tcc_fuser *f); /* what has the mark PASSES, whatever it costs */
 void tcc_fuser_merge(tcc_fuser *f);
 void tcc_fuser_inline_arithmetic(tcc_fuser *f);
 void tcc_fuser_move(tcc_fuser *f);

@@ -2,6 +2,7 @@
 #include "passes/remat_apply.h"
 
 #include "ir/support/alloc.h"
+#include "passes/fuse.h"
 #include "passes/remat_groups.h"
 #include "passes/remat_passing.h"
 
@@ -22,6 +23,13 @@ static bool reads_copy(const copier *c, const tcc_node *x, bool inside) {
     return inside ? !c->m->late[x->id] && !tcc_remat_available(c->m, x) : c->m->stale[x->id];
 }
 
+/* Of a copy. What passes does so with all that leads to it alone. */
+static unsigned marks_of(const tcc_remat_model *m, const tcc_node *n) {
+    const bool leads = tcc_is_elementwise(n) && !m->stored[n->id] && !m->worked[n->id];
+    const bool passes = leads || (m->passes[n->id] && !m->read_again[n->id]);
+    return TCC_MARK_REMAT | (passes ? TCC_MARK_PASSES : 0);
+}
+
 static tcc_node *build(copier *c, const tcc_node *n, bool inside) {
     for (int k = 0; k < n->n_operands; k++) {
         const tcc_node *x = n->operands[k];
@@ -30,7 +38,7 @@ static tcc_node *build(copier *c, const tcc_node *n, bool inside) {
     const bool typed = tcc_op_get_info(n->op)->flags & TCC_FLAG_TYPED;
     if (inside) tcc_ir_set_backward(c->rw.to, n->loc);
     else tcc_ir_set_origin(c->rw.to, n);
-    tcc_ir_set_marks(c->rw.to, n->marks | (inside ? TCC_MARK_REMAT : 0));
+    tcc_ir_set_marks(c->rw.to, n->marks | (inside ? marks_of(c->m, n) : 0));
     tcc_node *made = tcc_ir_build(c->rw.to, n->op, c->operands, n->n_operands, n->attrs, typed ? &n->type : NULL,
                                   n->loc);
     tcc_ir_set_marks(c->rw.to, 0);

@@ -233,7 +233,9 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->last_reader = tcc__malloc(sizeof *m->last_reader * nodes);
     m->computes = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->computes);
     m->worked = tcc__calloc(nodes, sizeof *m->worked);
-    m->reads = tcc__calloc(nodes, sizeof *m->reads);
+    m->passes = tcc__calloc(nodes, sizeof *m->passes);
+    m->room = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->room);
+    m->left = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->left);
     m->read_again = tcc__calloc(nodes, sizeof *m->read_again);
     m->until = tcc__malloc(sizeof *m->until * nodes);
     m->node_ns = tcc__calloc(nodes, sizeof *m->node_ns);
@@ -252,8 +254,8 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->stack = tcc__malloc(sizeof *m->stack * nodes);
     if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->beside || !m->elsewhere || !m->hidden ||
         !m->lives || !m->again || !m->kept || !m->stale || !m->when || !m->needed || !m->last || !m->profile ||
-        !m->mark || !m->stack || !m->passing || !m->last_reader || !m->computes || !m->worked || !m->reads ||
-        !m->read_again || !m->until) {
+        !m->mark || !m->stack || !m->passing || !m->last_reader || !m->computes || !m->worked || !m->passes ||
+        !m->room || !m->left || !m->read_again || !m->until) {
         tcc_remat_model_free(m);
         return tcc_enomem(diag);
     }
@@ -284,7 +286,9 @@ void tcc_remat_model_free(tcc_remat_model *m) {
     tcc__free(m->computes);
     tcc__free(m->worked);
     tcc_vec_free(&m->readers);
-    tcc__free(m->reads);
+    tcc__free(m->passes);
+    tcc__free(m->room);
+    tcc__free(m->left);
     tcc__free(m->until);
     tcc__free(m->read_again);
     tcc_vec_free(&m->followers);
@@ -294,15 +298,13 @@ void tcc_remat_model_free(tcc_remat_model *m) {
 
 /* -- The effect of a set -- */
 
-/* Of a node that is not available. */
-static void count_reads(tcc_remat_model *m, const tcc_node *n) {
-    enum { MANY = 1000 };
-    int reads = 0;
-    for (int k = 0; k < n->n_operands; k++) {
-        const tcc_node *x = n->operands[k];
-        reads += m->again[x->id] && !tcc_remat_passes(m, x) ? 1 : m->reads[x->id];
+static void begin(tcc_remat_model *m) {
+    for (int i = 0; i < m->g->nodes.count; i++) {
+        m->when[i] = INT_MAX;
+        m->until[i] = -1;
+        m->read_again[i] = m->worked[i] = m->passes[i] = false;
     }
-    m->reads[n->id] = !tcc_is_elementwise(n) || reads > MANY ? MANY : reads;
+    memcpy(m->left, m->room, sizeof *m->left * (size_t)m->g->groups.count);
 }
 
 /* Late work has what is available, and what it evaluates for itself from such values. */
@@ -310,11 +312,10 @@ static void mark_stale(tcc_remat_model *m) {
     for (int i = 0; i < m->g->nodes.count; i++) {
         const tcc_node *n = m->g->nodes.data[i];
         m->stale[i] = false;
-        m->reads[i] = n->op != TCC_OP_CONSTANT;
         if (m->late[i] || tcc_remat_available(m, n)) continue;
         m->stale[i] = m->stored[i];
         for (int k = 0; k < n->n_operands; k++) m->stale[i] |= m->stale[n->operands[k]->id];
-        count_reads(m, n);
+        if (m->again[i]) tcc_remat_pass(m, n);
     }
 }
 
@@ -328,8 +329,6 @@ static void need(tcc_remat_model *m, const tcc_node *n, int moment) {
 /* When each node is computed again: before the first late group that needs it, directly or for another. */
 static void find_moments(tcc_remat_model *m) {
     const tcc_graph *g = m->g;
-    for (int i = 0; i < g->nodes.count; i++)
-        m->when[i] = INT_MAX, m->until[i] = -1, m->read_again[i] = m->worked[i] = false;
     for (int v = 0; v < m->plan.values.count; v++) {
         m->needed[v] = m->lives[v].late_begin;
         m->last[v] = m->plan.values.data[v].last;
@@ -349,7 +348,7 @@ static void find_moments(tcc_remat_model *m) {
     for (int i = g->nodes.count - 1; i >= 0; i--) {
         const tcc_node *n = g->nodes.data[i];
         if (m->when[i] == INT_MAX) continue;
-        const bool once = m->again[i] && (!tcc_remat_passes(m, n) || m->read_again[i]);
+        const bool once = m->again[i] && (!m->passes[n->id] || m->read_again[i]);
         m->worked[i] |= once;
         if (m->worked[i] && !m->hidden[i]) m->added_ns += m->node_ns[i];
         if (once && !m->hidden[i]) m->added_ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
@@ -407,12 +406,12 @@ static void add_values(tcc_remat_model *m) {
         }
         if (tcc_remat_is_read_early(m, v)) live(m, value->first, m->lives[v].early_end, value->size_bytes);
         if (stays_in_kernel(m, v)) continue;
-        if (when != INT_MAX && (!tcc_remat_passes(m, n) || m->read_again[n->id]))
-            live(m, when, last, value->size_bytes);
+        if (when != INT_MAX && (!m->passes[n->id] || m->read_again[n->id])) live(m, when, last, value->size_bytes);
     }
 }
 
 void tcc_remat_evaluate(tcc_remat_model *m) {
+    begin(m);
     mark_stale(m);
     find_moments(m);
     memset(m->profile, 0, sizeof *m->profile * ((size_t)m->moments + 2));

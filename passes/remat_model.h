@@ -52,6 +52,7 @@ typedef struct tcc_remat_model {
     int *last_reader; /* by node that may pass: the last of its readers; -1: none */
     tcc_vec(tcc_remat_reader) readers;
     tcc_remat_computes *computes; /* by late contraction that computes an operand which may pass */
+    int *room;                    /* by late group: tensors that its kernel may access beside those that it does */
     double *node_ns;              /* by node: time to evaluate it once more, where it is not loaded */
     bool *beside;                 /* by node: a late dot's group reads it at the index of its result */
     bool *elsewhere;              /* by node: a late group reads it in another way */
@@ -63,7 +64,8 @@ typedef struct tcc_remat_model {
     bool *again;      /* by node: a stored value that is computed again */
     bool *kept;       /* by node: an extra value that is stored */
     bool *stale;      /* by node: late work cannot have it without computing something again */
-    int *reads;       /* by node: tensors that it is evaluated from, where it is not available; of available ones 1 */
+    bool *passes;     /* by node: it is computed again, and each late group that reads it evaluates it for itself */
+    int *left;        /* by late group: of its room, what that leaves */
     int *when;        /* by node: the moment before which it is computed again; INT_MAX: never */
     bool *read_again; /* by node: a contraction, reduction or the like that is computed again reads it */
     int *until;       /* by node: the last moment before which it is */

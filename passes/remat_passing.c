@@ -61,6 +61,24 @@ static bool is_read(const tcc_remat_model *m, const tcc_group *group, const tcc_
 
 static bool is_late_group(const tcc_remat_model *m, int t) { return m->plan.start[t] > m->plan.peak_moment; }
 
+/* Tensors that the kernel of group t may access beyond those that it does. */
+static int room_of(const tcc_remat_model *m, int t) {
+    const tcc_group *group = &m->g->groups.data[t];
+    const tcc_node *inputs[TCC_FUSE_MAX_INPUTS];
+    const bool contract = group->kind == TCC_GROUP_CONTRACT;
+    int count = 0;
+    for (int i = 0; i < group->n_nodes; i++)
+        for (int k = 0; k < group->nodes[i]->n_operands; k++) {
+            const tcc_node *x = group->nodes[i]->operands[k];
+            int at = 0;
+            if (x->op == TCC_OP_CONSTANT || tcc_group_has(group, x)) continue;
+            while (at < count && inputs[at] != x) at++;
+            if (at == TCC_FUSE_MAX_INPUTS) return 0;
+            if (at == count) inputs[count++] = x;
+        }
+    return contract ? TCC_GROUP_MAX_ACCESSES - count - group->n_outputs : TCC_FUSE_MAX_INPUTS - count;
+}
+
 /* Lists the group among the readers of what it reads and may pass. False: memory is short. */
 static bool list_reader(tcc_remat_model *m, int t) {
     const tcc_group *group = &m->g->groups.data[t];
@@ -94,12 +112,8 @@ tcc_status tcc_remat_find_passing(tcc_remat_model *m, const tcc_pass_target *tar
             }
     }
     for (int t = 0; t < g->groups.count && ok; t++)
-        if (is_late_group(m, t)) ok = list_reader(m, t);
+        if (is_late_group(m, t)) ok = list_reader(m, t), m->room[t] = room_of(m, t);
     return ok ? TCC_OK : tcc_enomem(diag);
-}
-
-bool tcc_remat_passes(const tcc_remat_model *m, const tcc_node *n) {
-    return m->passing[n->id] && m->reads[n->id] <= MOST_READS;
 }
 
 /* -- What it takes -- */
@@ -107,7 +121,7 @@ bool tcc_remat_passes(const tcc_remat_model *m, const tcc_node *n) {
 /* Whether late work loads `n`, if it needs it. */
 static bool is_loaded(const tcc_remat_model *m, const tcc_node *n) {
     if (tcc_remat_available(m, n)) return true;
-    if (m->again[n->id]) return !tcc_remat_passes(m, n) || m->read_again[n->id];
+    if (m->again[n->id]) return !m->passes[n->id] || m->read_again[n->id];
     return m->stored[n->id] && m->when[n->id] != INT_MAX;
 }
 
@@ -126,18 +140,20 @@ static int enter_group(tcc_remat_model *m, int t) {
 /* What a value is evaluated from, and takes. */
 typedef struct evaluation {
     double work_ns, loaded, all; /* bytes: of what the group does not load anyway, and of all */
-    int reads;
+    int reads, more;             /* tensors: all, and what the group does not load anyway */
+    bool elementwise;            /* no contraction, reduction or the like is done again */
 } evaluation;
 
 /* Of `x`, by a group that was entered with `stamp`. */
 static evaluation evaluate(tcc_remat_model *m, int stamp, const tcc_node *x) {
     const int walk = ++m->stamp;
-    evaluation e = {0};
+    evaluation e = {.elementwise = true};
     int waiting = 0;
     m->mark[x->id] = walk;
     m->stack[waiting++] = x;
     while (waiting) {
         const tcc_node *n = m->stack[--waiting];
+        e.elementwise &= tcc_is_elementwise(n);
         e.work_ns += m->node_ns[n->id];
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *y = n->operands[k];
@@ -150,26 +166,42 @@ static evaluation evaluate(tcc_remat_model *m, int stamp, const tcc_node *x) {
             }
             e.reads++;
             e.all += (double)tcc_type_bytes(&y->type);
+            e.more += !known;
             if (!known) e.loaded += (double)tcc_type_bytes(&y->type);
         }
     }
     return e;
 }
 
-/* Time for group t, entered with `stamp`, to evaluate its operand `x` instead of loading it. Counts the tensors that
- * takes. */
-static double evaluation_ns(tcc_remat_model *m, int t, int stamp, const tcc_node *x, int *reads) {
+/* Time for group t, entered with an evaluation of its operand `x`, to evaluate that instead of loading it. */
+static double evaluation_ns(const tcc_remat_model *m, int t, const tcc_node *x, const evaluation *e) {
     static const double cached = 0.5; /* as in fuse_cost.c */
     const tcc_group *group = &m->g->groups.data[t];
     const tcc_node *hero = group->hero;
     const bool computed = group->kind == TCC_GROUP_CONTRACT && (hero->operands[0] == x || hero->operands[1] == x);
     const double own = (double)tcc_type_bytes(&x->type);
-    const evaluation e = evaluate(m, stamp, x);
-    *reads = e.reads;
-    if (!computed) return e.work_ns + m->ns_per_byte * (e.loaded - own);
+    if (!computed) return e->work_ns + m->ns_per_byte * (e->loaded - own);
     const double repeats = (double)m->computes[t].repeats;
-    const double again = e.all > own ? cached * (repeats - 1) * (e.all - own) : 0;
-    return m->computes[t].price * (repeats * e.work_ns + m->ns_per_byte * (e.loaded - own + again));
+    const double again = e->all > own ? cached * (repeats - 1) * (e->all - own) : 0;
+    return m->computes[t].price * (repeats * e->work_ns + m->ns_per_byte * (e->loaded - own + again));
+}
+
+/* Whether the kernel of group t can do an evaluation in place of loading its value. */
+static bool fits(const tcc_remat_model *m, int t, const evaluation *e) {
+    return e->reads <= MOST_READS && e->more - 1 <= m->left[t];
+}
+
+void tcc_remat_pass(tcc_remat_model *m, const tcc_node *n) {
+    bool passes = m->passing[n->id];
+    for (int r = m->last_reader[n->id]; r >= 0 && passes; r = m->readers.data[r].next) {
+        const evaluation e = evaluate(m, enter_group(m, m->readers.data[r].group), n);
+        passes = e.elementwise && fits(m, m->readers.data[r].group, &e);
+    }
+    for (int r = m->last_reader[n->id]; r >= 0 && passes; r = m->readers.data[r].next) {
+        const evaluation e = evaluate(m, enter_group(m, m->readers.data[r].group), n);
+        m->left[m->readers.data[r].group] -= e.more - 1;
+    }
+    m->passes[n->id] = passes;
 }
 
 double tcc_remat_loading_ns(tcc_remat_model *m, const tcc_node *n) {
@@ -185,7 +217,6 @@ static double spared_ns(const tcc_remat_model *m, const tcc_node *n) {
 
 double tcc_remat_passing_ns(tcc_remat_model *m) {
     double ns = 0;
-    int reads;
     for (int t = 0; t < m->g->groups.count; t++) {
         const tcc_group *group = &m->g->groups.data[t];
         int stamp = 0;
@@ -195,7 +226,9 @@ double tcc_remat_passing_ns(tcc_remat_model *m) {
                 const tcc_node *x = group->nodes[i]->operands[k];
                 if (!m->again[x->id] || !is_read(m, group, x) || is_loaded(m, x)) continue;
                 if (!stamp) stamp = enter_group(m, t);
-                if (m->mark[x->id] < stamp) ns += evaluation_ns(m, t, stamp, x, &reads);
+                if (m->mark[x->id] >= stamp) continue;
+                const evaluation e = evaluate(m, stamp, x);
+                ns += evaluation_ns(m, t, x, &e);
             }
     }
     for (int i = 0; i < m->g->nodes.count; i++) {
@@ -211,10 +244,10 @@ bool tcc_remat_passing_cost(tcc_remat_model *m, const tcc_node *n, double *ns) {
     bool few = true;
     m->again[n->id] = true;
     for (int r = m->last_reader[n->id]; r >= 0 && few; r = m->readers.data[r].next) {
-        int reads;
-        const int t = m->readers.data[r].group, stamp = enter_group(m, t);
-        total += evaluation_ns(m, t, stamp, n, &reads);
-        few = reads <= MOST_READS;
+        const int t = m->readers.data[r].group;
+        const evaluation e = evaluate(m, enter_group(m, t), n);
+        total += evaluation_ns(m, t, n, &e);
+        few = fits(m, t, &e);
     }
     m->again[n->id] = again;
     *ns = total > 0 ? total : 0;

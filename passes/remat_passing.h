@@ -17,8 +17,9 @@ bool tcc_remat_is_read_early(const tcc_remat_model *m, int value);
 /* Fills m->passing and what is known of readers; m has late nodes, values and times. */
 tcc_status tcc_remat_find_passing(tcc_remat_model *m, const struct tcc_pass_target *target, tcc_diag *diag);
 
-/* Whether a value that is computed again is evaluated by its readers: where that takes few reads. */
-bool tcc_remat_passes(const tcc_remat_model *m, const tcc_node *n);
+/* Finds m->passes of a value that is computed again, after those that it is computed from: its readers evaluate it
+ * where that takes few reads, and no more than their kernels can have. */
+void tcc_remat_pass(tcc_remat_model *m, const tcc_node *n);
 
 /* Time to load what a value is evaluated from. */
 double tcc_remat_loading_ns(tcc_remat_model *m, const tcc_node *n);
