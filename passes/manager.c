@@ -32,13 +32,28 @@ static bool listed(const char *list, const char *name) {
     return false;
 }
 
-/* What the pass makes of `in`, or made of it already. */
-static tcc_status run_or_take(tcc_pass_cx *cx, tcc_pass_id id, const tcc_graph *in, tcc_graph **out) {
-    tcc_graph *made = cx->tried ? cx->tried->made[id] : NULL;
-    if (!made) return pass_infos[id].run(cx, in, out);
-    cx->tried->made[id] = NULL;
-    *out = made;
-    return TCC_OK;
+/* Time of what was tried, and may be taken. */
+static double tried_ms(const tcc_tried *tried) {
+    double milliseconds = 0;
+    for (int i = 0; i < TCC_PASS_COUNT && tried; i++) milliseconds += tried->milliseconds[i];
+    return milliseconds;
+}
+
+/* What the pass makes of `in`, or made of it already, and the time of that. What one pass tried and others take is in
+ * their times, not in its own. */
+static tcc_status run_or_take(tcc_pass_cx *cx, tcc_pass_id id, const tcc_graph *in, tcc_graph **out,
+                              double *milliseconds) {
+    tcc_tried *tried = cx->tried;
+    if (tried && tried->made[id]) {
+        *out = tried->made[id];
+        *milliseconds = tried->milliseconds[id];
+        tried->made[id] = NULL;
+        return TCC_OK;
+    }
+    const double start = tcc_clock_ms(), before = tried_ms(tried);
+    const tcc_status status = pass_infos[id].run(cx, in, out);
+    *milliseconds = tcc_clock_ms() - start - (tried_ms(tried) - before);
+    return status;
 }
 
 /* One pass from *g to a new *g, with all that the manager does around it. `number` counts the dumps. */
@@ -46,9 +61,8 @@ static tcc_status run_pass(tcc_pass_cx *cx, const tcc_manager_options *manager, 
                            tcc_graph **g, tcc_manager_report *report) {
     const tcc_pass_info *pass = &pass_infos[id];
     tcc_graph *old = *g, *new = NULL;
-    double start = tcc_clock_ms();
-    tcc_status status = run_or_take(cx, id, old, &new);
-    double milliseconds = tcc_clock_ms() - start;
+    double milliseconds;
+    tcc_status status = run_or_take(cx, id, old, &new, &milliseconds);
     if (status != TCC_OK) {
         tcc_note(cx->diag, TCC_NOWHERE, "in pass %s", pass->name);
         return status;
@@ -115,12 +129,15 @@ tcc_status tcc_pipeline_plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_trie
     for (int i = first; i < tcc_pipeline_count; i++) {
         tcc_graph *next;
         if (!tcc_pipeline_runs(&tcc_pipeline_steps[i], cx->options)) continue;
-        const tcc_status status = pass_infos[tcc_pipeline_steps[i].pass].run(&quiet, at ? at : g, &next);
+        const tcc_pass_id pass = tcc_pipeline_steps[i].pass;
+        const double start = tcc_clock_ms();
+        const tcc_status status = pass_infos[pass].run(&quiet, at ? at : g, &next);
+        if (tried) tried->milliseconds[pass] = tcc_clock_ms() - start;
         if (at && tried) tried->made[made_by] = at;
         else tcc_graph_destroy(at);
         if (status != TCC_OK) return status;
         at = next;
-        made_by = tcc_pipeline_steps[i].pass;
+        made_by = pass;
     }
     *out = at;
     return TCC_OK;

@@ -94,12 +94,14 @@ typedef enum tcc_pass_id {
 /* Graphs, by the pass that made each; NULL: none. */
 struct tcc_tried {
     tcc_graph *made[TCC_PASS_COUNT];
+    double milliseconds[TCC_PASS_COUNT]; /* that it took */
 };
 
 static inline void tcc_tried_clear(tcc_tried *tried) {
     for (int i = 0; i < TCC_PASS_COUNT; i++) {
         tcc_graph_destroy(tried->made[i]);
         tried->made[i] = NULL;
+        tried->milliseconds[i] = 0;
     }
 }
 
@@ -121,7 +123,7 @@ typedef struct tcc_manager_options {
 
 typedef struct tcc_pass_report {
     const char *pass;
-    double milliseconds;
+    double milliseconds; /* to make what is taken; of a pass that tried others, without theirs that are taken */
     int nodes_before, nodes_after;
     bool changed;
 } tcc_pass_report;
@@ -135,7 +137,7 @@ typedef struct tcc_manager_report {
 tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_graph **g,
                             tcc_manager_report *report);
 /* The passes from fuse to plan-memory on `g`, which stays the caller's; nothing is dumped, verified or logged. What all
- * but the last one made goes into `tried`, if that is not NULL. */
+ * but the last one made goes into `tried`, if that is not NULL, and the time of all. */
 tcc_status tcc_pipeline_plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_tried *tried, tcc_graph **out);
 /* Runs the passes named in `list`, comma-separated, in that order; for tcc-opt and tests. */
 tcc_status tcc_pipeline_run_named(tcc_pass_cx *cx, const tcc_manager_options *manager, const char *list, tcc_graph **g,

@@ -5,7 +5,9 @@
 
 #include "codegen/emit/llvm.h"
 #include "codegen/select.h"
+#include "ir/support/clock.h"
 #include "passes/plan.h"
+#include "passes/remat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,8 +88,44 @@ static void test_resnet(void **state) {
     check_model("resnet");
 }
 
+/* A step that remat leaves as it is takes what remat tried: these passes have their own times, and no time counts
+ * twice. */
+static void report_of_taken_trial(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    tcc_context context;
+    tcc_manager_report report = {0};
+    const tcc_remat_spec spec = {.budget = TCC_BUDGET_NONE};
+    tcc_pass_options options = adamw;
+    options.remat = &spec;
+    tcc_graph *g = model_graph("gpt", 1, &diag);
+    assert_non_null(g);
+    assert_int_equal(tcc_context_init(&context), TCC_OK);
+    tcc_pass_cx cx = {.cx = &context, .diag = &diag, .options = &options};
+    const double start = tcc_clock_ms();
+    assert_ok(tcc_pipeline_run(&cx, &(tcc_manager_options){0}, &g, &report), &diag);
+    const double all = tcc_clock_ms() - start;
+    double sum = 0;
+    bool behind = false;
+    for (int i = 0; i < report.passes.count; i++) {
+        const tcc_pass_report *r = &report.passes.data[i];
+        behind |= !strcmp(r->pass, "fuse");
+        /* taking takes microseconds, and planning a GPT does not */
+        if (behind && r->milliseconds < 0.01) fail_msg("%s: %f ms", r->pass, r->milliseconds);
+        assert_true(r->milliseconds >= 0);
+        sum += r->milliseconds;
+    }
+    assert_true(behind);
+    if (sum > all) fail_msg("%f ms in passes, %f in all", sum, all);
+    tcc_vec_free(&report.passes);
+    tcc_graph_destroy(g);
+    tcc_context_clear(&context);
+    tcc_diag_clear(&diag);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp), cmocka_unit_test(test_cnn),
-                                       cmocka_unit_test(test_gpt), cmocka_unit_test(test_resnet)};
+                                       cmocka_unit_test(test_gpt), cmocka_unit_test(test_resnet),
+                                       cmocka_unit_test(report_of_taken_trial)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
