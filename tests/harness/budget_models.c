@@ -43,6 +43,33 @@ static void normed_before_growing(tcc_trace *t, void *user) {
                         tcc_param(t, "shift", (tcc_init){TCC_INIT_ZEROS}, 0, NULL)));
 }
 
+static tcc_tensor normed_conv(tcc_tensor in, const char *name, int64_t channels, int64_t kernel) {
+    tcc_tensor y = tcc_conv_layer(in, name, channels, kernel, .padding = kernel / 2, .no_bias = true);
+    return tcc_batch_norm(y, "norm");
+}
+
+/* The outputs of the blocks follow from one another. Their readers evaluate masks that it would take less time to
+ * store. */
+static void bottlenecks(tcc_trace *t, void *user) {
+    (void)user;
+    static const char *const blocks[] = {"a", "b", "c", "d"};
+    tcc_tensor h = tcc_relu(normed_conv(tcc_input(t, "x"), "stem", 16, 3));
+    for (int i = 0; i < 4; i++) {
+        tcc_scope(t, blocks[i]);
+        tcc_tensor in = h;
+        static const char *const scopes[] = {"down", "middle", "up"};
+        for (int k = 0; k < 3; k++) {
+            tcc_scope(t, scopes[k]);
+            h = normed_conv(h, "conv", k < 2 ? 4 : 16, k == 1 ? 3 : 1);
+            if (k < 2) h = tcc_relu(h);
+            tcc_scope_end(t);
+        }
+        h = tcc_relu(tcc_add(h, in));
+        tcc_scope_end(t);
+    }
+    tcc_loss(t, tcc_mean(tcc_mul(h, h), TCC_ALL));
+}
+
 static float x[256], y[256];
 static int32_t classes[256];
 
@@ -70,6 +97,7 @@ static const struct {
      0.03,
      1,
      {{"x", TCC_F32, 3, {8, 2, 2}, x}}},
+    {"bottlenecks", bottlenecks, TCC_MIXED_NONE, TCC_SGD, 0.1, 1, {{"x", TCC_F32, 4, {4, 1, 8, 8}, x}}},
 };
 
 /* Losses of all steps, and the parameters behind the last; how many. 0: the budget cannot be met. */
