@@ -130,6 +130,20 @@ static bool is_changed(const tcc_group *group, const tcc_draft *d) {
     return d->n_nodes != group->n_nodes || (group->hero->marks & TCC_MARK_REMAT);
 }
 
+/* Of a contraction, whose choice alone says in which order it adds, the hero is bound without what was around it: an
+ * operand that it computed may be read by others here, and cannot be stored by it. */
+static bool settle_hero(tcc_fuser *f, const tcc_group *group, int unit, const int *own) {
+    const char *reason = "";
+    const int hero = own[group->hero->id];
+    if (group->kind != TCC_GROUP_CONTRACT) return false;
+    break_up(f, unit, own);
+    tcc_fuse_unit *u = &f->units.data[hero];
+    if (!tcc_fuser_refresh(f, hero, &reason) || u->draft.kind != group->kind || !follows(f, group, &u->draft))
+        return false;
+    u->bound = group;
+    return true;
+}
+
 /* False: a bound group is no group as things are. */
 static bool settle(tcc_fuser *f, const tcc_group *group, int unit, const int *own) {
     const char *reason = "";
@@ -147,8 +161,9 @@ static bool settle(tcc_fuser *f, const tcc_group *group, int unit, const int *ow
     }
     tcc_logf(f->cx->cx, TCC_LOG_FUSION, "a given group is none here, %s: %s", legal ? "it is of another kind" : reason,
              tcc_node_text(group->nodes[0]));
-    if (!sums) break_up(f, unit, own);
-    return !sums;
+    if (sums) return settle_hero(f, group, unit, own);
+    break_up(f, unit, own);
+    return true;
 }
 
 bool tcc_fuser_take_given(tcc_fuser *f, const tcc_group *given, int count) {
