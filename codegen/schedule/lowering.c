@@ -183,8 +183,8 @@ static bool ask_quietly(const tcc_lowering *l, const char *entry, int64_t *param
     return takes;
 }
 
-/* What the library would take next for the call, one answer after another. That there is no more is not worth a word.
- */
+/* What the library would take next for the call, one answer after another: one that is declined has a name, and the
+ * next may do. That there is no more is not worth a word. */
 static tcc_status list_algorithms(tcc_lowering *l, const char *entry, const int64_t *params, int n,
                                   ptrdiff_t workspace) {
     const tcc_call call = tcc_call_find(entry);
@@ -193,9 +193,10 @@ static tcc_status list_algorithms(tcc_lowering *l, const char *entry, const int6
         if (!asked) return tcc_enomem(l->diag);
         tcc_algorithm_params *by = tcc_call_algorithm(call, asked);
         *by = (tcc_algorithm_params){.rank = rank};
-        if (!ask_quietly(l, entry, asked)) return TCC_OK;
+        const bool takes = ask_quietly(l, entry, asked);
         const tcc_listed_algorithm x = {*by, asked[workspace]};
-        if (x.by.algorithm && !tcc_vec_push(&l->algorithms, x)) return tcc_enomem(l->diag);
+        if (!takes && !x.by.algorithm) return TCC_OK;
+        if (takes && x.by.algorithm && !tcc_vec_push(&l->algorithms, x)) return tcc_enomem(l->diag);
     }
     return TCC_OK;
 }

@@ -63,6 +63,7 @@ static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, tcc_cudnn_conv_kind
     c->forward = kind == TCC_CUDNN_CONV_FORWARD;
     c->bias = p.conv.bias;
     tcc_status s = tcc_cudnn_conv_plan(cudnn, d, kind, &p, &c->graph);
+    if (s == TCC_OK) *tcc_call_algorithm(calls[kind], params) = p.by; /* also where it is declined */
     if (s == TCC_OK && c->forward && p.conv.relu) s = check_relu(cuda, d, c->graph, &p);
     if (s != TCC_OK) {
         const tcc_conv_params *v = &p.conv;

@@ -46,6 +46,7 @@ tcc_status tcc__cuda_call(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cuda_ent
     memcpy(made->params + n, params, bytes);
     tcc_status s = entry->create(cuda, d, made->params, &made->call);
     if (s != TCC_OK) {
+        memcpy(params, made->params, bytes); /* the name of what was declined */
         tcc__free(made);
         return s;
     }

@@ -16,7 +16,7 @@ typedef struct tcc_cuda_entry {
     tcc_call call;
     /* Make a call ready; the device is entered. `params` are the struct's that codegen/calls.def names. They have
      * passed tcc_call_check, and are lowered where the call needs less. Errors: TCC_EUNSUPPORTED (no library, or it
-     * refuses), TCC_ENOMEM, TCC_EDEVICE. */
+     * refuses; where they ask for its answer of a rank, they have its name then), TCC_ENOMEM, TCC_EDEVICE. */
     tcc_status (*create)(tcc_device_cuda *cuda, tcc_diag *d, int64_t *params, void **call);
     void (*destroy)(void *call);
     /* Enqueue it; entered. Errors: TCC_EDEVICE with the library's own words. */

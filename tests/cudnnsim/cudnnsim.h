@@ -38,6 +38,8 @@ void cudnnsim_refuse(unsigned engines);
  * CUDNNSIM_PROMISED_NAN, NaN, and the notes of all engines say so. */
 enum { CUDNNSIM_NAN, CUDNNSIM_ZERO, CUDNNSIM_PROMISED_NAN };
 void cudnnsim_relu(int of_nan);
+/* Where that is 0: it is only in these engines (1 << engine); all, unless told. */
+void cudnnsim_relu_of(unsigned engines);
 /* Forget everything that was said above and counted. */
 void cudnnsim_restart(void);
 

@@ -17,13 +17,15 @@ static char last_error[512], message[512];
 static int inject_nth, inject_status;
 cudnnsim_counts sim_counts;
 unsigned sim_refused;
-int sim_relu_of_nan;
+int sim_relu_of_nan, sim_running;
+unsigned sim_relu_engines = ~0u;
 
 EXPORT void cudnnsim_get_counts(cudnnsim_counts *out) { *out = sim_counts; }
 EXPORT const char *cudnnsim_last_error(void) { return last_error; }
 EXPORT void cudnnsim_inject(int nth, int status) { inject_nth = nth, inject_status = status; }
 EXPORT void cudnnsim_refuse(unsigned engines) { sim_refused = engines; }
 EXPORT void cudnnsim_relu(int of_nan) { sim_relu_of_nan = of_nan; }
+EXPORT void cudnnsim_relu_of(unsigned engines) { sim_relu_engines = engines; }
 
 EXPORT void cudnnsim_restart(void) {
     sim_counts = (cudnnsim_counts){0};
@@ -31,6 +33,7 @@ EXPORT void cudnnsim_restart(void) {
     inject_nth = inject_status = 0;
     sim_refused = 0;
     sim_relu_of_nan = CUDNNSIM_NAN;
+    sim_relu_engines = ~0u;
 }
 
 int sim_wrong(const char *format, ...) {

@@ -384,6 +384,7 @@ static int run_plan(run *r, const descriptor *plan, const descriptor *pack) {
     const int first = operations_of(config->graph, &n_operations)[0]->kind->type;
     const bool rounds = config->engine == CUDNNSIM_TENSOR_CORE &&
                         (first == CONV_FORWARD || first == CONV_FILTER || first == CONV_DATA);
+    sim_running = config->engine;
     int status = find_tensors(config->graph, &r->t);
     if (!status) status = use_workspace(pack, engines[config->engine].workspace, r->stream);
     for (int i = 0; i < r->t.n && !status; i++) {

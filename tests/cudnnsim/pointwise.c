@@ -91,6 +91,8 @@ static int64_t index_along(const value *v, int64_t axis, int64_t i) {
     return i % v->dims[axis];
 }
 
+static bool drops_nan(void) { return sim_relu_of_nan == CUDNNSIM_ZERO && sim_relu_engines >> sim_running & 1; }
+
 static int evaluate_pointwise(const descriptor *d, value *const *reads, value *const *writes) {
     const descriptor *pointwise = sim_reference(d, 750);
     const int number = sim_int(pointwise, 0);
@@ -104,7 +106,7 @@ static int evaluate_pointwise(const descriptor *d, value *const *reads, value *c
         case SIM_SUB: to->data[i] = x - b; break;
         case SIM_EXP: to->data[i] = exp(x); break;
         case SIM_LOG: to->data[i] = log(x); break;
-        case SIM_RELU: to->data[i] = x < 0 || (x != x && sim_relu_of_nan == CUDNNSIM_ZERO) ? 0 : x; break;
+        case SIM_RELU: to->data[i] = x < 0 || (x != x && drops_nan()) ? 0 : x; break;
         case SIM_CMP_GE: to->data[i] = x >= b; break;
         case SIM_GEN_INDEX: to->data[i] = (double)index_along(to, sim_int64(pointwise, 9), i); break;
         default: to->data[i] = reads[2]->data[i] != 0 ? x : b; break;

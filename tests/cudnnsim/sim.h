@@ -147,8 +147,8 @@ int sim_enter(void);
         if (status_) return status_; \
     } while (0)
 extern cudnnsim_counts sim_counts;
-extern int sim_relu_of_nan;
-extern unsigned sim_refused;
+extern int sim_relu_of_nan, sim_running; /* that runs now */
+extern unsigned sim_refused, sim_relu_engines;
 
 bool sim_is_handle(const void *handle);
 /* The stream of a handle. */

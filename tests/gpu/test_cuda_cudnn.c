@@ -230,6 +230,30 @@ static void test_engines_by_rank(void **state) {
     for (int i = 0; i < n; i++) assert_int_equal(engine_of(named[i], 0), engines[i]);
 }
 
+/* An engine of that rank that is declined for its max(0, x) has a name all the same, so the next one is asked for; that
+ * there is no further one has none. */
+static void test_declined_by_rank(void **state) {
+    (void)state;
+    static const int expected[] = {CUDNNSIM_TENSOR_CORE, CUDNNSIM_WORKSPACE, CUDNNSIM_PLAIN, -1};
+    if (!dnn.relu_of || !available()) skip();
+    rig c;
+    assert_ok(tcc_context_init(&c.cx), &c.cx.diag);
+    assert_ok(tcc_device_cuda_create(&c.cx, 0, &c.device), &c.cx.diag);
+    dnn.relu(CUDNNSIM_ZERO);
+    dnn.relu_of(1u << CUDNNSIM_WORKSPACE);
+    for (int rank = 1; rank <= 4; rank++) {
+        tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
+        p.type = TCC_F16, p.conv.bias = p.conv.relu = 1;
+        p.by.rank = rank;
+        const bool takes = c.device->ops->takes_call(c.device, &c.cx, entries[0], (int64_t *)&p);
+        assert_int_equal(takes, rank == 1 || rank == 3);
+        assert_int_equal(p.by.algorithm, expected[rank - 1] + 1);
+        assert_int_equal(p.by.rank, rank <= 3 ? 0 : rank);
+    }
+    tcc_device_destroy(c.device);
+    tcc_context_clear(&c.cx);
+}
+
 /* A run makes no descriptor as long as nothing moves. */
 static void test_runs_make_nothing(void **state) {
     (void)state;
@@ -386,10 +410,10 @@ static void test_failures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CUDNN_TEST(test_convolutions), CUDNN_TEST(test_epilogues),         CUDNN_TEST(test_engines_by_rank),
-        CUDNN_TEST(test_engines),      CUDNN_TEST(test_runs_make_nothing), CUDNN_TEST(test_workspace_is_lowered),
-        CUDNN_TEST(test_refused),      CUDNN_TEST(test_relu_of_nan),       CUDNN_TEST(test_library_missing),
-        CUDNN_TEST(test_failures),
+        CUDNN_TEST(test_convolutions),         CUDNN_TEST(test_epilogues), CUDNN_TEST(test_engines_by_rank),
+        CUDNN_TEST(test_declined_by_rank),     CUDNN_TEST(test_engines),   CUDNN_TEST(test_runs_make_nothing),
+        CUDNN_TEST(test_workspace_is_lowered), CUDNN_TEST(test_refused),   CUDNN_TEST(test_relu_of_nan),
+        CUDNN_TEST(test_library_missing),      CUDNN_TEST(test_failures),
     };
     return cmocka_run_group_tests(tests, cudnn_set_up, NULL);
 }

@@ -135,8 +135,49 @@ static void the_fastest_engine_is_held(void **state) {
     unlink(lock);
 }
 
+/* A convolution with bias and max(0, x), which a library does in one call. */
+static void net_with_relu(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor h = tcc_relu(tcc_conv_layer(tcc_input(t, "x"), "a", CHANNELS, KERNEL, .padding = KERNEL / 2));
+    tcc_output(t, "pooled", tcc_adaptive_avg_pool(h, TCC_DIMS(1, 1)));
+}
+
+static bool has_candidate(const tcc_model *m, const char *words) {
+    const struct tcc_tuning *tuning = m->making->tuning;
+    for (int i = 0; i < tuning->entries.count; i++)
+        for (int k = 0; k < tuning->entries.data[i].candidates.count; k++)
+            if (strstr(tuning->entries.data[i].candidates.data[k].text, words)) return true;
+    return false;
+}
+
+/* Of three engines the second one is declined, as it makes a number of NaN: the third is asked for all the same. */
+static void a_declined_engine_is_passed_over(void **state) {
+    (void)state;
+    tcc_context cx;
+    tcc_model *m;
+    const tcc_model_options options = {.size = sizeof options,
+                                       .device = "cuda",
+                                       .mode = TCC_MODE_MAX_AUTOTUNE,
+                                       .allow_tf32 = true,
+                                       .seed = 1,
+                                       .autotune_budget_s = 60};
+    if (!dnn.relu_of) skip();
+    dnn.relu(CUDNNSIM_ZERO);
+    dnn.relu_of(1u << CUDNNSIM_WORKSPACE);
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+    assert_ok(tcc_model_create(&cx, net_with_relu, NULL, &options, &m), &cx.diag);
+    m->making->tuning->judge = judge;
+    assert_ok(tcc_model_evaluate(m, batch, 1), &cx.diag);
+    assert_true(has_candidate(m, "algorithm=4,"));
+    assert_false(has_candidate(m, "algorithm=5,"));
+    assert_true(has_candidate(m, "algorithm=6,"));
+    tcc_model_destroy(m);
+    tcc_context_clear(&cx);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {CUDNN_TEST(the_fastest_engine_is_held)};
+    const struct CMUnitTest tests[] = {CUDNN_TEST(the_fastest_engine_is_held),
+                                       CUDNN_TEST(a_declined_engine_is_passed_over)};
     _Static_assert(CUDNNSIM_PLAIN + 1 == 6, "as the lock file has it");
     setenv("TCC_LIBRARIES", "cudnn", 1);
     setenv("TCC_CACHE_DISABLE", "1", 1);

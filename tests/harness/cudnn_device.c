@@ -15,6 +15,7 @@ int cudnn_set_up(void **state) {
     find_function(library, "cudnnsim_inject", &dnn.inject);
     find_function(library, "cudnnsim_refuse", &dnn.refuse);
     find_function(library, "cudnnsim_relu", &dnn.relu);
+    find_function(library, "cudnnsim_relu_of", &dnn.relu_of);
     find_function(library, "cudnnsim_restart", &dnn.restart);
     return cuda_set_up(state);
 }

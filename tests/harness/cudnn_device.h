@@ -14,6 +14,7 @@ typedef struct cudnn_stand_in {
     void (*inject)(int nth, int status);
     void (*refuse)(unsigned engines);
     void (*relu)(int of_nan);
+    void (*relu_of)(unsigned engines);
     void (*restart)(void);
 } cudnn_stand_in;
 extern cudnn_stand_in dnn;
