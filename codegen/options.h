@@ -12,14 +12,25 @@ struct tcc_llvm_target; /* codegen/emit/llvm.h */
 struct tcc_hardware;    /* codegen/target.h */
 struct tcc_strbuf;      /* ir/support/strbuf.h */
 
+/* Where the code of kernels is kept, and found by a later program for the same target. What is found was kept by that
+ * kind and key. Called by one thread. */
+typedef enum tcc_kept { TCC_KEPT_KERNEL, TCC_KEPT_MODULE } tcc_kept;
+typedef struct tcc_kernel_store {
+    void *user;
+    bool (*find)(void *user, tcc_kept kind, const char *key, void **value, int64_t *size_bytes); /* *value: tcc__free */
+    void (*keep)(void *user, tcc_kept kind, const char *key, const void *value, int64_t size_bytes, int64_t made_ns);
+    void (*count)(void *user, int found); /* so many of a program's kernels were found with their modules */
+} tcc_kernel_store;
+
 typedef struct tcc_codegen_options {
     const struct tcc_llvm_target *target; /* NULL: `arch`, or the machine we run on */
     const char *arch;                     /* a GPU's architecture, "sm_90"; NULL: no GPU */
     const struct tcc_hardware *hardware;  /* of the device that will run it, as its driver says; NULL: as usual for
                                              `arch` */
     int threads;                          /* that compile; 0: 1 */
-    const char *dump_dir; /* write LLVM IR and assembly of each module, and the list of steps; NULL: no dump */
-    bool separate;        /* eager: a step a group, nothing merged */
+    const char *dump_dir;          /* write LLVM IR and assembly of each module, and the list of steps; NULL: no dump */
+    const tcc_kernel_store *store; /* NULL: everything is compiled */
+    bool separate;                 /* eager: a step a group, nothing merged */
     bool tf32; /* CUDA: products of f32 may round their operands to tf32 (10 bits of mantissa), which tensor cores
                   multiply */
     /* Whether the machine that the program is for takes a call of that library entry with these params, of which it may

@@ -2,6 +2,7 @@
  * The composition root: from a model's function to a program. Traces, runs the passes, generates code. The folder run
  * has what happens with programs then. */
 #include "compile.h"
+#include "compile_cache.h"
 #include "compile_tune.h"
 #include "codegen/build.h"
 #include "ir/support/clock.h"
@@ -221,7 +222,12 @@ tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &options.threads));
     TCC_TRY(check_memory(m, options.threads));
-    return tcc_codegen_build(m->cx, &m->cx->diag, g, &options, out);
+    tcc_kept_kernels kept;
+    const tcc_kernel_store *store = tcc__cache_kernels(m, &kept);
+    if (!dump_dir) options.store = store; /* a dump has all that is compiled */
+    const tcc_status status = tcc_codegen_build(m->cx, &m->cx->diag, g, &options, out);
+    tcc_arena_free(&kept.memory);
+    return status;
 }
 
 static tcc_status dump_steps(tcc_diag *diag, const tcc_program *p, const char *folder) {

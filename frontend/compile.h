@@ -43,7 +43,8 @@ typedef struct tcc_making {
 tcc_status tcc__model_need_function(tcc_model *m);
 /* In compile_cache.c. Makes c->program: traces, and takes it from the cache, or builds it. */
 tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
-/* Where the device's driver keeps what it makes of programs: in the cache; NULL where that is not used. */
+/* In compile_cache_code.c. Where the device's driver keeps what it makes of programs: in the cache; NULL where that is
+ * not used. */
 const tcc_code_store *tcc__cache_code_store(tcc_model *m);
 /* Makes c->program from the traced graph: runs the passes, generates code. */
 tcc_status tcc__model_build(tcc_model *m, tcc_compiled *c);

@@ -12,65 +12,6 @@
 enum { MADE_VERSION = 1, MOST_WAIT_MS = 120 * 1000 };
 static const tcc_stream_kind made_kind = {"TCCMADE", MADE_VERSION, "compiled program"};
 
-/* Logs of what passes, codegen and libraries do are of programs that are made. */
-static bool is_watched(const tcc_model *m) {
-    static const tcc_topic topics[] = {TCC_LOG_PASSES, TCC_LOG_FUSION, TCC_LOG_CODEGEN, TCC_LOG_MEMORY,
-                                       TCC_LOG_LIBRARY};
-    for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++)
-        if (tcc_log_on(m->cx, topics[i])) return true;
-    return false;
-}
-
-static void tell(void *user, const char *text) {
-    tcc_making *making = user;
-    tcc__free(making->cache_trouble);
-    making->cache_trouble = tcc__strdup(text);
-}
-
-/* NULL where there is none, and where somebody wants to see programs made. */
-static tcc_cache *cache_of(tcc_model *m) {
-    tcc_making *making = m->making;
-    if (making->fresh || making->dump_dir || m->options.verify_passes || is_watched(m)) return NULL;
-    if (!making->cache_asked) {
-        tcc_diag *diag = &m->cx->diag;
-        const tcc_cache_options options = {.tell = tell, .user = making};
-        making->cache_asked = true;
-        if (tcc_cache_open(diag, &options, &making->cache) != TCC_OK) {
-            if (!making->cache_trouble) tell(making, tcc_diag_words(diag));
-            tcc_diag_clear(diag);
-            making->cache = NULL;
-        }
-    }
-    return making->cache;
-}
-
-/* -- What the device's driver makes of a program's code -- */
-
-static tcc_cache_key code_key(const char *maker, const char *code) {
-    return (tcc_cache_key){2, {{"maker", maker}, {"code", code}}};
-}
-
-static bool find_code(void *user, const char *maker, const char *code, void **machine, int64_t *size_bytes) {
-    const tcc_cache_key key = code_key(maker, code);
-    return tcc_cache_get(((tcc_making *)user)->cache, TCC_CACHE_KERNEL, &key, machine, size_bytes);
-}
-
-static void keep_code(void *user, const char *maker, const char *code, const void *machine, int64_t size_bytes,
-                      int64_t made_ns) {
-    const tcc_cache_key key = code_key(maker, code);
-    tcc_cache_put(((tcc_making *)user)->cache, TCC_CACHE_KERNEL, &key, machine, size_bytes, made_ns);
-}
-
-static void flush_code(void *user) { tcc_cache_flush(((tcc_making *)user)->cache); }
-
-const tcc_code_store *tcc__cache_code_store(tcc_model *m) {
-    if (!cache_of(m)) return NULL;
-    m->making->code_store = (tcc_code_store){m->making, find_code, keep_code, flush_code};
-    return &m->making->code_store;
-}
-
-/* -- Programs -- */
-
 static tcc_status decode(tcc_model *m, tcc_compiled *c, const void *bytes, int64_t size_bytes) {
     tcc_stream s;
     tcc_diag *diag = &m->cx->diag;
@@ -189,7 +130,7 @@ tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch
     const double traced = tcc_clock_seconds();
     TCC_TRY(tcc__model_selector(m));
     if (!m->making->tuning) TCC_TRY(tcc__fill_begin(m)); /* it would disturb measurements */
-    tcc_cache *cache = cache_of(m);
+    tcc_cache *cache = tcc__cache_of(m);
     TCC_TRY(cache ? find_or_build(m, c, cache) : tcc__model_build(m, c));
     c->trace_seconds = traced - start;
     return TCC_OK;

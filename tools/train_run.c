@@ -54,6 +54,7 @@ static int print_compiled(run *s) {
     if (info.cached_programs)
         printf("%d of %d programs came from the cache: %.2f s saved\n", info.cached_programs, info.programs,
                info.saved_seconds);
+    if (info.cached_kernels) printf("%d kernels of new programs came from the cache\n", info.cached_kernels);
     int status = s->options->dry_run || s->options->explain ? print_report(s, "remat", stdout) : EXIT_DONE;
     if (status == EXIT_DONE && (s->options->dry_run || s->options->explain) && s->recipe->optimizer.groups.count)
         status = print_report(s, "groups", stdout);

@@ -145,6 +145,7 @@ struct tcc_model {
     tcc_timeline timeline; /* of profiled runs */
     tcc_nvtx nvtx;         /* for ranges in another's profile */
     int64_t measured;      /* candidates that were timed to make its programs */
+    int cached_kernels;    /* of programs that were compiled: kernels from the cache */
 };
 
 /* -- In programs.c -- */

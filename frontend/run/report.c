@@ -55,7 +55,8 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
     *out = (tcc_program_info){.programs = m->programs.count,
                               .compile_seconds = c->total_seconds,
                               .arena_bytes = p->arena_bytes,
-                              .measured = m->measured};
+                              .measured = m->measured,
+                              .cached_kernels = m->cached_kernels};
     for (int i = 0; i < m->programs.count; i++) {
         out->cached_programs += m->programs.data[i]->from_cache;
         out->saved_seconds += m->programs.data[i]->saved_seconds;

@@ -18,7 +18,8 @@ typedef struct tcc_cache tcc_cache;
 #define TCC_CACHE_KINDS(TCC_CACHE_KIND)                                 \
     TCC_CACHE_KIND(PROGRAM, "program", "a whole compiled program")      \
     TCC_CACHE_KIND(KERNEL, "kernel", "machine code that a driver made") \
-    TCC_CACHE_KIND(CHOICE, "choice", "what was measured to be best")
+    TCC_CACHE_KIND(CHOICE, "choice", "what was measured to be best")    \
+    TCC_CACHE_KIND(CODE, "code", "what a kernel was compiled to, or a module of a few kernels")
 
 typedef enum tcc_cache_kind {
 #define TCC_CACHE_KIND(id, text, what) TCC_CACHE_##id,

@@ -336,8 +336,9 @@ typedef struct tcc_program_info {
     bool graphs_decided;
     double replay_ms, launch_ms; /* time of a run, measured; 0: it was not */
     int64_t measured;            /* TCC_MODE_MAX_AUTOTUNE: candidates that were timed so far, for all programs */
-    int cached_programs;         /* of all so far: from the cache, */
-    double saved_seconds;        /* and how much longer compiling them would have taken */
+    int cached_programs;         /* of all so far: from the cache; */
+    int cached_kernels;          /* of the others: kernels from the cache */
+    double saved_seconds;        /* how much longer compiling those programs would have taken */
     const char *cache_trouble;   /* why there is no cache, or no more; NULL; borrowed */
 } tcc_program_info;
 TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
