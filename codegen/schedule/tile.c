@@ -3,16 +3,36 @@
  * the rest. Square tiles of both loops are taken in turn; tensors that run the other way are read in whole vectors,
  * transposed in registers and laid down in the thread's scratch, from where the tile's rows are read as vectors along
  * the lanes.
- */
+ *
+ * Where a row is short and ends within a vector, as that of a 3 x 3 filter does, and rows follow one another without a
+ * gap in all that is not staged, several squares are laid down first, without gaps as well. Their rows are then one
+ * line of whole vectors. (Row by row, each load would wait for the store before it: a masked access blocks by its whole
+ * width.) */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/tile.h"
 
-enum { ITEM_POINTS = 8192, MOST_LINES = 1 << 24, LEAST_EXTENT = 4, LEAST_BLOCK_EXTENT = 8 };
+enum {
+    ITEM_POINTS = 8192,
+    MOST_LINES = 1 << 24,
+    LEAST_EXTENT = 4,
+    LEAST_BLOCK_EXTENT = 8,
+    DENSE_SQUARES = 4,
+    DENSE_VECTORS = 2
+};
 
-static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef row, LLVMTypeRef scalar) {
-    LLVMValueRef at = tcc_emit_mul(e, row, tcc_emit_i64(e, p->lanes));
-    return tcc_emit_at(e, scalar, e->scratch,
-                       tcc_emit_add(e, at, tcc_emit_i64(e, (int64_t)staged * p->lanes * p->lanes)));
+static int64_t extent_of(const tcc_body *b, int var) { return b->vars.data[var].high + 1; }
+
+/* Elements from a row in scratch to the next; what a square's last row has past its end lies behind all of them. */
+static int64_t pitch_of(const tcc_tile *p) { return p->dense ? extent_of(p->body, p->along) : p->lanes; }
+static int64_t staged_elements(const tcc_tile *p) { return p->rows * pitch_of(p) + (p->dense ? p->lanes : 0); }
+
+/* Element `at` of a load's place in scratch. */
+static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef at, LLVMTypeRef scalar) {
+    return tcc_emit_at(e, scalar, e->scratch, tcc_emit_add(e, at, tcc_emit_i64(e, staged * staged_elements(p))));
+}
+
+static LLVMValueRef row_at(tcc_emitter *e, const tcc_tile *p, LLVMValueRef row) {
+    return tcc_emit_mul(e, row, tcc_emit_i64(e, pitch_of(p)));
 }
 
 /* Squares of f32 have one function for all that transpose. */
@@ -20,8 +40,9 @@ static bool calls_transpose(const tcc_tile *p, int index, int lanes) {
     return p->staged[index]->dtype == TCC_F32 && p->lanes == lanes;
 }
 
-/* Brings the tile of one load into scratch, as [across][along]. */
-static void stage(tcc_body_run *r, const tcc_tile *p, int index, LLVMValueRef across_count, LLVMValueRef along_count) {
+/* Brings a square of one load into scratch, as [across][along] from element `to` of its place on. */
+static void stage(tcc_body_run *r, const tcc_tile *p, int index, LLVMValueRef to, LLVMValueRef across_count,
+                  LLVMValueRef along_count) {
     tcc_emitter *e = r->e;
     const tcc_expr *x = p->staged[index];
     LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype), type = tcc_emit_vector_type(memory, p->lanes);
@@ -30,7 +51,7 @@ static void stage(tcc_body_run *r, const tcc_tile *p, int index, LLVMValueRef ac
     int64_t stride = tcc_affine_coefficient(&x->affine, p->along);
     if (calls_transpose(p, index, e->lanes)) {
         tcc_emit_transpose(e, tcc_emit_at(e, memory, r->bases[x->buffer], offset), stride, along_count, across_count,
-                           slot(e, p, index, tcc_emit_i64(e, 0), scalar), p->lanes);
+                           slot(e, p, index, to, scalar), pitch_of(p));
         return;
     }
     LLVMValueRef rows[64], mask = tcc_emit_mask(e, p->lanes, across_count);
@@ -43,7 +64,85 @@ static void stage(tcc_body_run *r, const tcc_tile *p, int index, LLVMValueRef ac
         rows[i] = tcc_scalar_from_memory(e, rows[i], x->dtype);
     }
     tcc_emit_transpose_vectors(e, rows, p->lanes);
-    for (int i = 0; i < p->lanes; i++) tcc_emit_store(e, rows[i], slot(e, p, index, tcc_emit_i64(e, i), scalar), 0);
+    for (int i = 0; i < p->lanes; i++) {
+        LLVMValueRef at = tcc_emit_add(e, to, tcc_emit_i64(e, i * pitch_of(p)));
+        tcc_emit_store(e, rows[i], slot(e, p, index, at, scalar), 0);
+    }
+}
+
+/* What is staged, from element `at` of its place on, and all that is made of it. */
+static void emit_lanes(tcc_body_run *r, const tcc_tile *p, LLVMValueRef at) {
+    tcc_emitter *e = r->e;
+    for (int i = 0; i < p->n_staged; i++) {
+        LLVMTypeRef scalar = tcc_scalar_register(e, p->staged[i]->dtype);
+        r->values[p->staged[i]->id] = tcc_emit_load(e, tcc_emit_vector_type(scalar, p->lanes),
+                                                    slot(e, p, i, at, scalar), 0);
+    }
+    tcc_body_emit(r, 0);
+    for (int i = 0; i < p->body->stores.count; i++) tcc_body_emit_store(r, &p->body->stores.data[i]);
+}
+
+/* Squares in turn, each row by row, for `count` rows from `first` on. */
+static void emit_squares(tcc_body_run *r, const tcc_tile *p, LLVMValueRef first, LLVMValueRef count) {
+    tcc_emitter *e = r->e;
+    const int64_t extent = extent_of(p->body, p->along);
+    tcc_emit_loop along, row;
+    tcc_emit_loop_begin(e, &along, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), p->lanes, NULL, 0);
+    LLVMValueRef along_count = tcc_emit_sub(e, tcc_emit_i64(e, extent), along.index);
+    r->loops[p->across] = first;
+    r->loops[p->along] = along.index;
+    for (int i = 0; i < p->n_staged; i++) stage(r, p, i, tcc_emit_i64(e, 0), count, along_count);
+    tcc_emit_loop_begin(e, &row, tcc_emit_i64(e, 0), count, 1, NULL, 0);
+    tcc_body_enter(r, p->across, tcc_emit_add(e, first, row.index));
+    tcc_body_emit(r, 0);
+    r->lane_var = p->along;
+    r->lanes = p->lanes;
+    r->mask = extent % p->lanes ? tcc_emit_mask(e, p->lanes, along_count) : NULL;
+    tcc_body_enter(r, p->along, along.index);
+    emit_lanes(r, p, row_at(e, p, row.index));
+    tcc_body_leave(r, p->along);
+    tcc_body_leave(r, p->across);
+    tcc_emit_loop_end(e, &row, NULL);
+    tcc_emit_loop_end(e, &along, NULL);
+}
+
+/* The elements [from, to) of the rows from `first` on, as one line. `masked`: the last vector may be a part. */
+static void emit_line(tcc_body_run *r, const tcc_tile *p, LLVMValueRef from, LLVMValueRef to, bool masked) {
+    tcc_emitter *e = r->e;
+    tcc_emit_loop line;
+    tcc_emit_loop_begin(e, &line, from, to, p->lanes, NULL, 0);
+    r->mask = masked ? tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, to, line.index)) : NULL;
+    tcc_body_enter(r, p->along, line.index);
+    emit_lanes(r, p, line.index);
+    tcc_body_leave(r, p->along);
+    tcc_emit_loop_end(e, &line, NULL);
+}
+
+/* All squares of `count` rows, then the rows as one line: the first one's loop goes on over the others. */
+static void emit_dense(tcc_body_run *r, const tcc_tile *p, LLVMValueRef first, LLVMValueRef count) {
+    tcc_emitter *e = r->e;
+    const int64_t extent = extent_of(p->body, p->along);
+    tcc_emit_loop square;
+    tcc_emit_loop_begin(e, &square, tcc_emit_i64(e, 0), count, p->lanes, NULL, 0);
+    r->loops[p->across] = tcc_emit_add(e, first, square.index);
+    LLVMValueRef left = tcc_emit_min(e, tcc_emit_sub(e, count, square.index), tcc_emit_i64(e, p->lanes));
+    /* What a row of the last one has past its end lies in the next row, which the others write then. */
+    for (int64_t at = (extent - 1) / p->lanes * p->lanes; at >= 0; at -= p->lanes) {
+        r->loops[p->along] = tcc_emit_i64(e, at);
+        for (int i = 0; i < p->n_staged; i++)
+            stage(r, p, i, tcc_emit_add(e, row_at(e, p, square.index), tcc_emit_i64(e, at)), left,
+                  tcc_emit_i64(e, extent - at));
+    }
+    tcc_emit_loop_end(e, &square, NULL);
+    tcc_body_enter(r, p->across, first);
+    tcc_body_emit(r, 0);
+    r->lane_var = p->along;
+    r->lanes = p->lanes;
+    LLVMValueRef all = tcc_emit_mul(e, count, tcc_emit_i64(e, extent));
+    LLVMValueRef whole = tcc_emit_sub(e, all, tcc_emit_rem(e, all, p->lanes));
+    emit_line(r, p, tcc_emit_i64(e, 0), whole, false);
+    emit_line(r, p, whole, all, true);
+    tcc_body_leave(r, p->across);
 }
 
 static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
@@ -55,43 +154,19 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     for (int i = 0; i < p->n_staged; i++) r->given[p->staged[i]->id] = true;
     for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
     tcc_body_emit(r, 0);
-    tcc_emit_loop items, outer[TCC_BODY_MAX_LOOPS], along, row;
+    tcc_emit_loop items, outer[TCC_BODY_MAX_LOOPS];
     tcc_emit_items_begin(e, &items);
     LLVMValueRef from, to;
     tcc_emit_cut(r, &p->cut, items.index, &from, &to);
     int last = p->cut.n - 1;
     for (int i = p->cut.cut; i <= last; i++) {
         int var = p->cut.order[i];
-        int64_t extent = b->vars.data[var].high + 1;
-        if (i > p->cut.cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
-        tcc_emit_loop_begin(e, &outer[i], from, to, i == last ? p->lanes : 1, NULL, 0);
+        if (i > p->cut.cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent_of(b, var));
+        tcc_emit_loop_begin(e, &outer[i], from, to, i == last ? p->rows : 1, NULL, 0);
         if (i < last) tcc_body_enter(r, var, outer[i].index);
     }
-    LLVMValueRef across_count = tcc_emit_min(e, tcc_emit_sub(e, to, outer[last].index), tcc_emit_i64(e, p->lanes));
-    int64_t along_extent = b->vars.data[p->along].high + 1;
-    tcc_emit_loop_begin(e, &along, tcc_emit_i64(e, 0), tcc_emit_i64(e, along_extent), p->lanes, NULL, 0);
-    LLVMValueRef along_count = tcc_emit_sub(e, tcc_emit_i64(e, along_extent), along.index);
-    r->loops[p->across] = outer[last].index;
-    r->loops[p->along] = along.index;
-    for (int i = 0; i < p->n_staged; i++) stage(r, p, i, across_count, along_count);
-    tcc_emit_loop_begin(e, &row, tcc_emit_i64(e, 0), across_count, 1, NULL, 0);
-    tcc_body_enter(r, p->across, tcc_emit_add(e, outer[last].index, row.index));
-    tcc_body_emit(r, 0);
-    r->lane_var = p->along;
-    r->lanes = p->lanes;
-    r->mask = along_extent % p->lanes ? tcc_emit_mask(e, p->lanes, along_count) : NULL;
-    tcc_body_enter(r, p->along, along.index);
-    for (int i = 0; i < p->n_staged; i++) {
-        LLVMTypeRef scalar = tcc_scalar_register(e, p->staged[i]->dtype);
-        r->values[p->staged[i]->id] = tcc_emit_load(e, tcc_emit_vector_type(scalar, p->lanes),
-                                                    slot(e, p, i, row.index, scalar), 0);
-    }
-    tcc_body_emit(r, 0);
-    for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
-    tcc_body_leave(r, p->along);
-    tcc_body_leave(r, p->across);
-    tcc_emit_loop_end(e, &row, NULL);
-    tcc_emit_loop_end(e, &along, NULL);
+    LLVMValueRef count = tcc_emit_min(e, tcc_emit_sub(e, to, outer[last].index), tcc_emit_i64(e, p->rows));
+    (p->dense ? emit_dense : emit_squares)(r, p, outer[last].index, count);
     for (int i = last; i >= p->cut.cut; i--) {
         tcc_body_leave(r, p->cut.order[i]);
         tcc_emit_loop_end(e, &outer[i], NULL);
@@ -110,13 +185,38 @@ static int64_t stride_of(const tcc_body *b, const tcc_affine *a, int var) {
     return tcc_affine_coefficient(a, var);
 }
 
+/* Whether an access lies densely along both loops of the tile, or in one place. */
+static bool is_dense(const tcc_tile *p, const tcc_affine *a) {
+    const int64_t along = stride_of(p->body, a, p->along), across = stride_of(p->body, a, p->across);
+    return (along == 1 && across == extent_of(p->body, p->along)) || (along == 0 && across == 0);
+}
+
+/* Whether the tile's rows may be taken as one line: nothing asks for the number of a row or of a place in it. */
+static bool may_be_dense(const tcc_tile *p) {
+    const tcc_body *b = p->body;
+    const int64_t extent = extent_of(b, p->along);
+    if (extent % p->lanes == 0 || extent > DENSE_VECTORS * p->lanes) return false;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        bool staged = false;
+        for (int k = 0; k < p->n_staged; k++) staged |= x == p->staged[k];
+        if (staged || x->kind == TCC_EXPR_CONST || x->kind == TCC_EXPR_POINT) continue;
+        if (x->kind != TCC_EXPR_LOAD || x->n_operands || !is_dense(p, &x->affine)) return false;
+    }
+    for (int i = 0; i < b->stores.count; i++)
+        if (b->stores.data[i].guard || !is_dense(p, &b->stores.data[i].offset)) return false;
+    return true;
+}
+
 /* Lanes, and rows of an item: all loops but the lane loop. */
 static tcc_status plan_host(tcc_lowering *l, tcc_tile *p, const int *outer, int n) {
     const tcc_param_range lanes = tcc_param_powers(LEAST_EXTENT, l->target->lanes);
     TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_LANES, lanes, &p->lanes));
-    int64_t lines = ITEM_POINTS / (p->body->vars.data[p->along].high + 1) + 1;
+    p->dense = may_be_dense(p);
+    p->rows = p->dense ? DENSE_SQUARES * p->lanes : p->lanes;
+    int64_t lines = ITEM_POINTS / extent_of(p->body, p->along) + 1;
     TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_LINES, tcc_param_between(1, MOST_LINES), &lines));
-    p->cut = tcc_cut_items(p->body, outer, n, lines, p->lanes);
+    p->cut = tcc_cut_items(p->body, outer, n, lines, p->rows);
     return TCC_OK;
 }
 
@@ -148,7 +248,7 @@ static tcc_status add_launch(tcc_lowering *l, const tcc_tile *found, const int *
     launch->kernel.data = p;
     for (int i = 0; i < p->n_staged; i++)
         launch->kernel.transposes |= !block && calls_transpose(p, i, l->target->lanes);
-    launch->kernel.scratch_bytes = block ? tcc_tile_block_bytes(p) : (int64_t)p->n_staged * p->lanes * p->lanes * 4;
+    launch->kernel.scratch_bytes = block ? tcc_tile_block_bytes(p) : p->n_staged * staged_elements(p) * 4;
     if (block) launch->kernel.shape = tcc_tile_block_shape(p);
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
     launch->kernel.n_params = 0;

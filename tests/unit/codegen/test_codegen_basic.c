@@ -62,6 +62,40 @@ static void transposes(void **state) {
           "}\n");
 }
 
+/* A filter's update by a gradient that lies channels last: short rows, as one line where nothing but the gradient lies
+ * otherwise (`more` 0), and row by row where something does. */
+static void transposed_filters(void **state) {
+    (void)state;
+    static const char *const types[] = {"f32", "bf16", "f16"};
+    static const struct {
+        int out, in, kernel;
+    } sizes[] = {{3, 4, 9},   {2, 5, 4},   {5, 17, 9},  {2, 64, 9},  {3, 65, 15}, {2, 130, 5},
+                 {1, 200, 9}, {70, 33, 7}, {2, 37, 25}, {3, 16, 17}, {1, 70, 31}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int k = 0; k < 6; k++) {
+            const int more = k % 2, out = sizes[s].out, in = sizes[s].in, kernel = sizes[s].kernel;
+            char text[2048], w[32], g[32];
+            snprintf(w, sizeof w, "f32[%d,%d,%d]", out, in, kernel);
+            snprintf(g, sizeof g, "%s[%d,%d,%d]", types[k / 2], out, in, kernel);
+            snprintf(text, sizeof text,
+                     "graph @update {\n"
+                     "  %%0 = input {name=\"w\"} : %s\n"
+                     "  %%1 = input {name=\"dw\"} : %s[%d,%d,%d]\n"
+                     "  %%2 = input {name=\"rate\"} : f32[]\n"
+                     "  %%3 = input {name=\"scale\"} : f32[%d]\n"
+                     "  %%4 = transpose(%%1) {perm=[0, 2, 1]} : %s\n"
+                     "  %%5 = cast(%%4) : %s\n"
+                     "  %%6 = broadcast(%%2) {dims=[]} : %s\n"
+                     "  %%7 = broadcast(%%3) {dims=[1]} : %s\n"
+                     "  %%8 = mul(%%5, %%%d) : %s\n"
+                     "  %%9 = sub(%%0, %%8) : %s\n"
+                     "  output \"o\" %%9\n"
+                     "}\n",
+                     w, types[k / 2], out, kernel, in, in, g, w, w, w, more ? 7 : 6, w, w);
+            check_text(text, &(compiled_options){0});
+        }
+}
+
 /* GELU and its slope as they are made by autodiff, or with another exponential; or what is made of them as %20, %21. */
 static void write_gelu(char *text, size_t size, const char *factor, const char *more) {
     snprintf(text, size,
@@ -489,6 +523,7 @@ int main(void) {
         cmocka_unit_test(pointwise),
         cmocka_unit_test(views),
         cmocka_unit_test(transposes),
+        cmocka_unit_test(transposed_filters),
         cmocka_unit_test(slope_of_gelu),
         cmocka_unit_test(sums_are_not_spilled),
         cmocka_unit_test(slope_of_stored_share),
