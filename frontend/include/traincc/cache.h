@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The cache: compiled programs, their kernels and measured choices that models keep on disk, in one file, from run to run. It is in
- * $TCC_CACHE_DIR, else $XDG_CACHE_HOME/traincc, else ~/.cache/traincc; TCC_CACHE_DISABLE=1 switches it off, and
- * TCC_CACHE_MAX=500MB limits its size (2 GiB). Models use it by themselves; here it is looked at and moved. */
+ * The cache: compiled programs, their kernels and measured choices that models keep on disk, in one file, from run to
+ * run. It is in $TCC_CACHE_DIR, else $XDG_CACHE_HOME/traincc, else ~/.cache/traincc; TCC_CACHE_DISABLE=1 switches it
+ * off, and TCC_CACHE_MAX=500MB limits its size (2 GiB). Models use it by themselves; here it is looked at and moved. */
 #ifndef TRAINCC_CACHE_H
 #define TRAINCC_CACHE_H
 
