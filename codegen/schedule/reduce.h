@@ -82,11 +82,13 @@ typedef struct tcc_reduce {
     int *level; /* by expr: the sweep that can evaluate it */
     int *slot;  /* by expr: kept for later sweeps, in scratch or in registers; or -1 */
     int n_slots;
-    int n_keepable;    /* values that slots could be for, in order */
-    int64_t kept_bits; /* a bit for each that has one */
-    int words;         /* registers that slots take for an element, at most at a time */
-    bool narrow;       /* shared memory can hold slots too, 4 bytes each */
-    int64_t row;       /* elements of a row kept in scratch */
+    int n_keepable;     /* values that slots could be for, in order */
+    int64_t kept_bits;  /* a bit for each that has one */
+    int words;          /* registers that slots take for an element, at most at a time */
+    int64_t live;       /* registers that a step's evaluation takes beside them, at most at a time */
+    int64_t of_columns; /* registers of a step's values that are the same in all rows */
+    bool narrow;        /* shared memory can hold slots too, 4 bytes each */
+    int64_t row;        /* elements of a row kept in scratch */
     int64_t scratch_bytes;
     int steps; /* not 0: the one reduced loop is so many vectors of the lane group, each written out, kept values in
                   registers */
@@ -108,6 +110,18 @@ tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p);
 tcc_status tcc_reduce_settle_slots(tcc_lowering *l, tcc_reduce *p);
 /* Bytes of a core's cache that kept values may take. */
 int64_t tcc_reduce_cache_of(const tcc_lowering *l);
+
+/* --- Registers of a GPU's thread, by estimate (reduce_registers.c) */
+
+/* Counts what a step takes; slots are known. */
+tcc_status tcc_reduce_count_registers(tcc_lowering *l, tcc_reduce *p);
+/* Those of the sums of an element's column. */
+int64_t tcc_reduce_words_of_sums(const tcc_reduce *p);
+/* Of a thread whose row is so many steps, written out; 0: a loop. */
+int64_t tcc_reduce_registers(const tcc_reduce *p, int64_t steps);
+/* Whether each thread of such a block can have them. A block too small to leave a thread fewer than it can have at all
+ * fits always. */
+bool tcc_reduce_fits_registers(const tcc_lowering *l, const tcc_reduce *p, int64_t threads, int64_t steps);
 
 /* --- The plan */
 

@@ -50,23 +50,21 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
     const tcc_body *b = p->body;
     int64_t vectors = (b->vars.data[p->reduced[p->n_reduced - 1]].high + p->lanes) / p->lanes, waste = INT64_MAX,
             group = 1;
-    int words = p->words;
-    for (int i = 0; i < b->stores.count; i++)
-        if (b->stores.data[i].sum)
-            words += tcc_dtype_bytes(b->buffers.data[b->stores.data[i].buffer].dtype) > 4 ? 2 : 1;
+    const int64_t words = p->words + tcc_reduce_words_of_sums(p);
     for (int64_t g = TCC_EMIT_WARP; g >= TCC_EMIT_WARP / 4; g /= 2)
         if ((vectors + g - 1) / g * g - vectors < waste) {
             waste = (vectors + g - 1) / g * g - vectors;
             group = g;
         }
     while (group / 2 >= vectors) group /= 2;
-    int64_t taken = (vectors + group - 1) / group * p->lanes * words;
+    const int64_t each = (vectors + group - 1) / group, taken = each * p->lanes * words;
     if (p->n_reduced == 1 && taken <= LARGE) {
-        int64_t split = (taken <= SMALL ? whole[1].threads : whole[0].threads) / group;
+        const bool many = taken <= SMALL && tcc_reduce_fits_registers(l, p, whole[1].threads, each);
+        int64_t split = whole[many ? 1 : 0].threads / group;
         while (split > 1 &&
                (split > MOST_SPLIT || split > rows || split * sums_row_bytes(p) > l->target->hw.shared_bytes))
             split /= 2;
-        p->steps = (int)((vectors + group - 1) / group);
+        p->steps = (int)each;
         p->shape =
             (tcc_thread_shape){.threads = (int)(group * split), .group = (int)group, .split = (int)split, .blocks = 1};
         return;
@@ -74,6 +72,7 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
     for (int i = 0; p->n_reduced == 1 && i < 3; i++) {
         int64_t steps = (vectors + whole[i].threads - 1) / whole[i].threads;
         if (steps * p->lanes * words > whole[i].words) continue;
+        if (!tcc_reduce_fits_registers(l, p, whole[i].threads, steps)) continue;
         p->steps = (int)steps;
         p->shape = (tcc_thread_shape){.threads = whole[i].threads, .group = whole[i].threads, .split = 1, .blocks = 1};
         return;
@@ -132,6 +131,7 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p) {
     TCC_TRY(tcc_reduce_settle_lanes(l, p));
     TCC_TRY(tcc_reduce_choose_slots(l, p));
     if (l->target->lane_groups) {
+        TCC_TRY(tcc_reduce_count_registers(l, p));
         shape_across(l, p, t->kept_numel);
         TCC_TRY(settle_shape(l, p, t->kept_numel));
     } else {

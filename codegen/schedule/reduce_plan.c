@@ -70,9 +70,12 @@ double tcc_reduce_points(const tcc_body *b, const int *loops, int n) {
 /* --- Threads */
 
 /* Blocks that a processor should hold. The assembler, if not told, may keep to 32 registers and spill. */
-static int blocks_of(const tcc_lowering *l, int threads) {
+static int blocks_of(const tcc_lowering *l, const tcc_reduce *p, int threads) {
     enum { REGISTERS = 85 };
-    int held = tcc_hardware_threads(&l->target->hw, REGISTERS);
+    const int most = l->target->hw.registers_per_thread;
+    int64_t needed = tcc_reduce_registers(p, p->steps);
+    if (needed < REGISTERS) needed = REGISTERS;
+    int held = tcc_hardware_threads(&l->target->hw, needed < most ? (int)needed : most);
     return threads < held ? held / threads : 1;
 }
 
@@ -108,9 +111,11 @@ void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
         p->kept_bits = 0;
     }
     while (group < vectors && group < (p->n_slots ? largest / 2 : largest / 4)) group *= 2;
+    while (group > TCC_EMIT_WARP && !tcc_reduce_fits_registers(l, p, group, 0)) group /= 2;
     if (p->n_slots && group <= TCC_EMIT_WARP) group = 2 * TCC_EMIT_WARP; /* scratch is a block's */
     const int threads = group <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)group;
-    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)group, .split = 1, .blocks = blocks_of(l, threads)};
+    p->shape =
+        (tcc_thread_shape){.threads = threads, .group = (int)group, .split = 1, .blocks = blocks_of(l, p, threads)};
 }
 
 /* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads
@@ -137,6 +142,7 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
                                                        : group == largest / 2 ? REGISTERS / 2
                                                                               : REGISTERS))
             continue;
+        if (!tcc_reduce_fits_registers(l, p, group, steps)) continue;
         found = group;
         p->steps = (int)steps;
         if (steps == 1 || rows * group >= enough || (group >= TCC_EMIT_WARP && steps <= FEW_STEPS)) break;
@@ -146,12 +152,14 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
         return;
     }
     const int threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found;
-    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)found, .split = 1, .blocks = blocks_of(l, threads)};
+    p->shape =
+        (tcc_thread_shape){.threads = threads, .group = (int)found, .split = 1, .blocks = blocks_of(l, p, threads)};
 }
 
 tcc_status tcc_reduce_settle_rows(tcc_lowering *l, tcc_reduce *p) {
     enum { MOST_STEPS = 160 /* each of them is written out */ };
     TCC_TRY(tcc_reduce_settle_slots(l, p));
+    TCC_TRY(tcc_reduce_count_registers(l, p));
     const tcc_param_range groups = tcc_param_powers(1, l->target->hw.threads_per_block);
     TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_GROUP, groups, &p->shape.group));
     const int64_t all = (vectors_of(p) + p->shape.group - 1) / p->shape.group;
@@ -170,7 +178,7 @@ tcc_status tcc_reduce_settle_rows(tcc_lowering *l, tcc_reduce *p) {
 tcc_status tcc_reduce_settle_block(tcc_lowering *l, tcc_reduce *p) {
     p->shape.split = 1;
     TCC_TRY(tcc_settle_block(l, &p->shape));
-    p->shape.blocks = blocks_of(l, p->shape.threads);
+    p->shape.blocks = blocks_of(l, p, p->shape.threads);
     return TCC_OK;
 }
 
@@ -291,6 +299,7 @@ tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *poin
     *points = (int64_t)(TCC_REDUCE_ITEM_POINTS / reduced);
     if (!l->target->lane_groups) return TCC_OK;
     *points = 1;
+    TCC_TRY(tcc_reduce_count_registers(l, p));
     if (p->columns) shape_columns(&l->target->hw, p);
     else if (p->n_reduced) shape_rows(l, p);
     else p->shape = tcc_choose_threads(l->target, 1, 1);

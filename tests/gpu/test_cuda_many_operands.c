@@ -18,10 +18,17 @@ static void thirty_of_each(void **state) {
     check_thirty_of_each("cuda", TCC_MODE_EAGER);
 }
 
+static void forty_blocks(void **state) {
+    (void)state;
+    check_forty_blocks("cuda", TCC_MODE_DEFAULT);
+    check_forty_blocks("cuda", TCC_MODE_EAGER);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         CUDA_TEST(hundreds_of_operands),
         CUDA_TEST(thirty_of_each),
+        CUDA_TEST(forty_blocks),
     };
     return cmocka_run_group_tests(tests, cuda_set_up, NULL);
 }

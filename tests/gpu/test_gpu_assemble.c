@@ -7,6 +7,7 @@
 
 #include "codegen/emit/llvm.h"
 #include "ir/random.h"
+#include "ir/support/strbuf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,6 +140,61 @@ static void random_graphs(void **state) {
     }
 }
 
+typedef struct wide_shape {
+    int operands, rows, length;
+    const char *type;
+} wide_shape;
+
+static int node(tcc_strbuf *text, int id, const char *op, int a, int b, const wide_shape *s) {
+    tcc_strbuf_printf(text, "  %%%d = %s(%%%d, %%%d) : %s[%d,%d]\n", id, op, a, b, s->type, s->rows, s->length);
+    return id;
+}
+
+/* m is the largest of a row's sums of squares; an output of each operand times m, and a sum over columns of them. */
+static void write_wide(tcc_strbuf *text, const wide_shape *s) {
+    int next = s->operands, sum = -1, difference = 0;
+    tcc_strbuf_printf(text, "graph @wide {\n");
+    for (int v = 0; v < s->operands; v++)
+        tcc_strbuf_printf(text, "  %%%d = input {name=\"x%d\"} : %s[%d,%d]\n", v, v, s->type, s->rows, s->length);
+    for (int v = 0; v < s->operands; v++) {
+        const int square = node(text, next++, "mul", v, v, s);
+        sum = sum < 0 ? square : node(text, next++, "add", sum, square, s);
+    }
+    tcc_strbuf_printf(text, "  %%%d = reduce_max(%%%d) {axes=[1]} : %s[%d]\n", next, sum, s->type, s->rows);
+    tcc_strbuf_printf(text, "  %%%d = broadcast(%%%d) {dims=[0]} : %s[%d,%d]\n", next + 1, next, s->type, s->rows,
+                      s->length);
+    const int m = next + 1;
+    next += 2;
+    for (int v = 0; v < s->operands; v++) {
+        const int y = node(text, next++, "mul", v, m, s);
+        tcc_strbuf_printf(text, "  output \"y%d\" %%%d\n", v, y);
+        difference = v ? node(text, next++, "sub", difference, y, s) : y;
+    }
+    tcc_strbuf_printf(text, "  %%%d = reduce_sum(%%%d) {axes=[0]} : %s[%d]\n  output \"c\" %%%d\n}\n", next, difference,
+                      s->type, s->length, next);
+}
+
+/* Many values of one point that are alive at once: a block may then be no more threads, and a processor hold no more
+ * blocks, than leave each thread registers for them. */
+static void wide_bodies(void **state) {
+    (void)state;
+    static const wide_shape shapes[] = {
+        {20, 512, 768, "f32"}, {30, 8192, 256, "f16"}, {30, 800, 2048, "f16"}, {14, 4096, 512, "f64"}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const wide_shape *s = &shapes[i];
+        tcc_strbuf text = {0};
+        tcc_diag diag = {0};
+        char what[64];
+        write_wide(&text, s);
+        snprintf(what, sizeof what, "%d operands %s[%d,%d]", s->operands, s->type, s->rows, s->length);
+        tcc_graph *g = parse_graph(text.text, &diag);
+        assemble(g, what, "sm_90");
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+        tcc_strbuf_free(&text);
+    }
+}
+
 /* Whether some module computes products or quotients of indices in 64 bits. */
 static bool has_wide_indices(const char *text) {
     tcc_diag diag = {0};
@@ -199,6 +255,7 @@ static void unknown_architectures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(models), cmocka_unit_test(random_graphs),
-                                       cmocka_unit_test(indices), cmocka_unit_test(unknown_architectures)};
+                                       cmocka_unit_test(wide_bodies), cmocka_unit_test(indices),
+                                       cmocka_unit_test(unknown_architectures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
