@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Functions made of operations: activations, reductions, order. */
+ * Functions made of operations: activations, reductions. */
 #include "tensor_ops.h"
 
 #include "traincc/functions.h"
@@ -149,65 +149,4 @@ tcc_tensor tcc_argmin_at(tcc_tensor x, int axis, tcc_loc at) {
     if (!tcc__tensor_axis(x, "argmin", axis, at, &a)) return tcc_trace_poison();
     /* The complement reverses the order of integers, of the least one too, which has no negative. */
     return tcc_argmax(tcc_dtype_is_float(tcc_get_dtype(x)) ? tcc_neg(x) : tcc_not(x), a);
-}
-
-/* -- Order -- */
-
-/* The index along `axis` in x's shape. */
-static tcc_tensor index_along(tcc_tensor x, int axis, tcc_dtype dtype, tcc_loc at) {
-    return x.node ? tcc_iota(x.trace, axis, dtype, tcc_rank(x), x.node->type.dims) : x;
-}
-
-/* i32 [.., n] -> [.., k] along `axis`, which is the last: where the first k in order stand. An element's place is how
- * many come before it. */
-static tcc_tensor order(tcc_tensor x, int64_t k, bool descending, tcc_loc at) {
-    tcc_tensor a = tcc_expand_dims(x, TCC_DIMS(-1)), b = tcc_expand_dims(x, TCC_DIMS(-2)); /* is b before a? */
-    tcc_tensor less = descending ? tcc_lt(a, b) : tcc_lt(b, a), same = tcc_eq(a, b);
-    if (tcc_dtype_is_float(tcc_get_dtype(x))) {
-        tcc_tensor odd = tcc_ne(x, x); /* NaN */
-        tcc_tensor odd_a = tcc_expand_dims(odd, TCC_DIMS(-1)), odd_b = tcc_expand_dims(odd, TCC_DIMS(-2));
-        less = tcc_or(less, descending ? tcc_and(odd_b, tcc_not(odd_a)) : tcc_and(odd_a, tcc_not(odd_b)));
-        same = tcc_or(same, tcc_and(odd_a, odd_b));
-    }
-    const int rank = tcc_rank(less);
-    tcc_tensor turn_a = index_along(less, rank - 2, TCC_I32, at), turn_b = index_along(less, rank - 1, TCC_I32, at);
-    tcc_tensor before = tcc_or(less, tcc_and(same, tcc_lt(turn_b, turn_a)));
-    tcc_tensor place = tcc_sum(tcc_cast(before, TCC_I32), TCC_DIMS(-1));
-    tcc_tensor wanted = tcc_iota(x.trace, 0, TCC_I32, TCC_DIMS(k, 1));
-    tcc_tensor is_there = tcc_eq(tcc_expand_dims(place, TCC_DIMS(-2)), wanted);
-    tcc_tensor turn = index_along(is_there, rank - 1, TCC_I32, at);
-    return tcc_sum(tcc_select(is_there, turn, tcc__tensor_like(turn, 0, at)), TCC_DIMS(-1));
-}
-
-/* The same along any axis. */
-static tcc_tensor order_along(const char *name, tcc_tensor x, int64_t k, int axis, bool descending, tcc_loc at) {
-    const int rank = tcc_rank(x);
-    if (rank == TCC_MAX_RANK)
-        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s: %s has too many dims; it takes %d", name,
-                               tcc_type_text(&x.node->type), TCC_MAX_RANK - 1);
-    int64_t perm[TCC_MAX_RANK];
-    for (int d = 0; d < rank; d++) perm[d] = d == axis ? rank - 1 : d == rank - 1 ? axis : d;
-    return tcc_transpose(order(tcc_transpose(x, rank, perm), k, descending, at), rank, perm);
-}
-
-tcc_tensor tcc_argsort_at(tcc_tensor x, int axis, bool descending, tcc_loc at) {
-    if (!tcc__tensor_axis(x, "argsort", axis, at, &axis)) return tcc_trace_poison();
-    return order_along("argsort", x, tcc_dim(x, axis), axis, descending, at);
-}
-
-tcc_tensor tcc_sort_at(tcc_tensor x, int axis, bool descending, tcc_loc at) {
-    if (!tcc__tensor_axis(x, "sort", axis, at, &axis)) return tcc_trace_poison();
-    return tcc_take_along(x, order_along("sort", x, tcc_dim(x, axis), axis, descending, at), axis);
-}
-
-tcc_tensor tcc_top_k_at(tcc_tensor x, int64_t k, int axis, tcc_tensor *indices, tcc_loc at) {
-    tcc_tensor found = tcc_trace_poison();
-    if (tcc__tensor_axis(x, "top_k", axis, at, &axis)) {
-        if (k < 1 || k > tcc_dim(x, axis))
-            found = tcc_trace_error(x.trace, TCC_EINVAL, at, "top_k: k must be in 1 .. %lld, not %lld",
-                                    (long long)tcc_dim(x, axis), (long long)k);
-        else found = order_along("top_k", x, k, axis, true, at);
-    }
-    if (indices) *indices = found;
-    return tcc_take_along(x, found, axis);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Functions made of operations: what is put or found by indices. They compare all indices with all places. */
+ * Functions made of operations: what is put by indices. */
 #include "tensor_ops.h"
 
 #include "traincc/functions.h"
@@ -125,23 +125,4 @@ tcc_tensor tcc_scatter_max_at(tcc_tensor base, tcc_tensor indices, tcc_tensor up
 
 tcc_tensor tcc_scatter_min_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {
     return scatter_extreme("scatter_min", true, base, indices, updates, axis, at);
-}
-
-/* -- Search -- */
-
-/* How many do not lie behind, so that NaN is behind all. */
-tcc_tensor tcc_searchsorted_at(tcc_tensor sorted, tcc_tensor x, bool right, tcc_loc at) {
-    if (!tcc_trace_takes("searchsorted", at, 2, (tcc_tensor[]){sorted, x})) return tcc_trace_poison();
-    const tcc_type *of = &sorted.node->type, *is = &x.node->type;
-    bool fits = of->dtype == is->dtype && of->dtype != TCC_BOOL && of->rank >= 1 && is->rank < TCC_MAX_RANK &&
-                (of->rank == 1 || of->rank == is->rank);
-    for (int d = 0; fits && d < of->rank - 1; d++) fits = of->dims[d] == is->dims[d];
-    if (!fits)
-        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
-                               "searchsorted: sorted numbers %s and x %s: they must be of one type, [n] and any shape, "
-                               "or [.., n] and [.., m]",
-                               tcc_type_text(of), tcc_type_text(is));
-    tcc_tensor a = tcc_expand_dims(x, TCC_DIMS(-1)), b = of->rank > 1 ? tcc_expand_dims(sorted, TCC_DIMS(-2)) : sorted;
-    tcc_tensor before = tcc_not(right ? tcc_gt(b, a) : tcc_ge(b, a));
-    return tcc_sum(tcc_cast(before, TCC_I32), TCC_DIMS(-1));
 }

@@ -223,11 +223,11 @@ TCC_API tcc_tensor tcc_scatter_max_at(tcc_tensor base, tcc_tensor indices, tcc_t
 TCC_API tcc_tensor tcc_scatter_min_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
 /* i32 of x's shape: the index in `sorted` where each element of x could be inserted so that the numbers stay in order:
  * before its equals, or with `right` after them. NaN goes to the end. `sorted` ascends: [n] for all of x, or [.., n]
- * for x [.., m]. */
+ * for x [.., m]. The time of an element grows with log(n). */
 TCC_API tcc_tensor tcc_searchsorted_at(tcc_tensor sorted, tcc_tensor x, bool right, tcc_loc at);
 /* x in order along `axis`, ascending or descending; equal elements stay in turn, NaN is the largest. argsort: i32,
- * where in x each stands. top_k: the k largest, descending, and where they stand in *indices, unless that is NULL. Each
- * element is compared with each, which is made for some thousand of them at most. */
+ * where in x each stands. top_k: the k largest, descending, and where they stand in *indices, unless that is NULL. The
+ * time grows with n log(n)^2; more than 256 elements take a kernel or two for each doubling. */
 TCC_API tcc_tensor tcc_sort_at(tcc_tensor x, int axis, bool descending, tcc_loc at);
 TCC_API tcc_tensor tcc_argsort_at(tcc_tensor x, int axis, bool descending, tcc_loc at);
 TCC_API tcc_tensor tcc_top_k_at(tcc_tensor x, int64_t k, int axis, tcc_tensor *indices, tcc_loc at);

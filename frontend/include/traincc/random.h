@@ -30,8 +30,7 @@ TCC_API tcc_tensor tcc_random_bernoulli_at(tcc_trace *t, const char *name, doubl
 /* i32 or i64 in [low, high), which holds 1 to 2^31 numbers. They are equally likely to (high - low) 2^-32. */
 TCC_API tcc_tensor tcc_random_integers_at(tcc_trace *t, const char *name, int64_t low, int64_t high, tcc_dtype dtype,
                                           int rank, const int64_t *dims, tcc_loc at);
-/* i32 [n]: 0 .. n - 1 in random order. Each draw is compared with each, so the time grows with n^2: it suits n up to
- * some thousands. */
+/* i32 [n]: 0 .. n - 1 in random order, as tcc_argsort of n draws. */
 TCC_API tcc_tensor tcc_random_permutation_at(tcc_trace *t, const char *name, int64_t n, tcc_loc at);
 #define tcc_random_uniform(t, name, low, high, dtype, ...) \
     tcc_random_uniform_at(t, name, low, high, dtype, __VA_ARGS__, TCC_HERE)

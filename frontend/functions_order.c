@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * Functions made of operations: sorted order, and search in it.
+ *
+ * Few elements are counted: an element's place is how many come before it. More are counted in runs, which are then
+ * merged two by two: each place of the result finds by halves how many elements of the first run come before it (the
+ * merge path of Odeh et al. 2012). So a level of merges is element by element, and there are log n of them. */
+#include "tensor_ops.h"
+
+#include "traincc/functions.h"
+
+/* What is built here stands at the line of the function's caller. */
+#undef TCC_HERE
+#define TCC_HERE at
+
+enum { MOST_COUNTED = 256, RUN = 16 };
+
+/* The index along `axis` in x's shape. */
+static tcc_tensor index_along(tcc_tensor x, int axis, tcc_loc at) {
+    return x.node ? tcc_iota(x.trace, axis, TCC_I32, tcc_rank(x), x.node->type.dims) : x;
+}
+
+/* Whether b comes before a, wherever they stand. NaN is the largest. */
+static tcc_tensor precedes(tcc_tensor b, tcc_tensor a, bool descending, tcc_loc at) {
+    if (!tcc_dtype_is_float(tcc_get_dtype(a))) return descending ? tcc_gt(b, a) : tcc_lt(b, a);
+    return descending ? tcc_and(tcc_eq(a, a), tcc_not(tcc_le(b, a))) : tcc_and(tcc_eq(b, b), tcc_not(tcc_ge(b, a)));
+}
+
+/* [rows, n] -> i32 [rows, k]: where the first k in order stand. */
+static tcc_tensor count(tcc_tensor x, int64_t k, bool descending, tcc_loc at) {
+    tcc_tensor a = tcc_expand_dims(x, TCC_DIMS(-1)), b = tcc_expand_dims(x, TCC_DIMS(-2)),
+               less = precedes(b, a, descending, at);
+    tcc_tensor earlier = tcc_lt(index_along(less, 2, at), index_along(less, 1, at));
+    tcc_tensor before = tcc_select(earlier, tcc_not(precedes(a, b, descending, at)), less);
+    tcc_tensor place = tcc_sum(tcc_cast(before, TCC_I32), TCC_DIMS(-1));
+    tcc_tensor wanted = tcc_iota(x.trace, 0, TCC_I32, TCC_DIMS(k, 1));
+    tcc_tensor is_there = tcc_eq(tcc_expand_dims(place, TCC_DIMS(-2)), wanted), turn = index_along(is_there, 2, at);
+    return tcc_sum(tcc_select(is_there, turn, tcc__tensor_like(turn, 0, at)), TCC_DIMS(-1));
+}
+
+/* keys [rows, n] in sorted runs of `width`, the last of which may be shorter -> i32 [rows, m]: where the elements of
+ * each two runs stand in their order, of which the first `kept` are kept. */
+static tcc_tensor merge(tcc_tensor keys, int64_t width, int64_t kept, bool descending, tcc_loc at) {
+    const int64_t rows = tcc_dim(keys, 0), n = tcc_dim(keys, 1), rest = n % (2 * width);
+    const int64_t m = n / (2 * width) * kept + (rest < kept ? rest : kept);
+    tcc_tensor place = tcc_iota(keys.trace, 1, TCC_I32, TCC_DIMS(rows, m)),
+               each = tcc__tensor_like(place, (double)kept, at);
+    tcc_tensor turn = tcc_rem(place, each), all = tcc__tensor_like(place, (double)n, at);
+    /* the runs are keys [begin, middle) and [middle, end) */
+    tcc_tensor begin = tcc_scale(tcc_div(place, each), (double)(2 * width));
+    tcc_tensor middle = tcc_min(tcc_add_scalar(begin, (double)width), all),
+               end = tcc_min(tcc_add_scalar(begin, (double)(2 * width)), all), across = tcc_add(middle, turn);
+    tcc_tensor first = tcc_max(begin, tcc_sub(tcc_add(begin, across), end)),
+               last = tcc_min(middle, tcc_add(begin, turn));
+    int64_t step = 1;
+    while (step <= width / 2) step *= 2;
+    across = tcc_add(begin, across); /* what the places in both runs add up to */
+    for (; step; step /= 2) {
+        tcc_tensor next = tcc_add_scalar(first, (double)step);
+        tcc_tensor a = tcc_take_along(keys, tcc_add_scalar(next, -1), 1),
+                   b = tcc_take_along(keys, tcc_sub(across, next), 1);
+        tcc_tensor comes = tcc_and(tcc_le(next, last), tcc_not(precedes(b, a, descending, at)));
+        first = tcc_select(comes, next, first);
+    }
+    tcc_tensor second = tcc_sub(across, first);
+    tcc_tensor a = tcc_take_along(keys, first, 1), b = tcc_take_along(keys, second, 1);
+    tcc_tensor a_first = tcc_or(tcc_ge(second, end), tcc_not(precedes(b, a, descending, at)));
+    return tcc_select(tcc_and(tcc_lt(first, middle), a_first), first, second);
+}
+
+/* x [rows, n] in runs of `width`, the last of which may be shorter -> i32 [rows, m]: where the first `kept` of each run
+ * in order stand. */
+static tcc_tensor count_runs(tcc_tensor x, int64_t width, int64_t kept, bool descending, tcc_loc at) {
+    const int64_t rows = tcc_dim(x, 0), n = tcc_dim(x, 1), rest = n % width, whole = n / width * kept;
+    tcc_tensor runs = tcc_reshape(tcc_slice(x, 1, 0, n - rest), TCC_DIMS(-1, width));
+    tcc_tensor found = tcc_reshape(count(runs, kept, descending, at), TCC_DIMS(rows, whole));
+    tcc_tensor place = tcc_iota(x.trace, 1, TCC_I32, TCC_DIMS(rows, whole));
+    found = tcc_add(found, tcc_scale(tcc_div(place, tcc__tensor_like(place, (double)kept, at)), (double)width));
+    if (!rest) return found;
+    tcc_tensor last = count(tcc_slice(x, 1, n - rest, n), rest < kept ? rest : kept, descending, at);
+    return tcc_concat(((tcc_tensor[]){found, tcc_add_scalar(last, (double)(n - rest))}), 2, 1);
+}
+
+/* [rows, n] -> i32 [rows, k]: where the first k in order stand; equal ones in turn. */
+static tcc_tensor order(tcc_tensor x, int64_t k, bool descending, tcc_loc at) {
+    if (!x.node || tcc_dim(x, 1) <= MOST_COUNTED) return count(x, k, descending, at);
+    int64_t width = k < RUN ? k : RUN;
+    tcc_tensor found = count_runs(x, RUN, width, descending, at), keys = tcc_take_along(x, found, 1);
+    while (keys.node && width < tcc_dim(keys, 1)) {
+        const int64_t kept = 2 * width < k ? 2 * width : k;
+        tcc_tensor merged = merge(keys, width, kept, descending, at);
+        found = tcc_take_along(found, merged, 1);
+        keys = tcc_take_along(keys, merged, 1);
+        width = kept;
+    }
+    return found;
+}
+
+/* The same along any axis. */
+static tcc_tensor order_along(tcc_tensor x, int64_t k, int axis, bool descending, tcc_loc at) {
+    const int rank = tcc_rank(x);
+    int64_t perm[TCC_MAX_RANK], dims[TCC_MAX_RANK];
+    for (int d = 0; d < rank; d++) perm[d] = d == axis ? rank - 1 : d == rank - 1 ? axis : d;
+    tcc_tensor y = tcc_transpose(tcc_stop_gradient(x), rank, perm);
+    for (int d = 0; d < rank; d++) dims[d] = d < rank - 1 ? tcc_dim(y, d) : k;
+    tcc_tensor found = order(tcc_reshape(y, TCC_DIMS(-1, tcc_dim(x, axis))), k, descending, at);
+    return tcc_transpose(tcc_reshape(found, rank, dims), rank, perm);
+}
+
+tcc_tensor tcc_argsort_at(tcc_tensor x, int axis, bool descending, tcc_loc at) {
+    if (!tcc__tensor_axis(x, "argsort", axis, at, &axis)) return tcc_trace_poison();
+    return order_along(x, tcc_dim(x, axis), axis, descending, at);
+}
+
+tcc_tensor tcc_sort_at(tcc_tensor x, int axis, bool descending, tcc_loc at) {
+    if (!tcc__tensor_axis(x, "sort", axis, at, &axis)) return tcc_trace_poison();
+    return tcc_take_along(x, order_along(x, tcc_dim(x, axis), axis, descending, at), axis);
+}
+
+tcc_tensor tcc_top_k_at(tcc_tensor x, int64_t k, int axis, tcc_tensor *indices, tcc_loc at) {
+    tcc_tensor found = tcc_trace_poison();
+    if (tcc__tensor_axis(x, "top_k", axis, at, &axis)) {
+        if (k < 1 || k > tcc_dim(x, axis))
+            found = tcc_trace_error(x.trace, TCC_EINVAL, at, "top_k: k must be in 1 .. %lld, not %lld",
+                                    (long long)tcc_dim(x, axis), (long long)k);
+        else found = order_along(x, k, axis, true, at);
+    }
+    if (indices) *indices = found;
+    return tcc_take_along(x, found, axis);
+}
+
+/* How many of the sorted numbers do not lie behind x, so that NaN is behind all: found by halves. */
+static tcc_tensor search(tcc_tensor sorted, tcc_tensor x, bool right, tcc_loc at) {
+    const int64_t n = tcc_dim(sorted, -1);
+    tcc_tensor found = tcc_constant(x.trace, 0, TCC_I32, tcc_rank(x), x.node->type.dims);
+    int64_t step = 1;
+    while (step <= n / 2) step *= 2;
+    for (; step; step /= 2) {
+        tcc_tensor next = tcc_add_scalar(found, (double)step), last = tcc_add_scalar(next, -1);
+        tcc_tensor there = tcc_rank(sorted) > 1 ? tcc_take_along(sorted, last, -1) : tcc_take(sorted, last, 0);
+        tcc_tensor behind = right ? tcc_gt(there, x) : tcc_ge(there, x),
+                   inside = tcc_le(next, tcc_full_like(next, (double)n));
+        found = tcc_select(tcc_and(inside, tcc_not(behind)), next, found);
+    }
+    return found;
+}
+
+tcc_tensor tcc_searchsorted_at(tcc_tensor sorted, tcc_tensor x, bool right, tcc_loc at) {
+    if (!tcc_trace_takes("searchsorted", at, 2, (tcc_tensor[]){sorted, x})) return tcc_trace_poison();
+    const tcc_type *of = &sorted.node->type, *is = &x.node->type;
+    bool fits = of->dtype == is->dtype && of->dtype != TCC_BOOL && of->rank >= 1 &&
+                (of->rank == 1 || of->rank == is->rank);
+    for (int d = 0; fits && d < of->rank - 1; d++) fits = of->dims[d] == is->dims[d];
+    if (!fits)
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
+                               "searchsorted: sorted numbers %s and x %s: they must be of one type, [n] and any shape, "
+                               "or [.., n] and [.., m]",
+                               tcc_type_text(of), tcc_type_text(is));
+    return search(sorted, x, right, at);
+}
