@@ -144,9 +144,13 @@ tcc_tensor tcc_logsumexp_at(tcc_tensor x, int count, const int64_t *axes, tcc_lo
     return tcc__tensor_kept(tcc_cast(tcc_add(tcc_log(sum), most), tcc_get_dtype(x)), x, count, &list, at);
 }
 
+/* The complement reverses the order of integers, of the least one too, which has no negative. */
+tcc_tensor tcc__tensor_reversed(tcc_tensor x, tcc_loc at) {
+    return tcc_dtype_is_float(tcc_get_dtype(x)) ? tcc_neg(x) : tcc_not(x);
+}
+
 tcc_tensor tcc_argmin_at(tcc_tensor x, int axis, tcc_loc at) {
     int a;
     if (!tcc__tensor_axis(x, "argmin", axis, at, &a)) return tcc_trace_poison();
-    /* The complement reverses the order of integers, of the least one too, which has no negative. */
-    return tcc_argmax(tcc_dtype_is_float(tcc_get_dtype(x)) ? tcc_neg(x) : tcc_not(x), a);
+    return tcc_argmax(tcc__tensor_reversed(x, at), a);
 }

@@ -62,9 +62,8 @@ static bool begin_scatter(scattered *s, const char *name, tcc_tensor base, tcc_t
     return true;
 }
 
-/* bool [places, n]: which index says which place. */
-static tcc_tensor hits_of(const scattered *s, tcc_loc at) {
-    return tcc_eq(tcc_iota(s->base.trace, 0, tcc_get_dtype(s->indices), TCC_DIMS(s->places, 1)), s->indices);
+static tcc_tensor put_larger(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {
+    return tcc__tensor_indexed(TCC_OP_SCATTER_MAX, base, (tcc_tensor[]){indices, updates}, 2, axis, at);
 }
 
 /* Which update comes last at each place, counted from 1, is the maximum over those that hit it; 0: none does. */
@@ -72,7 +71,7 @@ tcc_tensor tcc_scatter_at(tcc_tensor base, tcc_tensor indices, tcc_tensor update
     scattered s;
     if (!begin_scatter(&s, "scatter", base, indices, updates, axis, at)) return tcc_trace_poison();
     tcc_tensor turn = tcc_add_scalar(tcc_iota(base.trace, 0, TCC_I32, TCC_DIMS(s.n)), 1);
-    tcc_tensor last = tcc_reduce_max(tcc_select(hits_of(&s, at), turn, tcc__tensor_like(turn, 0, at)), TCC_DIMS(1));
+    tcc_tensor last = put_larger(tcc_constant(base.trace, 0, TCC_I32, TCC_DIMS(s.places)), s.indices, turn, 0, at);
     tcc_tensor rows = tcc_take(s.updates, tcc_add_scalar(last, -1), s.axis);
     int64_t along[TCC_MAX_RANK];
     for (int d = 0; d < tcc_rank(base); d++) along[d] = d == s.axis ? s.places : 1;
@@ -80,43 +79,17 @@ tcc_tensor tcc_scatter_at(tcc_tensor base, tcc_tensor indices, tcc_tensor update
     return tcc_select(tcc_reshape(hit, tcc_rank(base), along), rows, base);
 }
 
-/* x where it is finite, less its own value: 0, with a gradient of 1. */
-static tcc_tensor slope_of(tcc_tensor x, tcc_loc at) {
-    tcc_tensor finite = tcc_select(tcc_isfinite(x), x, tcc__tensor_like(x, 0, at));
-    return tcc_sub(finite, tcc_stop_gradient(finite));
-}
-
-/* The gradients of a largest value: the same share to the base and to each update that is equal to it. Nothing is added
- * to the value but zeros, whose slopes have these shares. */
-static tcc_tensor shared_slopes(const scattered *s, tcc_tensor most, tcc_loc at) {
-    tcc_tensor updates = tcc__tensor_widened(s->updates, at), base = tcc__tensor_widened(s->base, at),
-               y = tcc__tensor_widened(most, at), none = tcc_full_like(base, 0), one = tcc__tensor_like(base, 1, at),
-               zero = tcc__tensor_like(base, 0, at);
-    tcc_tensor equal = tcc_eq(updates, tcc_take(y, s->indices, s->axis)),
-               own = tcc_cast(tcc_eq(base, y), tcc_get_dtype(y));
-    tcc_tensor count = tcc_scatter_add(own, s->indices, tcc_select(equal, one, zero), s->axis);
-    tcc_tensor share = tcc_div(one, tcc_max(count, one)), inside = tcc_take(share, s->indices, s->axis);
-    tcc_tensor slopes = tcc_mul(slope_of(updates, at), tcc_select(equal, inside, zero));
-    y = tcc_add(y, tcc_mul(slope_of(base, at), tcc_mul(own, share)));
-    return tcc_add(y, tcc_scatter_add(none, s->indices, slopes, s->axis));
-}
-
-/* Of each place the base and all updates that hit it are compared. */
 static tcc_tensor scatter_extreme(const char *name, bool least, tcc_tensor base, tcc_tensor indices, tcc_tensor updates,
                                   int axis, tcc_loc at) {
     scattered s;
     if (!begin_scatter(&s, name, base, indices, updates, axis, at)) return tcc_trace_poison();
-    const tcc_type type = base.node->type;
-    if (type.rank == TCC_MAX_RANK || type.dtype == TCC_BOOL)
-        return tcc_trace_error(base.trace, TCC_ESHAPE, at, "%s: the base is %s; it takes numbers of %d dims", name,
-                               tcc_type_text(&type), TCC_MAX_RANK - 1);
-    int64_t along[TCC_MAX_RANK];
-    for (int d = 0; d <= type.rank; d++) along[d] = d == s.axis ? s.places : d == s.axis + 1 ? s.n : 1;
-    tcc_tensor hits = tcc_reshape(hits_of(&s, at), type.rank + 1, along);
-    tcc_tensor u = tcc_expand_dims(tcc_stop_gradient(s.updates), TCC_DIMS(s.axis)),
-               b = tcc_expand_dims(tcc_stop_gradient(s.base), TCC_DIMS(s.axis + 1)), all = tcc_select(hits, u, b);
-    tcc_tensor most = least ? tcc_reduce_min(all, TCC_DIMS(s.axis + 1)) : tcc_reduce_max(all, TCC_DIMS(s.axis + 1));
-    return tcc_dtype_is_float(type.dtype) ? tcc_cast(shared_slopes(&s, most, at), type.dtype) : most;
+    const tcc_type *type = &base.node->type;
+    if (type->dtype == TCC_BOOL)
+        return tcc_trace_error(base.trace, TCC_EDTYPE, at, "%s: the base is %s; it takes numbers", name,
+                               tcc_type_text(type));
+    if (!least) return put_larger(s.base, s.indices, s.updates, s.axis, at);
+    return tcc__tensor_reversed(
+        put_larger(tcc__tensor_reversed(s.base, at), s.indices, tcc__tensor_reversed(s.updates, at), s.axis, at), at);
 }
 
 tcc_tensor tcc_scatter_max_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {

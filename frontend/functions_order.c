@@ -12,7 +12,7 @@
 #undef TCC_HERE
 #define TCC_HERE at
 
-enum { MOST_COUNTED = 256, RUN = 16 };
+enum { MOST_COUNTED = 256, RUN = 16, MOST_SORTED = 1 << 29 /* sums of a few indices are i32 */ };
 
 /* The index along `axis` in x's shape. */
 static tcc_tensor index_along(tcc_tensor x, int axis, tcc_loc at) {
@@ -95,9 +95,17 @@ static tcc_tensor order(tcc_tensor x, int64_t k, bool descending, tcc_loc at) {
     return found;
 }
 
+static bool is_short(const char *name, tcc_tensor x, int64_t n, tcc_loc at) {
+    if (n <= MOST_SORTED) return true;
+    tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s: %lld elements are too many; it takes 2^29 in a line", name,
+                    (long long)n);
+    return false;
+}
+
 /* The same along any axis. */
-static tcc_tensor order_along(tcc_tensor x, int64_t k, int axis, bool descending, tcc_loc at) {
+static tcc_tensor order_along(const char *name, tcc_tensor x, int64_t k, int axis, bool descending, tcc_loc at) {
     const int rank = tcc_rank(x);
+    if (!is_short(name, x, tcc_dim(x, axis), at)) return tcc_trace_poison();
     int64_t perm[TCC_MAX_RANK], dims[TCC_MAX_RANK];
     for (int d = 0; d < rank; d++) perm[d] = d == axis ? rank - 1 : d == rank - 1 ? axis : d;
     tcc_tensor y = tcc_transpose(tcc_stop_gradient(x), rank, perm);
@@ -108,12 +116,12 @@ static tcc_tensor order_along(tcc_tensor x, int64_t k, int axis, bool descending
 
 tcc_tensor tcc_argsort_at(tcc_tensor x, int axis, bool descending, tcc_loc at) {
     if (!tcc__tensor_axis(x, "argsort", axis, at, &axis)) return tcc_trace_poison();
-    return order_along(x, tcc_dim(x, axis), axis, descending, at);
+    return order_along("argsort", x, tcc_dim(x, axis), axis, descending, at);
 }
 
 tcc_tensor tcc_sort_at(tcc_tensor x, int axis, bool descending, tcc_loc at) {
     if (!tcc__tensor_axis(x, "sort", axis, at, &axis)) return tcc_trace_poison();
-    return tcc_take_along(x, order_along(x, tcc_dim(x, axis), axis, descending, at), axis);
+    return tcc_take_along(x, order_along("sort", x, tcc_dim(x, axis), axis, descending, at), axis);
 }
 
 tcc_tensor tcc_top_k_at(tcc_tensor x, int64_t k, int axis, tcc_tensor *indices, tcc_loc at) {
@@ -122,7 +130,7 @@ tcc_tensor tcc_top_k_at(tcc_tensor x, int64_t k, int axis, tcc_tensor *indices, 
         if (k < 1 || k > tcc_dim(x, axis))
             found = tcc_trace_error(x.trace, TCC_EINVAL, at, "top_k: k must be in 1 .. %lld, not %lld",
                                     (long long)tcc_dim(x, axis), (long long)k);
-        else found = order_along(x, k, axis, true, at);
+        else found = order_along("top_k", x, k, axis, true, at);
     }
     if (indices) *indices = found;
     return tcc_take_along(x, found, axis);
@@ -155,5 +163,6 @@ tcc_tensor tcc_searchsorted_at(tcc_tensor sorted, tcc_tensor x, bool right, tcc_
                                "searchsorted: sorted numbers %s and x %s: they must be of one type, [n] and any shape, "
                                "or [.., n] and [.., m]",
                                tcc_type_text(of), tcc_type_text(is));
+    if (!is_short("searchsorted", sorted, tcc_dim(sorted, -1), at)) return tcc_trace_poison();
     return search(sorted, x, right, at);
 }

@@ -376,7 +376,7 @@ tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at) {
 
 /* -- Indexing -- */
 
-static tcc_tensor indexed(tcc_op op, tcc_tensor x, const tcc_tensor *others, int n_others, int axis, tcc_loc at) {
+tcc_tensor tcc__tensor_indexed(tcc_op op, tcc_tensor x, const tcc_tensor *others, int n_others, int axis, tcc_loc at) {
     int a;
     tcc_tensor all[3] = {x};
     for (int i = 0; i < n_others; i++) all[1 + i] = others[i];
@@ -390,13 +390,13 @@ static tcc_tensor indexed(tcc_op op, tcc_tensor x, const tcc_tensor *others, int
 }
 
 tcc_tensor tcc_take_at(tcc_tensor x, tcc_tensor indices, int axis, tcc_loc at) {
-    return indexed(TCC_OP_TAKE, x, &indices, 1, axis, at);
+    return tcc__tensor_indexed(TCC_OP_TAKE, x, &indices, 1, axis, at);
 }
 
 tcc_tensor tcc_take_along_at(tcc_tensor x, tcc_tensor indices, int axis, tcc_loc at) {
-    return indexed(TCC_OP_TAKE_ALONG, x, &indices, 1, axis, at);
+    return tcc__tensor_indexed(TCC_OP_TAKE_ALONG, x, &indices, 1, axis, at);
 }
 
 tcc_tensor tcc_scatter_add_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {
-    return indexed(TCC_OP_SCATTER_ADD, base, (tcc_tensor[]){indices, updates}, 2, axis, at);
+    return tcc__tensor_indexed(TCC_OP_SCATTER_ADD, base, (tcc_tensor[]){indices, updates}, 2, axis, at);
 }

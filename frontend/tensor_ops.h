@@ -26,6 +26,10 @@ tcc_tensor tcc__tensor_widened(tcc_tensor x, tcc_loc at);
 tcc_tensor tcc__tensor_like(tcc_tensor x, double value, tcc_loc at);
 /* The square root of sums of squares, whose gradient at 0 is 0. */
 tcc_tensor tcc__tensor_root(tcc_tensor x, tcc_loc at);
+/* An op that reads or writes x at indices along `axis`; what comes behind x is in `others`. */
+tcc_tensor tcc__tensor_indexed(tcc_op op, tcc_tensor x, const tcc_tensor *others, int n_others, int axis, tcc_loc at);
+/* x in numbers of the reverse order: its negative, or of integers its complement. */
+tcc_tensor tcc__tensor_reversed(tcc_tensor x, tcc_loc at);
 /* An op of one operand with attributes; `type` is NULL where it is inferred. */
 tcc_tensor tcc__tensor_op(tcc_op op, tcc_tensor x, const tcc_attrs *attrs, const tcc_type *type, tcc_loc at);
 

@@ -2,6 +2,7 @@
  * Interpreter rules of views and indexing. Every view is one strided copy. */
 #include "ir/eval_rules.h"
 
+#include <math.h>
 #include <string.h>
 
 static const void *elements(const tcc_value *v) {
@@ -133,7 +134,14 @@ static void add_at(tcc_value *to, int64_t to_at, const tcc_value *from, int64_t 
     else to->i[to_at] = tcc__wrap(to->type.dtype, (int64_t)((uint64_t)to->i[to_at] + (uint64_t)from->i[from_at]));
 }
 
-TCC_EVAL_RULE(scatter_add) {
+static void larger_at(tcc_value *to, int64_t to_at, const tcc_value *from, int64_t from_at) {
+    if (!tcc__value_is_float(to)) to->i[to_at] = to->i[to_at] < from->i[from_at] ? from->i[from_at] : to->i[to_at];
+    else if (!(to->f[to_at] >= from->f[from_at]) && !isnan(to->f[to_at])) to->f[to_at] = from->f[from_at];
+}
+
+/* Calls `take_in` with the place of the result and that of the update, for each update that has a place, in order. */
+static void scatter(const tcc_node *n, const tcc_value *const *in, tcc_value *out,
+                    void (*take_in)(tcc_value *to, int64_t to_at, const tcc_value *from, int64_t from_at)) {
     split s = split_at(&in[0]->type, n->attrs->axis.axis);
     int64_t picks = tcc_type_numel(&in[1]->type);
     copy_all(out, in[0]);
@@ -142,9 +150,18 @@ TCC_EVAL_RULE(scatter_add) {
             int64_t index = in[1]->i[p];
             if (index < 0 || index >= s.extent) continue;
             for (int64_t k = 0; k < s.inner; k++)
-                add_at(out, (o * s.extent + index) * s.inner + k, in[2], (o * picks + p) * s.inner + k);
+                take_in(out, (o * s.extent + index) * s.inner + k, in[2], (o * picks + p) * s.inner + k);
         }
     }
+}
+
+TCC_EVAL_RULE(scatter_add) {
+    scatter(n, in, out, add_at);
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(scatter_max) {
+    scatter(n, in, out, larger_at);
     return TCC_OK;
 }
 

@@ -271,7 +271,8 @@ void tcc__gen_attention(tcc_gen *r) {
     tcc_gen_value o = tcc__gen_made(tcc__gen_build(r, TCC_OP_SDPA, operands, n, &attrs, NULL), key ? -most : vv.lo,
                                     key ? most : vv.hi, vv.err * grown + 2 * most * err, -1);
     const int kind = r->options->differentiable ? 0 : (int)tcc__gen_below(r, 8);
-    if (kind < 4) {
+    const bool blind = causal && queries > keys; /* some query sees no key: the denominator's logarithm is -inf */
+    if (kind < 4 || (kind == 4 && blind)) {
         tcc__gen_keep(r, o);
         return;
     }

@@ -173,6 +173,12 @@ void tcc__gen_scatter(tcc_gen *r) {
     if (!tcc__gen_fits(r, &updates)) return;
     tcc_gen_value u = tcc__gen_like(r, &updates);
     tcc_node *operands[] = {base.n, tcc__gen_index(r, index.rank, index.dims), u.n};
+    if (!along && tcc__gen_chance(r, 30)) {
+        tcc_node *larger = tcc__gen_build(r, TCC_OP_SCATTER_MAX, operands, 3, &attrs, NULL);
+        tcc__gen_keep(r, tcc__gen_made(larger, base.lo, tcc__gen_max(base.hi, u.hi), tcc__gen_max(base.err, u.err),
+                                       tcc__gen_join_grid(base.grid, u.grid)));
+        return;
+    }
     tcc_node *n = tcc__gen_build(r, along ? TCC_OP_SCATTER_ADD_ALONG : TCC_OP_SCATTER_ADD, operands, 3, &attrs, NULL);
     /* At worst, all go to one place. */
     const double count = (double)updates.dims[axis];

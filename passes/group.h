@@ -24,7 +24,8 @@
  *            POINT work and reshapes on them alone. Such a value is `across`: one value a reduced point, known when all
  *            rows are done. Outputs may be across.
  * SCAN       The hero is cumsum; full work before and after it on the same dims.
- * SCATTER    The hero is scatter_add(_along); work on its updates and base operands may be inside; nothing after it.
+ * SCATTER    The hero is scatter_add(_along) or scatter_max; work on its updates and base operands may be inside;
+ *            nothing after it.
  * CONTRACT   The hero is dot or a convolution. The epilogue is POINT work on its result, at the index of the result:
  *            bias, activation, residual; it may have several outputs. In front of a dot there may be views of its
  *            operands that permute, re-split or slice dims, so that it reads in place. If the target's kernels compute

@@ -2,7 +2,7 @@
  * The schedule of scatter_add: one launch writes the base, unless it is there already, a second adds the updates. In
  * the second an item owns some columns (the dims that are not indexed) and goes over all index positions in ascending
  * order, so that the sums have one order and no two items meet; lanes run along the columns. Sums of f16 and bf16
- * gather in a temporary of f32, which a third launch rounds. */
+ * gather in a temporary of f32, which a third launch rounds. scatter_max takes the larger value where that adds. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scatter.h"
 
@@ -104,6 +104,7 @@ static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tc
     const tcc_node *hero = l->group->hero, *index = hero->operands[1], *update = hero->operands[2];
     int axis = (int)hero->attrs->axis.axis;
     bool along = hero->op == TCC_OP_SCATTER_ADD_ALONG;
+    const tcc_op op = hero->op == TCC_OP_SCATTER_MAX ? TCC_OP_MAX : TCC_OP_ADD;
     int index_rank = along ? 1 : index->type.rank;
     tcc_iteration it;
     tcc_iteration_init(&it, update->type.rank, update->type.dims);
@@ -130,7 +131,7 @@ static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tc
             tcc_affine offset = tcc_affine_expand(b, tcc_affine_linear(b, at, hero->type.rank, hero->type.dims));
             int buffer = sums_buffer(b, hero, temporary);
             operands[0] = load_sum(b, buffer, offset, guard, *position_bits);
-            const tcc_expr *sum = tcc_expr_point(b, TCC_OP_ADD, dtype, operands, 2);
+            const tcc_expr *sum = tcc_expr_point(b, op, dtype, operands, 2);
             tcc_store store = {buffer, offset, sum, guard, .kept = false};
             if (sum && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         }
@@ -177,7 +178,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
     if (!p) return tcc_enomem(l->diag);
     const tcc_expr *place;
-    if (l->target->lane_groups && hero->op == TCC_OP_SCATTER_ADD) {
+    if (l->target->lane_groups && hero->op != TCC_OP_SCATTER_ADD_ALONG) {
         TCC_TRY(trace_updates(l, -1, false, &b, &position_bits, &place));
         if (tcc_scatter_finds_rows(p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) {
             TCC_TRY(lower_pass(l, -1, false));
@@ -186,7 +187,8 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
         *p = (tcc_scatter){0};
     }
     int temporary = -1;
-    if (hero->type.dtype == TCC_F16 || hero->type.dtype == TCC_BF16) {
+    const bool rounds = !(tcc_op_get_info(hero->op)->flags & TCC_FLAG_EXACT);
+    if (rounds && (hero->type.dtype == TCC_F16 || hero->type.dtype == TCC_BF16)) {
         temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * tcc_dtype_bytes(TCC_F32));
         if (temporary < 0) return TCC_ENOMEM;
     }

@@ -80,6 +80,21 @@ TCC_VJP_RULE(scatter_add) {
     tcc__vjp_give(v, 2, vjp_build(v, TCC_OP_TAKE, (tcc_node *[]){v->dy, v->x[1]}, 2, NULL));
 }
 
+/* The base and the updates that are equal to the result share dy, in a type that can count them. */
+TCC_VJP_RULE(scatter_max) {
+    tcc_node *base = v->x[0], *index = v->x[1], *updates = v->x[2];
+    tcc_node *reached = vjp_build(v, TCC_OP_TAKE, (tcc_node *[]){v->y, index}, 2, NULL);
+    tcc_node *own = tcc_ir_binary(v->g, TCC_OP_EQ, base, v->y), *hit = tcc_ir_binary(v->g, TCC_OP_EQ, updates, reached);
+    tcc_node *dy = tcc_ir_widen(v->g, v->dy);
+    const tcc_dtype wide = dy->type.dtype;
+    tcc_node *counted[] = {tcc_ir_cast(v->g, own, wide), index, tcc_ir_cast(v->g, hit, wide)};
+    tcc_node *share = vjp_div(v, dy, vjp_build(v, TCC_OP_SCATTER_ADD, counted, 3, NULL));
+    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, vjp_where(v, own, share), base->type.dtype));
+    if (!tcc__vjp_wants(v, 2)) return;
+    share = vjp_where(v, hit, vjp_build(v, TCC_OP_TAKE, (tcc_node *[]){share, index}, 2, NULL));
+    tcc__vjp_give(v, 2, tcc_ir_cast(v->g, share, updates->type.dtype));
+}
+
 TCC_VJP_RULE(scatter_add_along) {
     tcc__vjp_give(v, 0, v->dy);
     if (!tcc__vjp_wants(v, 2)) return;

@@ -44,7 +44,7 @@ typedef struct writer {
     tcc_strbuf lines, outputs;
     int next; /* number of the next value */
     const scatter *s;
-    const char *type;
+    const char *type, *op;
     dims update;
 } writer;
 
@@ -91,8 +91,8 @@ static int add_broadcast(writer *w, unsigned ones) {
 static void scatter_at(writer *w, int base, int index) {
     int update = add_input(w, w->type, &w->update);
     update = add_op(w, "mul", update, update, w->type, &w->update);
-    tcc_strbuf_printf(&w->lines, "  %%%d = scatter_add%s(%%%d, %%%d, %%%d) {axis=%d}", w->next,
-                      w->s->along ? "_along" : "", base, index, update, w->s->axis);
+    tcc_strbuf_printf(&w->lines, "  %%%d = %s(%%%d, %%%d, %%%d) {axis=%d}", w->next, w->op, base, index, update,
+                      w->s->axis);
     int sum = end_line(w, w->type, &w->s->out);
     tcc_strbuf_printf(&w->outputs, "  output \"o%d\" %%%d\n", sum, sum);
 }
@@ -114,8 +114,8 @@ static void write_forms(writer *w) {
     }
 }
 
-static void check_case(graph_check *check, const scatter *s, const char *type, bool eager) {
-    writer w = {.s = s, .type = type, .update = s->index};
+static void check_case(graph_check *check, const char *op, const scatter *s, const char *type, bool eager) {
+    writer w = {.s = s, .type = type, .op = op, .update = s->index};
     if (!s->along) { /* the index's dims in the place of the axis */
         w.update = (dims){0};
         for (int i = 0; i < s->out.rank; i++) {
@@ -139,7 +139,9 @@ static void check_case(graph_check *check, const scatter *s, const char *type, b
 void scatter_at_repeated_indices(graph_check *check) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *type = i % 4 == 3 ? "bf16" : "f32";
-        check_case(check, &cases[i], type, false);
-        if (i % 3 == 0) check_case(check, &cases[i], type, true);
+        const char *op = cases[i].along ? "scatter_add_along" : "scatter_add";
+        check_case(check, op, &cases[i], type, false);
+        if (i % 3 == 0) check_case(check, op, &cases[i], type, true);
+        if (!cases[i].along) check_case(check, "scatter_max", &cases[i], i % 4 == 2 ? "f16" : type, i % 2);
     }
 }

@@ -214,11 +214,10 @@ TCC_API tcc_tensor tcc_unfold_at(tcc_tensor x, int64_t k, const tcc_unfold_optio
 /* indices i32 or i64 [..] -> [.., classes]: 1 at the index, else 0; an index out of range gives zeros. */
 TCC_API tcc_tensor tcc_one_hot_at(tcc_tensor indices, int64_t classes, tcc_dtype dtype, tcc_loc at);
 /* base with slices replaced by those of `updates` where indices say so; operands as of tcc_scatter_add. Of updates of
- * one place the last counts. It compares all indices with all places. */
+ * one place the last counts. */
 TCC_API tcc_tensor tcc_scatter_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
 /* For each element of the base: the largest, or least, of it and of the updates that go there; of floats and integers.
- * Values equal to the result share its gradient equally, as in PyTorch's amax and amin; infinite ones get none. A NaN
- * makes the result NaN. It compares as tcc_scatter does. */
+ * Values equal to the result share its gradient equally, as in PyTorch's amax and amin. A NaN makes the result NaN. */
 TCC_API tcc_tensor tcc_scatter_max_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
 TCC_API tcc_tensor tcc_scatter_min_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
 /* i32 of x's shape: the index in `sorted` where each element of x could be inserted so that the numbers stay in order:

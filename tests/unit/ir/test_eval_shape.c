@@ -62,6 +62,16 @@ static void test_indexing(void **state) {
     EXPECT("%0 = constant {values=[250, 0]} : u8[2]\n%1 = constant {values=[0, 0]} : i32[2]\n"
            "%2 = constant {values=[4, 5]} : u8[2]\n%3 = scatter_add(%0, %1, %2) : u8[2]",
            3, 0);
+    EXPECT(TABLE "%1 = constant {values=[2, 2, 0, 7]} : i64[2,2]\n%2 = constant {values=[31, 1, 2, 32, 12, 11, nan, "
+                 "99]} : f32[2,2,2]\n"
+                 "%3 = scatter_max(%0, %1, %2) : f32[3,2]",
+           12, 11, 20, 21, 31, 32);
+    EXPECT("%0 = constant {values=[5, 1, -3]} : f64[3]\n%1 = constant {values=[0, 2, 0, 1, 2]} : i32[5]\n"
+           "%2 = constant {values=[nan, -4, 6, 1, -2]} : f64[5]\n%3 = scatter_max(%0, %1, %2) : f64[3]",
+           NAN, 1, -2);
+    EXPECT("%0 = constant {values=[-5, 7]} : i64[2]\n%1 = constant {values=[0, 0, 1]} : i32[3]\n"
+           "%2 = constant {values=[-6, -4, 3]} : i64[3]\n%3 = scatter_max(%0, %1, %2) : i64[2]",
+           -4, 7);
 }
 
 #define X34 "%0 = constant {values=[5, 1, -2, 7, 3, 3, 0, 7, -1, 4, 4, 2]} : f64[3,4]\n%1 = "

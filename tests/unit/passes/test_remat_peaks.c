@@ -123,10 +123,11 @@ static void budgets_agree(void **state) {
     check_graph("gpt", trace_gpt(&diag), &host, 16, 8);
     check_graph("gpt, no times", trace_gpt(&diag), NULL, 8, 5);
     check_graph("resnet", model_graph("resnet", 1, &diag), &host, 6, 4);
-    for (uint64_t seed = 1; seed <= 2; seed++)
+    const uint64_t seeds[] = {2, 5}; /* of graphs in which there is something to choose */
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
         check_graph("random graph",
                     tcc_graph_random(&(tcc_random_options){.differentiable = true, .max_elements = 400, .nodes = 80},
-                                     seed, &diag),
+                                     seeds[i], &diag),
                     &host, 10, 3);
     tcc_llvm_target_clear(&host);
     tcc_diag_clear(&diag);
