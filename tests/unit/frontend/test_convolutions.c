@@ -2,41 +2,30 @@
  * Convolutions and pools as users ask for them: parameters of layers, and options that are refused, each with a message
  * at the user's line. Values are in numerics/test_functions.c. */
 #include "harness/check.h"
+#include "harness/tracing.h"
 #include "frontend/run/store.h"
-#include "frontend/trace.h"
 #include "traincc/traincc.h"
 
 #include <math.h>
 #include <stdio.h>
 
 typedef struct fixture {
-    tcc_context cx;
-    tcc_store store;
-    tcc_trace trace;
+    tracing of;
     tcc_tensor line, image, cube;
 } fixture;
 
 static int begin(void **state) {
     static fixture f;
-    f = (fixture){.store = {.seed = 5}};
-    tcc_trace *t = &f.trace;
-    if (tcc_context_init(&f.cx) != TCC_OK) return -1;
+    tcc_trace *t = &f.of.trace;
     *state = &f;
-    if (tcc_trace_begin(t, "test", &f.store, true, NULL, 0, &f.cx.diag) != TCC_OK) return -1;
+    if (tracing_begin(&f.of, NULL, 0)) return -1;
     f.line = tcc_param(t, "line", (tcc_init){0}, TCC_DIMS(2, 4, 9));
     f.image = tcc_param(t, "image", (tcc_init){0}, TCC_DIMS(2, 4, 9, 5));
     f.cube = tcc_param(t, "cube", (tcc_init){0}, TCC_DIMS(1, 6, 3, 4, 5));
     return 0;
 }
 
-static int end(void **state) {
-    fixture *f = *state;
-    tcc_graph *g = NULL;
-    if (f->trace.graph && tcc_trace_end(&f->trace, &g) == TCC_OK) tcc_graph_destroy(g);
-    tcc_store_free(&f->store);
-    tcc_context_clear(&f->cx);
-    return 0;
-}
+static int end(void **state) { return tracing_end(&((fixture *)*state)->of); }
 
 static void check_shape(tcc_tensor x, int rank, const int64_t *dims) {
     assert_non_null(x.node);
@@ -45,9 +34,9 @@ static void check_shape(tcc_tensor x, int rank, const int64_t *dims) {
 }
 
 static const tcc_stored *find(fixture *f, const char *name) {
-    const int i = tcc_store_find(&f->store, name);
+    const int i = tcc_store_find(&f->of.store, name);
     if (i < 0) fail_msg("no \"%s\"", name);
-    return &f->store.entries.data[i];
+    return &f->of.store.entries.data[i];
 }
 
 static void check_param(fixture *f, const char *name, const char *type, double fan_in) {
@@ -71,10 +60,10 @@ static void layers_have_pytorchs_parameters(void **state) {
     check_shape(tcc_conv_transpose_layer(f->line, "line", 1, 1, .kernel_of = {4}, .stride = 4, .no_bias = true),
                 TCC_DIMS(2, 1, 36));
     check_param(f, "line.weight", "f32[4,1,4]", 4);
-    assert_int_equal(tcc_store_find(&f->store, "line.bias"), -1);
+    assert_int_equal(tcc_store_find(&f->of.store, "line.bias"), -1);
     check_shape(tcc_conv_transpose_layer(f->cube, "cube", 2, 1, .output_padding_of = {0, 1, 2}, .stride_of = {1, 2, 3}),
                 TCC_DIMS(1, 2, 3, 8, 15));
-    assert_int_equal(f->cx.diag.status, TCC_OK);
+    assert_int_equal(f->of.cx.diag.status, TCC_OK);
 }
 
 static void layers_begin_as_they_are_told(void **state) {
@@ -90,7 +79,7 @@ static void layers_begin_as_they_are_told(void **state) {
 /* -- Refused -- */
 
 static void check_refused(fixture *f, tcc_tensor got, tcc_status status, int line, const char *text) {
-    const char *message = tcc_diag_text(&f->cx.diag);
+    const char *message = tcc_diag_text(&f->of.cx.diag);
     bool said = false;
     for (int i = -2; i < 4; i++) { /* a call of some lines */
         char place[512];
@@ -98,15 +87,15 @@ static void check_refused(fixture *f, tcc_tensor got, tcc_status status, int lin
         said |= strstr(message, place) != NULL;
     }
     if (!said) fail_msg("\"%s\" does not say \"test_convolutions.c:%d: error: %s\"", message, line, text);
-    assert_int_equal(f->cx.diag.status, status);
+    assert_int_equal(f->of.cx.diag.status, status);
     assert_null(got.node);
-    tcc_diag_clear(&f->cx.diag);
+    tcc_diag_clear(&f->of.cx.diag);
 }
 #define REFUSED(status, text, ...) check_refused(f, __VA_ARGS__, status, __LINE__, text)
 
 static void options_in_the_wrong_place_are_refused(void **state) {
     fixture *f = *state;
-    tcc_trace *t = &f->trace;
+    tcc_trace *t = &f->of.trace;
     tcc_tensor w = tcc_param(t, "w", (tcc_init){0}, TCC_DIMS(4, 4, 3, 3));
     REFUSED(TCC_EINVAL, "conv: stride is -1; it must be 1 to 1099511627776", tcc_conv(f->image, w, .stride = -1));
     REFUSED(TCC_EINVAL, "conv: dilation_of[1] is -2; it must be 1 to 1099511627776",
@@ -134,7 +123,7 @@ static void options_in_the_wrong_place_are_refused(void **state) {
 
 static void shapes_that_do_not_fit_are_refused(void **state) {
     fixture *f = *state;
-    tcc_trace *t = &f->trace;
+    tcc_trace *t = &f->of.trace;
     tcc_tensor w = tcc_param(t, "w", (tcc_init){0}, TCC_DIMS(4, 2, 3, 3));
     REFUSED(TCC_ESHAPE, "conv_transpose: x must be [N, C, spatial] with 1 to 3 spatial dims, not f32[4]",
             tcc_conv_transpose(tcc_sum(w, TCC_DIMS(1, 2, 3)), w));

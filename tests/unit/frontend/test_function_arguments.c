@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Arguments that losses and functions refuse: each with a message at the user's line. Values are in
  * numerics/test_functions.c. */
-#include "frontend/trace.h"
 #include "harness/check.h"
+#include "harness/tracing.h"
 #include "ir/support/alloc.h"
 #include "traincc/traincc.h"
 
@@ -10,19 +10,15 @@
 #include <stdio.h>
 
 typedef struct fixture {
-    tcc_context cx;
-    tcc_store store;
-    tcc_trace trace;
+    tracing of;
     tcc_tensor x, y, probabilities, scalar, classes, image, labels;
 } fixture;
 
 static int begin(void **state) {
     static fixture f;
-    f = (fixture){.store = {.seed = 5}};
-    tcc_trace *t = &f.trace;
-    if (tcc_context_init(&f.cx) != TCC_OK) return -1;
+    tcc_trace *t = &f.of.trace;
     *state = &f;
-    if (tcc_trace_begin(t, "test", &f.store, true, NULL, 0, &f.cx.diag) != TCC_OK) return -1;
+    if (tracing_begin(&f.of, NULL, 0)) return -1;
     f.x = tcc_param(t, "x", (tcc_init){0}, TCC_DIMS(4, 3));
     f.y = tcc_param(t, "y", (tcc_init){0}, TCC_DIMS(4, 3));
     f.probabilities = tcc_sigmoid(f.x);
@@ -33,18 +29,11 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
-    fixture *f = *state;
-    tcc_graph *g = NULL;
-    if (f->trace.graph && tcc_trace_end(&f->trace, &g) == TCC_OK) tcc_graph_destroy(g);
-    tcc_store_free(&f->store);
-    tcc_context_clear(&f->cx);
-    return 0;
-}
+static int end(void **state) { return tracing_end(&((fixture *)*state)->of); }
 
 /* The error is the only one, at the call, which may be some lines long, or stand a line above. */
 static void check_refused(fixture *f, tcc_tensor got, tcc_status status, int line, const char *text) {
-    const char *message = tcc_diag_text(&f->cx.diag);
+    const char *message = tcc_diag_text(&f->of.cx.diag);
     bool said = false;
     for (int i = -1; i < 3; i++) {
         char place[256];
@@ -52,10 +41,10 @@ static void check_refused(fixture *f, tcc_tensor got, tcc_status status, int lin
         said |= strstr(message, place) != NULL;
     }
     if (!said) fail_msg("\"%s\" does not say \"test_function_arguments.c:%d: error: %s\"", message, line, text);
-    assert_int_equal(f->cx.diag.status, status);
+    assert_int_equal(f->of.cx.diag.status, status);
     assert_null(got.node);
-    assert_int_equal(f->trace.full_depth, 0);
-    tcc_diag_clear(&f->cx.diag);
+    assert_int_equal(f->of.trace.full_depth, 0);
+    tcc_diag_clear(&f->of.cx.diag);
 }
 
 #define REFUSES(status, text, call) check_refused(f, call, status, __LINE__, text)
@@ -91,7 +80,7 @@ static void gradients(void **state) {
  * is where the user is. */
 static void gradients_leave_the_place(void **state) {
     fixture *f = *state;
-    tcc_trace *t = &f->trace;
+    tcc_trace *t = &f->of.trace;
     tcc_checkpoint_segment(t);
     const tcc_tensor y = tcc_sum(tcc_sin(f->x), TCC_ALL);
     tcc_full_precision(t);
@@ -116,13 +105,13 @@ static void gradients_without_memory(void **state) {
     tcc_tensor gradients[2];
     int failures = 0;
     do {
-        tcc_diag_clear(&f->cx.diag);
+        tcc_diag_clear(&f->of.cx.diag);
         tcc__alloc_fail_at(failures++);
         tcc_gradients(y, by, 2, gradients);
         tcc__alloc_fail_at(-1);
-        assert_true(f->cx.diag.status == TCC_OK || f->cx.diag.status == TCC_ENOMEM);
-        assert_true((f->cx.diag.status == TCC_OK) == (gradients[0].node && gradients[1].node));
-    } while (f->cx.diag.status != TCC_OK);
+        assert_true(f->of.cx.diag.status == TCC_OK || f->of.cx.diag.status == TCC_ENOMEM);
+        assert_true((f->of.cx.diag.status == TCC_OK) == (gradients[0].node && gradients[1].node));
+    } while (f->of.cx.diag.status != TCC_OK);
     assert_true(failures > 10);
 }
 
@@ -147,7 +136,7 @@ static void values_out_of_range(void **state) {
     REFUSES(TCC_EINVAL, "cross_entropy: axis 2 is out of range for f32[4,3]",
             tcc_cross_entropy(x, f->classes, .axis = 2));
     REFUSES(TCC_EINVAL, "nll_loss: target 3 is no class",
-            tcc_nll_loss(x, tcc_literal(&f->trace, ((double[]){0, 1, 2, 3}), TCC_I64, TCC_DIMS(4))));
+            tcc_nll_loss(x, tcc_literal(&f->of.trace, ((double[]){0, 1, 2, 3}), TCC_I64, TCC_DIMS(4))));
 }
 
 static void shapes_and_types(void **state) {
@@ -179,7 +168,7 @@ static void shapes_and_types(void **state) {
             tcc_cross_entropy(x, f->probabilities, .ignore_index = 1));
     assert_int_equal(tcc_rank(tcc_cross_entropy(f->image, f->labels, .axis = 1)), 0);
     assert_int_equal(tcc_rank(tcc_cross_entropy(f->image, f->labels, .axis = 1, .reduction = TCC_REDUCE_NONE)), 3);
-    assert_int_equal(f->cx.diag.status, TCC_OK);
+    assert_int_equal(f->of.cx.diag.status, TCC_OK);
 }
 
 /* Sums of f16 overflow, so losses are computed in f32; the result has the operands' type. */
@@ -212,7 +201,7 @@ static void activations_and_reductions(void **state) {
     REFUSES(TCC_EINVAL, "norm: p must be 1, 2 or INFINITY, not 0.5", tcc_norm(x, 0.5, TCC_ALL));
     REFUSES(TCC_EDTYPE, "logsumexp: x is i64[2,5,5]", tcc_logsumexp(f->labels, TCC_ALL));
     REFUSES(TCC_EINVAL, "argmin: axis 5 is out of range", tcc_argmin(x, 5));
-    assert_int_equal(f->cx.diag.status, TCC_OK);
+    assert_int_equal(f->of.cx.diag.status, TCC_OK);
 }
 
 static void shapes_of_functions(void **state) {
@@ -247,7 +236,7 @@ static void shapes_of_functions(void **state) {
     REFUSES(TCC_ESHAPE, "unfold: x is f32[4,3]", tcc_unfold(x, 2));
     REFUSES(TCC_ESHAPE, "unfold: a window over 7 elements does not fit", tcc_unfold(f->image, 4, .dilation = 2));
     REFUSES(TCC_EINVAL, "unfold: window 0 (1 to 64)", tcc_unfold(f->image, 0));
-    assert_int_equal(f->cx.diag.status, TCC_OK);
+    assert_int_equal(f->of.cx.diag.status, TCC_OK);
 }
 
 static void indices_and_letters(void **state) {
@@ -267,14 +256,14 @@ static void indices_and_letters(void **state) {
     REFUSES(TCC_EINVAL, "einsum: '.' is no letter", tcc_einsum("...j,ij->i", two, 2));
     REFUSES(TCC_EINVAL, "einsum: '-' is no letter", tcc_einsum("ij,ij-->i", two, 2));
     REFUSES(TCC_EDTYPE, "einsum: operand 1 is f64[4,3], operand 0 f32[4,3]", tcc_einsum("ij,ij->i", mixed, 2));
-    assert_int_equal(f->cx.diag.status, TCC_OK);
+    assert_int_equal(f->of.cx.diag.status, TCC_OK);
 }
 
 static void layers(void **state) {
     fixture *f = *state;
     tcc_tensor x = tcc_reshape(f->x, TCC_DIMS(2, 2, 3)), q = tcc_broadcast(f->x, TCC_DIMS(2, 4, 4, 3));
     tcc_tensor three = tcc_broadcast(f->x, TCC_DIMS(2, 3, 4, 3)), two = tcc_broadcast(f->x, TCC_DIMS(2, 2, 4, 3));
-    tcc_tensor mask = tcc_constant(&f->trace, 1, TCC_BOOL, TCC_DIMS(2, 4, 4));
+    tcc_tensor mask = tcc_constant(&f->of.trace, 1, TCC_BOOL, TCC_DIMS(2, 4, 4));
     REFUSES(TCC_ESHAPE, "sdpa: q [..,T,D] and k [..,S,D] do not agree: f32[2,4,4,3] and f32[2,3,4,3]",
             tcc_attention(q, three, three));
     REFUSES(TCC_ESHAPE, "sdpa: q [..,T,D] and k [..,S,D] do not agree: f32[2,4,4,3] and f32[2,2,4,3]",
@@ -309,7 +298,7 @@ static void layers(void **state) {
 /* What no call at a line says. */
 static void types_of_parameters(void **state) {
     fixture *f = *state;
-    tcc_trace *t = &f->trace;
+    tcc_trace *t = &f->of.trace;
     tcc_param_type(t, TCC_F64);
     tcc_param_type(t, TCC_BF16);
     assert_int_equal(tcc_get_dtype(tcc_param(t, "b", (tcc_init){0}, TCC_DIMS(2))), TCC_BF16);
@@ -320,14 +309,14 @@ static void types_of_parameters(void **state) {
     tcc_param_type_end(t);
     assert_int_equal(tcc_get_dtype(tcc_param(t, "f", (tcc_init){0}, TCC_DIMS(2))), TCC_F32);
     tcc_param_type_end(t);
-    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "tcc_param_type_end without tcc_param_type"));
-    tcc_diag_clear(&f->cx.diag);
+    assert_non_null(strstr(tcc_diag_text(&f->of.cx.diag), "tcc_param_type_end without tcc_param_type"));
+    tcc_diag_clear(&f->of.cx.diag);
     tcc_param_type(t, TCC_I32);
-    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "parameters are of f16, bf16, f32 or f64, not of i32"));
-    tcc_diag_clear(&f->cx.diag);
+    assert_non_null(strstr(tcc_diag_text(&f->of.cx.diag), "parameters are of f16, bf16, f32 or f64, not of i32"));
+    tcc_diag_clear(&f->of.cx.diag);
     tcc_graph *g = NULL;
     assert_int_equal(tcc_trace_end(t, &g), TCC_EINVAL);
-    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "1 tcc_param_type without tcc_param_type_end"));
+    assert_non_null(strstr(tcc_diag_text(&f->of.cx.diag), "1 tcc_param_type without tcc_param_type_end"));
 }
 
 int main(void) {

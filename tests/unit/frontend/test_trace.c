@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Tracing: shapes and broadcasting, names, and errors that name the user's line. */
-#include "frontend/trace.h"
 #include "harness/check.h"
+#include "harness/tracing.h"
 #include "ir/support/element.h"
 #include "traincc/traincc.h"
 
@@ -9,9 +9,7 @@
 #include <stdio.h>
 
 typedef struct fixture {
-    tcc_context cx;
-    tcc_store store;
-    tcc_trace trace;
+    tracing of;
     float data[64];
     int32_t labels[8];
     tcc_array batch[2];
@@ -19,37 +17,29 @@ typedef struct fixture {
 
 static int begin(void **state) {
     static fixture f;
-    f = (fixture){.store = {.seed = 5}};
-    if (tcc_context_init(&f.cx) != TCC_OK) return -1;
+    f = (fixture){0};
     f.batch[0] = (tcc_array){.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {4, 16}, .data = f.data};
     f.batch[1] = (tcc_array){.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {4}, .data = f.labels};
     *state = &f;
-    return tcc_trace_begin(&f.trace, "test", &f.store, true, f.batch, 2, &f.cx.diag);
+    return tracing_begin(&f.of, f.batch, 2);
 }
 
-static int end(void **state) {
-    fixture *f = *state;
-    tcc_graph *g = NULL;
-    if (f->trace.graph && tcc_trace_end(&f->trace, &g) == TCC_OK) tcc_graph_destroy(g);
-    tcc_store_free(&f->store);
-    tcc_context_clear(&f->cx);
-    return 0;
-}
+static int end(void **state) { return tracing_end(&((fixture *)*state)->of); }
 
 /* The first error has `status`, this file, that line and the text. */
 static void check_error(fixture *f, tcc_status status, int line, const char *text) {
     char place[64];
     snprintf(place, sizeof place, "test_trace.c:%d: error: ", line);
-    assert_int_equal(f->cx.diag.status, status);
-    const char *message = tcc_diag_text(&f->cx.diag);
+    assert_int_equal(f->of.cx.diag.status, status);
+    const char *message = tcc_diag_text(&f->of.cx.diag);
     if (!strstr(message, place) || !strstr(message, text))
         fail_msg("\"%s\" does not say \"%s%s\"", message, place, text);
 }
 
 static void shapes_broadcast_from_the_right(void **state) {
     fixture *f = *state;
-    tcc_tensor x = tcc_input(&f->trace, "x"), row = tcc_param(&f->trace, "row", (tcc_init){0}, TCC_DIMS(16));
-    tcc_tensor column = tcc_param(&f->trace, "column", (tcc_init){0}, TCC_DIMS(4, 1));
+    tcc_tensor x = tcc_input(&f->of.trace, "x"), row = tcc_param(&f->of.trace, "row", (tcc_init){0}, TCC_DIMS(16));
+    tcc_tensor column = tcc_param(&f->of.trace, "column", (tcc_init){0}, TCC_DIMS(4, 1));
     tcc_tensor y = tcc_add(tcc_mul(x, row), column);
     assert_int_equal(tcc_rank(y), 2);
     assert_int_equal(tcc_dim(y, 0), 4);
@@ -57,12 +47,12 @@ static void shapes_broadcast_from_the_right(void **state) {
     tcc_tensor outer = tcc_sub(tcc_reshape(row, TCC_DIMS(1, -1)), tcc_reshape(row, TCC_DIMS(16, 1)));
     assert_int_equal(tcc_dim(outer, 0), 16);
     assert_int_equal(tcc_dim(outer, 1), 16);
-    assert_string_equal(tcc_diag_text(&f->cx.diag), "");
+    assert_string_equal(tcc_diag_text(&f->of.cx.diag), "");
 }
 
 static void a_wrong_shape_names_the_line_once(void **state) {
     fixture *f = *state;
-    tcc_tensor x = tcc_input(&f->trace, "x"), w = tcc_param(&f->trace, "w", (tcc_init){0}, TCC_DIMS(8, 3));
+    tcc_tensor x = tcc_input(&f->of.trace, "x"), w = tcc_param(&f->of.trace, "w", (tcc_init){0}, TCC_DIMS(8, 3));
     tcc_tensor y = tcc_matmul(x, w);
     int line = __LINE__ - 1;
     assert_null(y.node);
@@ -70,12 +60,12 @@ static void a_wrong_shape_names_the_line_once(void **state) {
     assert_null(z.node);
     assert_int_equal(tcc_rank(z), 0);
     check_error(f, TCC_ESHAPE, line, "matmul: inner dimensions differ: f32[4,16] x f32[8,3] (16 vs 8)");
-    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "note: second operand made here"));
+    assert_non_null(strstr(tcc_diag_text(&f->of.cx.diag), "note: second operand made here"));
 }
 
 static void shapes_that_do_not_broadcast(void **state) {
     fixture *f = *state;
-    tcc_tensor x = tcc_input(&f->trace, "x"), b = tcc_param(&f->trace, "b", (tcc_init){0}, TCC_DIMS(5));
+    tcc_tensor x = tcc_input(&f->of.trace, "x"), b = tcc_param(&f->of.trace, "b", (tcc_init){0}, TCC_DIMS(5));
     tcc_add(x, b);
     int line = __LINE__ - 1;
     check_error(f, TCC_ESHAPE, line, "add: shapes do not broadcast: f32[4,16] and f32[5] (16 against 5)");
@@ -83,42 +73,42 @@ static void shapes_that_do_not_broadcast(void **state) {
 
 static void types_must_agree(void **state) {
     fixture *f = *state;
-    tcc_add(tcc_reshape(tcc_input(&f->trace, "y"), TCC_DIMS(4, 1)), tcc_input(&f->trace, "x"));
+    tcc_add(tcc_reshape(tcc_input(&f->of.trace, "y"), TCC_DIMS(4, 1)), tcc_input(&f->of.trace, "x"));
     int line = __LINE__ - 1;
     check_error(f, TCC_EDTYPE, line, "add");
 }
 
 static void a_missing_input_lists_what_was_given(void **state) {
     fixture *f = *state;
-    tcc_input(&f->trace, "z");
+    tcc_input(&f->of.trace, "z");
     int line = __LINE__ - 1;
     check_error(f, TCC_ENOTFOUND, line, "no batch array is named \"z\"; given: \"x\", \"y\"");
 }
 
 static void the_loss_is_a_scalar(void **state) {
     fixture *f = *state;
-    tcc_loss(&f->trace, tcc_input(&f->trace, "x"));
+    tcc_loss(&f->of.trace, tcc_input(&f->of.trace, "x"));
     int line = __LINE__ - 1;
     check_error(f, TCC_ESHAPE, line, "the loss must be a scalar f32[], not f32[4,16]");
 }
 
 static void names_follow_scopes_and_tie(void **state) {
     fixture *f = *state;
-    tcc_tensor x = tcc_input(&f->trace, "x");
-    tcc_scope(&f->trace, "h.%d", 3);
+    tcc_tensor x = tcc_input(&f->of.trace, "x");
+    tcc_scope(&f->of.trace, "h.%d", 3);
     tcc_tensor a = tcc_linear(x, "fc", 16), b = tcc_linear(x, "fc", 16);
-    tcc_scope_end(&f->trace);
+    tcc_scope_end(&f->of.trace);
     tcc_linear(x, "fc", 8);
     assert_ptr_equal(a.node, b.node);
-    assert_int_equal(f->store.entries.count, 4);
-    assert_true(tcc_store_find(&f->store, "h.3.fc.weight") >= 0);
-    assert_true(tcc_store_find(&f->store, "fc.bias") >= 0);
+    assert_int_equal(f->of.store.entries.count, 4);
+    assert_true(tcc_store_find(&f->of.store, "h.3.fc.weight") >= 0);
+    assert_true(tcc_store_find(&f->of.store, "fc.bias") >= 0);
 }
 
 /* A model without source: its errors and reports say which layer. */
 static void places_follow_scopes_and_layers(void **state) {
     fixture *f = *state;
-    tcc_trace *t = &f->trace;
+    tcc_trace *t = &f->of.trace;
     tcc_tensor x = tcc_input_at(t, "x", tcc_scope_place(t, "net"));
     tcc_scope(t, "h.%d", 3);
     tcc_scope(t, "mlp");
@@ -132,13 +122,13 @@ static void places_follow_scopes_and_layers(void **state) {
     assert_string_equal(x.node->loc.file, "net");
     assert_string_equal(tcc_layer_norm_at(h, "norm", NULL, tcc_scope_place(t, "net")).node->loc.file, "net.norm");
     assert_null(tcc_matmul_at(x, x, tcc_scope_place(t, "net")).node);
-    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "net: error: "));
+    assert_non_null(strstr(tcc_diag_text(&f->of.cx.diag), "net: error: "));
 }
 
 static void a_parameter_has_one_shape(void **state) {
     fixture *f = *state;
-    tcc_param(&f->trace, "w", (tcc_init){0}, TCC_DIMS(2, 3));
-    tcc_param(&f->trace, "w", (tcc_init){0}, TCC_DIMS(3, 2));
+    tcc_param(&f->of.trace, "w", (tcc_init){0}, TCC_DIMS(2, 3));
+    tcc_param(&f->of.trace, "w", (tcc_init){0}, TCC_DIMS(3, 2));
     int line = __LINE__ - 1;
     check_error(f, TCC_ESHAPE, line, "\"w\" is asked for as a parameter f32[3,2], but it is a parameter f32[2,3]");
 }
@@ -146,23 +136,24 @@ static void a_parameter_has_one_shape(void **state) {
 static void open_scopes_are_an_error(void **state) {
     fixture *f = *state;
     tcc_graph *g;
-    tcc_scope(&f->trace, "block");
-    assert_int_equal(tcc_trace_end(&f->trace, &g), TCC_EINVAL);
-    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "1 tcc_scope without tcc_scope_end"));
+    tcc_scope(&f->of.trace, "block");
+    assert_int_equal(tcc_trace_end(&f->of.trace, &g), TCC_EINVAL);
+    assert_non_null(strstr(tcc_diag_text(&f->of.cx.diag), "1 tcc_scope without tcc_scope_end"));
 }
 
 static void draws_depend_on_seed_and_name_alone(void **state) {
     fixture *f = *state;
     const tcc_init normal = {.kind = TCC_INIT_NORMAL, .b = 1};
-    tcc_param(&f->trace, "a", normal, TCC_DIMS(1000));
-    tcc_param(&f->trace, "b", normal, TCC_DIMS(1000));
+    tcc_param(&f->of.trace, "a", normal, TCC_DIMS(1000));
+    tcc_param(&f->of.trace, "b", normal, TCC_DIMS(1000));
     tcc_store other = {.seed = 5};
     tcc_type type = {.dtype = TCC_F32, .rank = 1, .dims = {1000}};
     int index;
-    assert_int_equal(tcc_store_add(&other, "b", TCC_ROLE_PARAM, &type, &normal, &f->cx.diag, TCC_HERE, &index), TCC_OK);
-    assert_int_equal(tcc_store_fill(&f->store, &f->cx.diag), TCC_OK);
-    assert_int_equal(tcc_store_fill(&other, &f->cx.diag), TCC_OK);
-    const float *a = f->store.entries.data[0].data, *b = f->store.entries.data[1].data;
+    assert_int_equal(tcc_store_add(&other, "b", TCC_ROLE_PARAM, &type, &normal, &f->of.cx.diag, TCC_HERE, &index),
+                     TCC_OK);
+    assert_int_equal(tcc_store_fill(&f->of.store, &f->of.cx.diag), TCC_OK);
+    assert_int_equal(tcc_store_fill(&other, &f->of.cx.diag), TCC_OK);
+    const float *a = f->of.store.entries.data[0].data, *b = f->of.store.entries.data[1].data;
     assert_memory_equal(b, other.entries.data[0].data, 4000);
     assert_memory_not_equal(a, b, 4000);
     double mean = 0, square = 0;
@@ -185,9 +176,10 @@ static void initial_values_have_the_type_of_their_entry(void **state) {
             const tcc_type type = {t, 2, {40, 50}};
             int index;
             stores[t].seed = 5;
-            assert_ok(tcc_store_add(&stores[t], "p", TCC_ROLE_STATE, &type, &inits[k], &f->cx.diag, TCC_HERE, &index),
-                      &f->cx.diag);
-            assert_ok(tcc_store_fill(&stores[t], &f->cx.diag), &f->cx.diag);
+            assert_ok(
+                tcc_store_add(&stores[t], "p", TCC_ROLE_STATE, &type, &inits[k], &f->of.cx.diag, TCC_HERE, &index),
+                &f->of.cx.diag);
+            assert_ok(tcc_store_fill(&stores[t], &f->of.cx.diag), &f->of.cx.diag);
             const double *exact = stores[TCC_F64].entries.data[0].data;
             for (int i = 0; i < 2000; i++)
                 assert_true(tcc_element_get(t, stores[t].entries.data[0].data, i) == tcc_dtype_round(t, exact[i]));
@@ -212,11 +204,11 @@ static void parts_are_drawn_in_any_order(void **state) {
             char name[16];
             int index;
             snprintf(name, sizeof name, "p%d", k);
-            assert_ok(tcc_store_add(stores[s], name, TCC_ROLE_PARAM, &type, &init, &f->cx.diag, TCC_HERE, &index),
-                      &f->cx.diag);
+            assert_ok(tcc_store_add(stores[s], name, TCC_ROLE_PARAM, &type, &init, &f->of.cx.diag, TCC_HERE, &index),
+                      &f->of.cx.diag);
         }
-    assert_ok(tcc_store_fill(&whole, &f->cx.diag), &f->cx.diag);
-    assert_ok(tcc_store_reserve(&parted, &f->cx.diag, &parts), &f->cx.diag);
+    assert_ok(tcc_store_fill(&whole, &f->of.cx.diag), &f->of.cx.diag);
+    assert_ok(tcc_store_reserve(&parted, &f->of.cx.diag, &parts), &f->of.cx.diag);
     assert_int_equal(parts, 4 * (1 + 1 + 3 + 4 + 1));
     for (int64_t end = parts; end > 0; end -= 3) tcc_store_initialize(&parted, end > 3 ? end - 3 : 0, end);
     tcc_store_filled(&parted);
@@ -235,20 +227,20 @@ static void parts_are_drawn_in_any_order(void **state) {
 
 static void wrong_layers_say_so(void **state) {
     fixture *f = *state;
-    tcc_resnet(&f->trace, tcc_input(&f->trace, "x"), &(tcc_resnet_options){.depth = 19});
-    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "resnet: error: depth must be 18, 34 or 50, not 19"));
+    tcc_resnet(&f->of.trace, tcc_input(&f->of.trace, "x"), &(tcc_resnet_options){.depth = 19});
+    assert_non_null(strstr(tcc_diag_text(&f->of.cx.diag), "resnet: error: depth must be 18, 34 or 50, not 19"));
 }
 
 static void axes_out_of_range(void **state) {
     fixture *f = *state;
-    tcc_softmax(tcc_input(&f->trace, "x"), 2);
+    tcc_softmax(tcc_input(&f->of.trace, "x"), 2);
     int line = __LINE__ - 1;
     check_error(f, TCC_EINVAL, line, "softmax: axis 2 is out of range for f32[4,16]");
 }
 
 static void attention_with_mask_and_dropout(void **state) {
     fixture *f = *state;
-    tcc_trace *t = &f->trace;
+    tcc_trace *t = &f->of.trace;
     tcc_tensor q = tcc_param(t, "q", (tcc_init){0}, TCC_DIMS(2, 3, 4, 5)),
                k = tcc_param(t, "k", (tcc_init){0}, TCC_DIMS(2, 3, 6, 5));
     tcc_tensor padding = tcc_constant(t, 1, TCC_BOOL, TCC_DIMS(2, 1, 1, 6));
@@ -273,7 +265,7 @@ static void attention_with_mask_and_dropout(void **state) {
 
 static void dropout_of_all_is_refused(void **state) {
     fixture *f = *state;
-    tcc_tensor q = tcc_param(&f->trace, "q", (tcc_init){0}, TCC_DIMS(4, 5));
+    tcc_tensor q = tcc_param(&f->of.trace, "q", (tcc_init){0}, TCC_DIMS(4, 5));
     tcc_attention(q, q, q, .dropout = 1);
     int line = __LINE__ - 1;
     check_error(f, TCC_EINVAL, line, "attention: dropout must be in [0, 1), not 1");
@@ -284,12 +276,12 @@ static void dropout_of_all_is_refused(void **state) {
 /* The last statement of the line before recorded an error with this text; the next one may record another. */
 static void check_and_forget(fixture *f, tcc_status status, int line, const char *text) {
     check_error(f, status, line, text);
-    tcc_diag_clear(&f->cx.diag);
+    tcc_diag_clear(&f->of.cx.diag);
 }
 
 static void integers_have_no_fractions(void **state) {
     fixture *f = *state;
-    tcc_trace *t = &f->trace;
+    tcc_trace *t = &f->of.trace;
     tcc_tensor y = tcc_input(t, "y");
     tcc_mean(y, TCC_ALL);
     check_and_forget(f, TCC_EDTYPE, __LINE__ - 1, "mean: the mean of i32[4] is no integer; convert first");
@@ -311,12 +303,12 @@ static void integers_have_no_fractions(void **state) {
     check_and_forget(f, TCC_EDTYPE, __LINE__ - 1, "mse_loss: x is i32[4]; convert it first");
     assert_non_null(tcc_add_scalar(tcc_scale(y, -2), 3).node);
     assert_non_null(tcc_constant(t, -9223372036854775808.0, TCC_I64, TCC_DIMS(2)).node);
-    assert_int_equal(f->cx.diag.status, TCC_OK);
+    assert_int_equal(f->of.cx.diag.status, TCC_OK);
 }
 
 static void names_of_passes_are_reserved(void **state) {
     fixture *f = *state;
-    tcc_trace *t = &f->trace;
+    tcc_trace *t = &f->of.trace;
     tcc_tensor x = tcc_input(t, "x");
     tcc_param(t, "@step", (tcc_init){0}, TCC_DIMS(2));
     check_and_forget(f, TCC_EINVAL, __LINE__ - 1,
@@ -331,7 +323,7 @@ static void names_of_passes_are_reserved(void **state) {
 
 static void losses_do_not_broadcast(void **state) {
     fixture *f = *state;
-    tcc_tensor x = tcc_reshape(tcc_input(&f->trace, "x"), TCC_DIMS(64, 1)), y = tcc_reshape(x, TCC_DIMS(64));
+    tcc_tensor x = tcc_reshape(tcc_input(&f->of.trace, "x"), TCC_DIMS(64, 1)), y = tcc_reshape(x, TCC_DIMS(64));
     tcc_mse_loss(x, y);
     check_and_forget(f, TCC_ESHAPE, __LINE__ - 1, "mse_loss: x is f32[64,1], the target f32[64]; they must have one");
     tcc_l1_loss(y, x);
@@ -342,12 +334,12 @@ static void losses_do_not_broadcast(void **state) {
     check_and_forget(f, TCC_EDTYPE, __LINE__ - 1,
                      "mse_loss: element types differ: x is f32[64,1], the target f64[64,1]");
     assert_int_equal(tcc_rank(tcc_mse_loss(x, tcc_reshape(y, TCC_DIMS(64, 1)))), 0);
-    assert_int_equal(f->cx.diag.status, TCC_OK);
+    assert_int_equal(f->of.cx.diag.status, TCC_OK);
 }
 
 static void constant_targets_are_classes(void **state) {
     fixture *f = *state;
-    tcc_trace *t = &f->trace;
+    tcc_trace *t = &f->of.trace;
     tcc_tensor x = tcc_input(t, "x"); /* 16 classes */
     tcc_cross_entropy(x, tcc_literal(t, ((double[]){0, 15, 16, 3}), TCC_I32, TCC_DIMS(4)));
     int line = __LINE__ - 1;
@@ -366,14 +358,14 @@ static void constant_targets_are_classes(void **state) {
     assert_int_equal(tcc_cross_entropy(x, plain).node->attrs->cross_entropy.ignore_index, -100);
     assert_int_equal(tcc_cross_entropy(x, plain, .ignore_index = 7).node->attrs->cross_entropy.ignore_index, 7);
     assert_int_equal(tcc_cross_entropy(x, plain, .has_ignore_index = true).node->attrs->cross_entropy.ignore_index, 0);
-    assert_int_equal(f->cx.diag.status, TCC_OK);
+    assert_int_equal(f->of.cx.diag.status, TCC_OK);
 }
 
 /* -- Handles that are no values of this trace -- */
 
 static void concat_of_nothing(void **state) {
     fixture *f = *state;
-    tcc_tensor x = tcc_input(&f->trace, "x");
+    tcc_tensor x = tcc_input(&f->of.trace, "x");
     assert_null(tcc_concat(NULL, 0, 0).node);
     check_and_forget(f, TCC_EINVAL, __LINE__ - 1,
                      "concat: the list of operands is NULL; it takes one operand at least");
@@ -384,7 +376,7 @@ static void concat_of_nothing(void **state) {
 
 static void a_tensor_that_was_never_assigned(void **state) {
     fixture *f = *state;
-    tcc_tensor x = tcc_input(&f->trace, "x"), none = {0};
+    tcc_tensor x = tcc_input(&f->of.trace, "x"), none = {0};
     assert_int_equal(tcc_rank(none), 0);
     tcc_tensor y = tcc_add(x, none);
     int line = __LINE__ - 1;
@@ -398,7 +390,7 @@ static void a_tensor_that_was_never_assigned(void **state) {
     check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "concat: operand 2 is no tensor");
     tcc_take(x, none, 0);
     check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "take: operand 2 is no tensor");
-    tcc_loss(&f->trace, none);
+    tcc_loss(&f->of.trace, none);
     check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "loss: operand 1 is no tensor");
     tcc_update(none, x);
     check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "update: operand 1 is no tensor");
@@ -407,9 +399,9 @@ static void a_tensor_that_was_never_assigned(void **state) {
 /* What the earlier trace made is freed: nothing of it may be looked at. */
 static void a_tensor_of_an_earlier_trace(void **state) {
     fixture *f = *state;
-    tcc_tensor old = tcc_relu(tcc_input(&f->trace, "x"));
+    tcc_tensor old = tcc_relu(tcc_input(&f->of.trace, "x"));
     tcc_graph *g;
-    tcc_trace *t = &f->trace;
+    tcc_trace *t = &f->of.trace;
     assert_int_equal(tcc_trace_end(t, &g), TCC_OK);
     tcc_graph_destroy(g);
     assert_int_equal(tcc_rank(old), 0); /* there is no trace at all */
@@ -417,7 +409,7 @@ static void a_tensor_of_an_earlier_trace(void **state) {
     assert_null(tcc_concat(&old, 1, 0).node);
     assert_null(tcc_constant(t, 1, TCC_F32, TCC_DIMS(1)).node);
     assert_false(tcc_is_training(t));
-    assert_int_equal(tcc_trace_begin(t, "again", &f->store, true, f->batch, 2, &f->cx.diag), TCC_OK);
+    assert_int_equal(tcc_trace_begin(t, "again", &f->of.store, true, f->batch, 2, &f->of.cx.diag), TCC_OK);
     tcc_tensor x = tcc_input(t, "x");
     assert_int_equal(tcc_rank(old), 0);
     assert_int_equal(tcc_dim(old, 0), 1);
