@@ -4,6 +4,7 @@
 #include "frontend/compile_tune.h"
 #include "harness/check.h"
 #include "harness/cudnn_device.h"
+#include "harness/judged_model.h"
 #include "traincc/traincc.h"
 
 #include <math.h>
@@ -41,18 +42,7 @@ static int64_t judge(void *user, const char *candidate, int64_t ns) {
 }
 
 static tcc_status create(tcc_context *cx, tcc_mode mode, const char *written, const char *held, tcc_model **out) {
-    const tcc_model_options options = {.size = sizeof options,
-                                       .device = "cuda",
-                                       .mode = mode,
-                                       .seed = 1,
-                                       .autotune_budget_s = 60,
-                                       .lock = written,
-                                       .locked = held};
-    for (int i = 0; i < BATCH * CHANNELS * HEIGHT * WIDTH; i++) x[i] = (float)(i % 41 - 20) / 16;
-    for (int i = 0; i < BATCH; i++) y[i] = i % CLASSES;
-    const tcc_status status = tcc_model_create(cx, net, NULL, &options, out);
-    if (status == TCC_OK && (*out)->making->tuning) (*out)->making->tuning->judge = judge;
-    return status;
+    return judged_model_create(cx, net, judge, mode, written, held, batch, CLASSES, out);
 }
 
 /* What training was like. */
