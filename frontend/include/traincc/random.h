@@ -2,8 +2,9 @@
  * Random draws. A draw has a name, within the open scopes like a parameter's. Its numbers follow from the model's seed,
  * the step and that name alone: they are other ones in each step and each micro-batch, and the same with other draws
  * beside it, in every mode, with any number of threads, resumed or not. All but normal draws have the same bits on
- * every device; normal ones have the same bits on one device, and differ by rounding between devices. They are computed
- * wherever they are needed and never stored (Philox 4x32-10, Salmon et al. 2011).
+ * every device; normal ones have the same bits on one device, and between devices, and from the interpreter's, which
+ * computes in f64, a standard one differs by less than 2^-22 of itself. They are computed wherever they are needed and
+ * never stored (Philox 4x32-10, Salmon et al. 2011).
  *
  * Evaluation draws too, by the number of training steps done. So two evaluations without a training step between them
  * see the same numbers. A model that draws in training alone asks tcc_is_training.
