@@ -2,6 +2,8 @@
  * Functions made of operations: what changes the shape, or moves elements. */
 #include "tensor_ops.h"
 
+#include "ir/builder.h"
+
 #include "traincc/functions.h"
 
 /* What is built here stands at the line of the function's caller. */
@@ -133,13 +135,15 @@ static tcc_tensor repeated(tcc_tensor x, int axis, int64_t count, tcc_loc at) {
     tcc_type type = x.node->type;
     for (int d = 0; d < axis; d++) before *= type.dims[d];
     for (int d = axis; d < type.rank; d++) after *= type.dims[d];
-    type.dims[axis] *= count;
     x = tcc_broadcast(tcc_reshape(x, TCC_DIMS(before, 1, after)), TCC_DIMS(before, count, after));
+    if (!x.node) return x; /* there are too many elements to count */
+    type.dims[axis] *= count;
     return tcc_reshape(x, type.rank, type.dims);
 }
 
 tcc_tensor tcc_repeat_at(tcc_tensor x, int rank, const int64_t *counts, tcc_loc at) {
     if (!tcc_trace_takes("repeat", at, 1, &x)) return tcc_trace_poison();
+    if (!tcc_trace_takes_list(x.trace, "repeat", "counts", rank, counts, at)) return tcc_trace_poison();
     if (rank < tcc_rank(x) || rank > TCC_MAX_RANK)
         return tcc_trace_error(x.trace, TCC_EINVAL, at, "repeat: %d counts for %s; it takes %d to %d", rank,
                                tcc_type_text(&x.node->type), tcc_rank(x), TCC_MAX_RANK);
@@ -301,7 +305,8 @@ static tcc_tensor shuffled(const char *name, bool back, tcc_tensor x, int64_t r,
         return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s: x is %s; it must be [.., C, H, W]", name,
                                tcc_type_text(&type));
     int64_t *c = &type.dims[rank - 3], *h = c + 1, *w = c + 2, n = 1;
-    if (r < 1 || (back ? *h % r || *w % r : *c % (r * r)))
+    const int64_t most = INT64_C(1) << 20; /* r * r is then no more than a tensor's elements */
+    if (r < 1 || r > most || (back ? *h % r || *w % r : *c % (r * r)))
         return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s: r is %lld, x %s; %s", name, (long long)r,
                                tcc_type_text(&x.node->type),
                                back ? "r must divide H and W" : "r * r must divide the channels");
@@ -330,13 +335,14 @@ tcc_tensor tcc_unfold_at(tcc_tensor x, int64_t k, const tcc_unfold_options *give
     if (tcc_rank(x) != 4)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at, "unfold: x is %s; it must be [N, C, H, W]",
                                tcc_type_text(&x.node->type));
-    const int64_t n = tcc_dim(x, 0), c = tcc_dim(x, 1), pad = options.padding, most = 64;
+    const int64_t n = tcc_dim(x, 0), c = tcc_dim(x, 1), pad = options.padding, most = 64, far = TCC_MAX_NUMEL;
     const int64_t stride = options.stride ? options.stride : 1, dilation = options.dilation ? options.dilation : 1;
-    if (k < 1 || k > most || stride < 1 || dilation < 1 || pad < 0)
-        return tcc_trace_error(x.trace, TCC_EINVAL, at,
-                               "unfold: window %lld (1 to %lld), stride %lld and dilation %lld (1 or more), padding "
-                               "%lld (0 or more)",
-                               (long long)k, (long long)most, (long long)stride, (long long)dilation, (long long)pad);
+    if (k < 1 || k > most || stride < 1 || stride > far || dilation < 1 || dilation > far || pad < 0 || pad > far)
+        return tcc_trace_error(
+            x.trace, TCC_EINVAL, at,
+            "unfold: window %lld (1 to %lld), stride %lld and dilation %lld (1 to 2^40), padding %lld (0 to "
+            "2^40)",
+            (long long)k, (long long)most, (long long)stride, (long long)dilation, (long long)pad);
     const int64_t reach = dilation * (k - 1) + 1;
     const int64_t room[2] = {tcc_dim(x, 2) + 2 * pad - reach, tcc_dim(x, 3) + 2 * pad - reach};
     if (room[0] < 0 || room[1] < 0)
