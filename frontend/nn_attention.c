@@ -16,17 +16,17 @@ typedef struct layer {
     tcc_loc at;
 } layer;
 
-static const int64_t *rows_of(const layer *l, int64_t rows[3]) {
+/* Rows of each projection's weight. */
+static void find_rows(const layer *l, int64_t rows[3]) {
     rows[0] = l->heads * l->head;
     rows[1] = rows[2] = l->kv_heads * l->head;
-    return rows;
 }
 
 /* Operands `first` to `last` of one tensor, projected by the rows of `w` and `b` that are theirs. */
 static tcc_tensor project(const layer *l, int first, int last, tcc_tensor w, tcc_tensor b) {
     const tcc_loc at = l->at;
     int64_t rows[3], begin = 0, end;
-    rows_of(l, rows);
+    find_rows(l, rows);
     for (int i = 0; i < first; i++) begin += rows[i];
     end = begin;
     for (int i = first; i <= last; i++) end += rows[i];
@@ -53,7 +53,7 @@ static void project_all(const layer *l, tcc_tensor out[3]) {
     static const char *const apart[] = {".q_proj_weight", ".k_proj_weight", ".v_proj_weight"};
     const tcc_loc at = l->at;
     int64_t rows[3];
-    rows_of(l, rows);
+    find_rows(l, rows);
     const int64_t all = rows[0] + rows[1] + rows[2];
     tcc_tensor w = {0}, b = {0};
     if (l->packed) w = weight(l, ".in_proj_weight", all, rows[0]);

@@ -152,13 +152,14 @@ static bool takes(const recurrent *r, tcc_tensor x) {
                         o->dropout);
         return false;
     }
-    if (r->hidden < 1 || r->hidden > TCC_MAX_NUMEL || o->layers < 0 || o->layers > MOST_LAYERS ||
-        (r->gates == 3 && (o->c0.trace || o->c0.node))) {
+    if (r->hidden < 1 || r->hidden > TCC_MAX_NUMEL || o->layers < 0 || o->layers > MOST_LAYERS) {
         tcc_trace_error(r->t, TCC_EINVAL, r->at,
-                        "%s \"%s\": a width of %lld, %lld layers%s: the width must be 1 or more, layers 1 to %d, and a "
-                        "GRU has no c0",
-                        r->op, r->name, (long long)r->hidden, (long long)o->layers,
-                        o->c0.trace || o->c0.node ? " and a c0" : "", MOST_LAYERS);
+                        "%s \"%s\": a width of %lld, %lld layers: the width must be 1 or more, and layers 1 to %d",
+                        r->op, r->name, (long long)r->hidden, (long long)o->layers, MOST_LAYERS);
+        return false;
+    }
+    if (r->gates == 3 && (o->c0.trace || o->c0.node)) {
+        tcc_trace_error(r->t, TCC_EINVAL, r->at, "%s \"%s\": c0 is given, but a GRU has no c0", r->op, r->name);
         return false;
     }
     return takes_state(r, "h0", o->h0) && takes_state(r, "c0", o->c0);

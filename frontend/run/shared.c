@@ -32,11 +32,13 @@ tcc_status tcc__model_name(tcc_model *m, const char *name) {
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "name \"%s\": a model's must not be empty, nor have a '/'",
                          name);
     for (const tcc_model *other = m->shared->models; other; other = other->sharing) {
-        if (other == m || (name ? !other->name || strcmp(name, other->name) : other->name != NULL)) continue;
+        const bool alike = name && other->name ? !strcmp(name, other->name) : !name && !other->name;
+        if (other == m || !alike) continue;
+        if (name)
+            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                             "name \"%s\": a model that shares with this one has it already", name);
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-                         name ? "name \"%s\": a model that shares with this one has it already"
-                              : "share: options.name must tell this model from the one without a name%s",
-                         name ? name : "");
+                         "share: options.name must tell this model from the one without a name");
     }
     if (name && !(m->name = tcc_arena_strdup(&m->moments.arena, name))) return tcc_enomem(diag);
     m->random_seed = name ? tcc_hash_string(m->options.seed, name) : m->options.seed;
