@@ -46,9 +46,9 @@ static int64_t set_bytes(const tcc_track *t) {
 }
 
 int64_t tcc__tune_indexed(const tcc_node *n) {
-    const bool indexed = n->op == TCC_OP_TAKE || n->op == TCC_OP_TAKE_ALONG || n->op == TCC_OP_SCATTER_ADD ||
-                         n->op == TCC_OP_SCATTER_ADD_ALONG;
-    return indexed ? n->operands[0]->type.dims[n->attrs->axis.axis] : 0;
+    const tcc_fusion_class fusion = tcc_op_get_info(n->op)->fusion;
+    return fusion == TCC_FUSION_INDEX || fusion == TCC_FUSION_SCATTER ? n->operands[0]->type.dims[n->attrs->axis.axis]
+                                                                      : 0;
 }
 
 /* How many integers the group's indices may be, so that all that they mean exists. */
