@@ -92,6 +92,7 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
     if (step == TCC_STEP_ONE) {
         LLVMValueRef at = tcc_emit_at(e, memory, base, offset);
         if (mask) tcc_emit_store_masked(e, value, at, mask);
+        else if (s->past_caches) tcc_emit_store_past_caches(e, value, at);
         else tcc_emit_store(e, value, at, tcc_body_alignment(r, s->buffer, &s->offset));
         return;
     }

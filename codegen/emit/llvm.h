@@ -251,6 +251,10 @@ LLVMValueRef tcc_emit_at_bytes(tcc_emitter *e, LLVMValueRef base, int64_t offset
 LLVMValueRef tcc_emit_anchor(tcc_emitter *e, LLVMValueRef value);
 LLVMValueRef tcc_emit_load(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, int alignment);
 void tcc_emit_store(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, int alignment);
+/* To memory at once, so that the line is not read first: for what nobody reads until the caches hold other things. The
+ * address is a multiple of the value's size. The fence, after such stores, lets other threads see them. */
+void tcc_emit_store_past_caches(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address);
+void tcc_emit_fence(tcc_emitter *e);
 /* Lanes whose mask bit is off read 0 and touch no memory. */
 LLVMValueRef tcc_emit_load_masked(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef mask);
 void tcc_emit_store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask);

@@ -23,6 +23,18 @@ void tcc_emit_store(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, in
     LLVMSetAlignment(store, (unsigned)(alignment ? alignment : tcc_emit_scalar_bytes(LLVMTypeOf(value))));
 }
 
+void tcc_emit_store_past_caches(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address) {
+    LLVMTypeRef type = LLVMTypeOf(value);
+    value = tcc_emit_anchor(e, value); /* a store that narrows as it stores is none of this kind */
+    LLVMValueRef store = LLVMBuildStore(e->builder, value, address), one = tcc_emit_i32(e, 1);
+    LLVMSetAlignment(store, (unsigned)(tcc_emit_scalar_bytes(type) * tcc_emit_lanes_of(type)));
+    LLVMSetMetadata(store, LLVMGetMDKindIDInContext(e->context, "nontemporal", 11),
+                    LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(
+                                                        e->context, (LLVMMetadataRef[]){LLVMValueAsMetadata(one)}, 1)));
+}
+
+void tcc_emit_fence(tcc_emitter *e) { LLVMBuildFence(e->builder, LLVMAtomicOrderingSequentiallyConsistent, false, ""); }
+
 LLVMValueRef tcc_emit_mask(tcc_emitter *e, int lanes, LLVMValueRef count) {
     LLVMValueRef narrow = LLVMTypeOf(count) == e->i64 ? LLVMBuildTrunc(e->builder, count, e->i32, "") : count;
     return LLVMBuildICmp(e->builder, LLVMIntSLT, tcc_emit_iota(e, e->i32, lanes), tcc_emit_splat(e, narrow, lanes), "");

@@ -14,7 +14,8 @@ typedef struct pointwise {
     tcc_item_cut cut;
     int lanes;
     tcc_thread_shape shape;
-    bool any_extent; /* one flat loop whose extent is parameter 0 */
+    bool any_extent;  /* one flat loop whose extent is parameter 0 */
+    bool past_caches; /* one of the stores is */
 } pointwise;
 
 static void emit_point(tcc_body_run *r) {
@@ -56,6 +57,11 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, LLVMValueRef from, LL
         int64_t extent = r->body->vars.data[var].high + 1;
         if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
         if (i == last) {
+            if (p->past_caches) { /* items begin at whole vectors, and a mask has no such stores */
+                LLVMValueRef end = LLVMBuildAnd(e->builder, to, tcc_emit_i64(e, -p->lanes), "");
+                emit_vectors(r, p->lanes, var, from, end, true);
+                from = end;
+            }
             emit_vectors(r, p->lanes, var, from, to, !p->any_extent && extent % p->lanes == 0);
             break;
         }
@@ -96,6 +102,7 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
         for (int i = 0; i < cut->cut; i++) tcc_body_leave(&run, cut->order[i]);
     }
     tcc_emit_loop_end(e, &items, NULL);
+    if (p->past_caches) tcc_emit_fence(e);
     tcc_emit_kernel_end(e);
     tcc_body_run_end(&run);
     return TCC_OK;
@@ -111,6 +118,33 @@ static bool is_flat(const tcc_body *b, int var) {
             return false;
     }
     return true;
+}
+
+/* The next value of a copy of a weight, which nobody reads before the next step. */
+static bool is_next_copy(const tcc_graph *g, const tcc_node *n) {
+    for (int i = 0; n && i < g->outputs.count; i++) {
+        const tcc_output *output = &g->outputs.data[i];
+        if (output->node == n && output->alias >= 0 && tcc_input_is_copy(g->inputs.data[output->alias])) return true;
+    }
+    return false;
+}
+
+/* A step that reads and writes more state than caches hold finds no copy of a weight there, whoever wrote it. So the
+ * update stores them past the caches, and a line is not read before it is written as a whole. */
+static void choose_past_caches(const tcc_lowering *l, pointwise *p) {
+    enum { HELD = 64 << 20 };
+    int64_t bytes = 0;
+    if (l->target->lane_groups || !p->any_extent || p->lanes == 1) return;
+    for (int i = 0; i < l->graph->inputs.count; i++) {
+        const tcc_role role = l->graph->inputs.data[i]->attrs->input.role;
+        if (role == TCC_ROLE_PARAM || role == TCC_ROLE_STATE) bytes += tcc_type_bytes(&l->graph->inputs.data[i]->type);
+    }
+    for (int i = 0; bytes > HELD && i < p->body->stores.count; i++) {
+        tcc_store *s = &p->body->stores.data[i];
+        const tcc_body_buffer *buffer = &p->body->buffers.data[s->buffer];
+        s->past_caches = !s->guard && !buffer->offset && is_next_copy(l->graph, buffer->node);
+        p->past_caches |= s->past_caches;
+    }
 }
 
 /* Contractions without a schedule of their own, which read elsewhere for each lane: a thread of a GPU has too few
@@ -176,6 +210,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     p->any_extent = n == 1 && is_flat(b, order[0]);
     int64_t item_points;
     TCC_TRY(plan_items(l, p, order, n, &item_points));
+    choose_past_caches(l, p);
     p->cut = tcc_cut_items(b, order, n, item_points, tcc_group_lanes(p->shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;

@@ -384,6 +384,45 @@ static void refused_scopes(void **state) {
     tcc_context_destroy(cx);
 }
 
+/* -- Copies of weights -- */
+
+enum { ROWS = 70001, COLUMNS = 241 }; /* more bytes than caches hold, and no multiple of a vector */
+
+static void wide_model(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor y = tcc_linear(tcc_input(t, "x"), "wide", ROWS, .no_bias = true);
+    tcc_loss(t, tcc_mean(tcc_mul(y, y), TCC_ALL));
+}
+
+/* What an update writes past the caches is what the host makes of the weight. */
+static void large_copies_follow_their_weights(void **state) {
+    (void)state;
+    static float x[2 * COLUMNS];
+    uint32_t seed = 7;
+    for (int i = 0; i < 2 * COLUMNS; i++) x[i] = (float)(draw(&seed) % 100) / 100;
+    const tcc_array batch = {"x", TCC_F32, 2, {2, COLUMNS}, x};
+    const tcc_optimizer_options sgd = OPTIMIZER(TCC_SGD, 0.5, .weight_decay = 0.1);
+    tcc_model_options o = options_for(TCC_MIXED_BF16, NULL);
+    o.optimizer = &sgd;
+    tcc_context *cx;
+    tcc_model *m;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    OK(cx, tcc_model_create(cx, wide_model, NULL, &o, &m));
+    OK(cx, tcc_model_evaluate(m, &batch, 1));
+    const double before = tcc_model_loss(m);
+    OK(cx, tcc_model_train(m, &batch, 1));
+    OK(cx, tcc_model_evaluate(m, &batch, 1));
+    const double after = tcc_model_loss(m);
+    assert_true(after < 0.97 * before);
+    tcc_array weight;
+    assert_true(tcc_model_find_param(m, "wide.weight", &weight)); /* now the copy is made again */
+    OK(cx, tcc_model_set_param(m, &weight));
+    OK(cx, tcc_model_evaluate(m, &batch, 1));
+    assert_memory_equal(&(double){tcc_model_loss(m)}, &after, sizeof after);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_kernel_only_casts),
@@ -393,6 +432,7 @@ int main(void) {
         cmocka_unit_test(refused_scopes),
         cmocka_unit_test(scales_as_pytorch),
         cmocka_unit_test(skipped_steps_leave_no_trace),
+        cmocka_unit_test(large_copies_follow_their_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
