@@ -9,7 +9,8 @@ N(0, 0.02 / sqrt(2 layers)). mnist_cnn: conv 3x3 1->32 pad 1, ReLU, max pool 2, 
 linear 3136->128, ReLU, linear 128->10. resnet18_cifar: 3x3 stem without pooling, stages 64/128/256/512 of two basic
 blocks, 1x1 convolution shortcuts, batch norm with running statistics (momentum 0.1, eps 1e-5); decay applies to every
 parameter. resnet50: the ImageNet network, bottleneck blocks with the stride in the 3x3 convolution, 224 x 224 images,
-1000 classes. mlp: 784-1024-1024-10 with ReLU. A step is forward, backward, clipping where the model has it, and the
+1000 classes. mlp: 784-1024-1024-10 with ReLU. lstm_1000: one layer of width 128 over 1,000 steps, x (T, N, width); its
+last state goes through a linear to 10 classes. A step is forward, backward, clipping where the model has it, and the
 optimizer; the batch is already in memory. TCC_BENCH_BATCH is another batch size. """
 import os
 
@@ -41,6 +42,7 @@ MODELS = {
     "resnet18_cifar": dict(kind="resnet18", batch=32, optimizer=SGD),
     "resnet50": dict(kind="resnet50", batch=128, optimizer=SGD),
     "mlp": dict(kind="mlp", sizes=(784, 1024, 1024, 10), batch=128, optimizer=ADAM),
+    "lstm_1000": dict(kind="lstm", steps=1000, width=128, batch=32, optimizer=ADAM),
 }
 if os.environ.get("TCC_BENCH_BATCH"):
     for sizes in MODELS.values():
@@ -57,6 +59,9 @@ def batch(name, seed=1):
     if m["kind"] == "gpt":
         text = rng.integers(0, m["vocab"], (m["batch"], m["context"] + 1), dtype=np.int32)
         return text[:, :-1].copy(), text[:, 1:].copy()
+    if m["kind"] == "lstm":
+        x = rng.standard_normal((m["steps"], m["batch"], m["width"]), dtype=np.float32)
+        return x, rng.integers(0, 10, m["batch"], dtype=np.int32)
     shape = {"cnn": (1, 28, 28), "resnet18": (3, 32, 32), "resnet50": (3, 224, 224), "mlp": (784,)}[m["kind"]]
     classes = 1000 if m["kind"] == "resnet50" else 10
     return rng.standard_normal((m["batch"], *shape), dtype=np.float32), rng.integers(

@@ -23,14 +23,15 @@
      .decay_all = true}
 
 const bench_model bench_models[] = {
-    {"char_gpt", {.layers = 4, .heads = 4, .width = 128, .context = 64, .vocab = 65}, 12, 64, 0, false, ADAMW_GPT},
-    {"gpt_10m", {.layers = 6, .heads = 6, .width = 384, .context = 256, .vocab = 65}, 8, 256, 0, false, ADAMW_GPT},
+    {"char_gpt", {.layers = 4, .heads = 4, .width = 128, .context = 64, .vocab = 65}, 12, 64, 0, false, 0, ADAMW_GPT},
+    {"gpt_10m", {.layers = 6, .heads = 6, .width = 384, .context = 256, .vocab = 65}, 8, 256, 0, false, 0, ADAMW_GPT},
     {"gpt2_124m",
      {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true},
      4,
      64,
      0,
      false,
+     0,
      ADAMW_GPT},
     {"gpt2_1024",
      {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true},
@@ -38,11 +39,13 @@ const bench_model bench_models[] = {
      1024,
      0,
      false,
+     0,
      ADAMW_GPT},
-    {"mnist_cnn", {0}, 64, 28, 0, true, ADAM},
-    {"resnet18_cifar", {0}, 32, 32, 18, false, SGD},
-    {"resnet50", {0}, 128, 224, 50, false, SGD},
-    {"mlp", {0}, 128, 0, 0, false, ADAM},
+    {"mnist_cnn", {0}, 64, 28, 0, true, 0, ADAM},
+    {"resnet18_cifar", {0}, 32, 32, 18, false, 0, SGD},
+    {"resnet50", {0}, 128, 224, 50, false, 0, SGD},
+    {"mlp", {0}, 128, 0, 0, false, 0, ADAM},
+    {"lstm_1000", {0}, 32, 1000, 0, false, 128, ADAM},
 };
 
 const int n_bench_models = sizeof bench_models / sizeof bench_models[0];
@@ -66,6 +69,8 @@ void bench_model_build(tcc_trace *t, void *user) {
             tcc_resnet(t, x,
                        &(tcc_resnet_options){
                            .depth = c->resnet, .classes = classes_of(c), .width = 64, .cifar_stem = c->length == 32});
+    else if (c->lstm)
+        logits = tcc_linear(tcc_reshape(tcc_lstm(x, "lstm", c->lstm).h, TCC_DIMS(c->batch, c->lstm)), "fc", 10);
     else logits = tcc_mlp(t, x, &(tcc_mlp_options){.n_hidden = 2, .hidden = (int64_t[]){1024, 1024}, .outputs = 10});
     tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y")));
 }
@@ -83,6 +88,8 @@ void bench_model_batch(const bench_model *c, tcc_array batch[2]) {
     if (c->gpt.layers) {
         x = (tcc_array){.name = "x", .dtype = TCC_I32, .rank = 2, .dims = {c->batch, c->length}};
         y = (tcc_array){.name = "y", .dtype = TCC_I32, .rank = 2, .dims = {c->batch, c->length}};
+    } else if (c->lstm) {
+        x = (tcc_array){.name = "x", .dtype = TCC_F32, .rank = 3, .dims = {c->length, c->batch, c->lstm}};
     } else if (!c->cnn && !c->resnet) {
         x = (tcc_array){.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {c->batch, 784}};
     }

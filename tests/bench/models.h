@@ -11,6 +11,7 @@ typedef struct bench_model {
     int64_t batch, length; /* length: of a text, or an image's side */
     int resnet;
     bool cnn;
+    int64_t lstm; /* its width; 0: another kind */
     tcc_optimizer_options optimizer;
 } bench_model;
 

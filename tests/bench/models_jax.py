@@ -159,8 +159,25 @@ def mlp_forward(m, params, state, x):
     return dense(params[-1], x), state
 
 
+def lstm_init(m, rng):
+    return {"ih": linear(rng, m["width"], 4 * m["width"]), "hh": linear(rng, m["width"], 4 * m["width"]),
+            "fc": linear(rng, m["width"], 10)}, {}
+
+
+def lstm_forward(m, params, state, x):
+    def step(carry, gates):
+        h, c = carry
+        i, f, g, o = jnp.split(gates + dense(params["hh"], h), 4, axis=-1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
+
+    zeros = jnp.zeros((m["batch"], m["width"]), jnp.float32)
+    (h, _), _ = lax.scan(step, (zeros, zeros), dense(params["ih"], x))
+    return dense(params["fc"], h), state
+
+
 FORMS = {"gpt": (gpt_init, gpt_forward), "cnn": (cnn_init, cnn_forward), "resnet18": (resnet_init, resnet_forward),
-         "mlp": (mlp_init, mlp_forward)}
+         "mlp": (mlp_init, mlp_forward), "lstm": (lstm_init, lstm_forward)}
 
 
 def update(o, params, grads, moments, count):

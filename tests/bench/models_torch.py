@@ -153,11 +153,21 @@ class MLP(nn.Module):
         return getattr(self, f"fc{self.count}")(x)
 
 
+class LSTM(nn.Module):
+    def __init__(self, width, classes=10):
+        super().__init__()
+        self.lstm, self.fc = nn.LSTM(width, width), nn.Linear(width, classes)
+
+    def forward(self, x):
+        return self.fc(self.lstm(x)[1][0][0])
+
+
 def model(name):
     m = configs.MODELS[name]
     if m["kind"] == "gpt":
         return GPT(m["layers"], m["heads"], m["width"], configs.positions(m), m["vocab"], m["bias"])
-    return {"cnn": CNN, "resnet18": ResNet18, "resnet50": ResNet50, "mlp": lambda: MLP(m["sizes"])}[m["kind"]]()
+    return {"cnn": CNN, "resnet18": ResNet18, "resnet50": ResNet50, "mlp": lambda: MLP(m["sizes"]),
+            "lstm": lambda: LSTM(m["width"])}[m["kind"]]()
 
 
 def optimizer(parameters, o, **options):
