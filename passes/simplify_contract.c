@@ -165,31 +165,11 @@ static tcc_node *add_of_scatter(tcc_simplifier *s, tcc_node *n) {
     return NULL;
 }
 
-/* A scatter of widened values that is shortened again is one of short values, whose sums are f32 too. Where most rows
- * get nothing, as in the gradient of a large table, these stay as they are: half the bytes, and none of them moves. */
-static tcc_node *cast_of_scatter(tcc_simplifier *s, tcc_node *n) {
-    tcc_node *scatter = n->operands[0], *operands[3];
-    const tcc_dtype dtype = n->type.dtype;
-    if (scatter->op != TCC_OP_SCATTER_ADD || scatter->type.dtype != TCC_F32 || !tcc__used_once(s, n, 0)) return NULL;
-    if (dtype != TCC_F16 && dtype != TCC_BF16) return NULL;
-    if (tcc_type_numel(&scatter->operands[1]->type) >= scatter->type.dims[scatter->attrs->axis.axis]) return NULL;
-    for (int i = 0; i < 3; i++) {
-        tcc_node *x = scatter->operands[i];
-        operands[i] = x;
-        if (i == 1) continue;
-        if (x->op == TCC_OP_CAST && x->operands[0]->type.dtype == dtype) operands[i] = x->operands[0];
-        else if (tcc__is_splat_of(x, 0)) operands[i] = tcc__simplify(s, tcc_ir_cast(s->g, x, dtype));
-        else return NULL;
-    }
-    return tcc_ir_build(s->g, TCC_OP_SCATTER_ADD, operands, 3, scatter->attrs, NULL, scatter->loc);
-}
-
 tcc_node *tcc__simplify_contract(tcc_simplifier *s, tcc_node *n) {
     switch (n->op) {
     case TCC_OP_DOT: return simplify_dot(s, n);
     case TCC_OP_CONV: return conv_of_pad(s, n);
     case TCC_OP_ADD: return add_of_scatter(s, n);
-    case TCC_OP_CAST: return cast_of_scatter(s, n);
     case TCC_OP_TRANSPOSE:
         return n->operands[0]->op == TCC_OP_DOT && tcc__used_once(s, n, 0) ? transpose_of_dot(s, n) : NULL;
     default: return NULL;

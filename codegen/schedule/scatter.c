@@ -2,8 +2,7 @@
  * The schedule of scatter_add: one launch writes the base, unless it is there already, a second adds the updates. In
  * the second an item owns some columns (the dims that are not indexed) and goes over all index positions in ascending
  * order, so that the sums have one order and no two items meet; lanes run along the columns. Sums of f16 and bf16
- * gather in a temporary of f32, which a third launch rounds: as a whole, or, where there are fewer positions than rows,
- * in the rows alone that they name. scatter_max takes the larger value where that adds. */
+ * gather in a temporary of f32, which a third launch rounds. scatter_max takes the larger value where that adds. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scatter.h"
 
@@ -97,40 +96,15 @@ static const tcc_expr *load_sum(tcc_body *b, int buffer, tcc_affine offset, cons
     return sum;
 }
 
-/* What is done at the place of each index. */
-typedef enum scatter_work {
-    SUM_BEGINS, /* the sum is what the hero's place has */
-    SUM_GROWS,  /* an update is added to it */
-    SUM_ENDS,   /* the hero's place gets it */
-} scatter_work;
-
-/* What `work` stores for the update at c; the bits of loops are the position's. */
-static tcc_store trace_work(tcc_lowering *l, scatter_work work, int temporary, tcc_body *b, const tcc_affine *c,
-                            tcc_affine offset, const tcc_expr *guard, uint64_t loops) {
-    const tcc_node *hero = l->group->hero;
-    const int to = work == SUM_ENDS ? -1 : temporary; /* the hero's place, or where sums gather */
-    tcc_store store = {sums_buffer(b, hero, to), offset, NULL, guard, .kept = false};
-    const tcc_dtype dtype = sums_dtype(hero, to);
-    if (work == SUM_GROWS) {
-        const tcc_expr *operands[] = {load_sum(b, store.buffer, offset, guard, loops),
-                                      cast(b, tcc_body_trace(b, hero->operands[2], c), dtype)};
-        store.value = tcc_expr_point(b, hero->op == TCC_OP_SCATTER_MAX ? TCC_OP_MAX : TCC_OP_ADD, dtype, operands, 2);
-    } else {
-        const int from = work == SUM_BEGINS ? tcc_body_buffer_of(b, hero, 0, false)
-                                            : tcc_body_temporary(b, temporary, TCC_F32, false);
-        store.value = cast(b, load_sum(b, from, offset, guard, loops), dtype);
-    }
-    return store;
-}
-
-/* Traces the work at out[place of index] over the index positions and the other dims; gives the bits of the position
+/* Traces out[place of index] += update over the index positions and the other dims; gives the bits of the position
  * loops and the place. `guarded`: where it is no place at all nothing happens; else that is for the schedule to see to.
  */
-static tcc_status trace_updates(tcc_lowering *l, scatter_work work, int temporary, bool guarded, tcc_body **out,
-                                uint64_t *position_bits, const tcc_expr **place_out) {
+static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tcc_body **out, uint64_t *position_bits,
+                                const tcc_expr **place_out) {
     const tcc_node *hero = l->group->hero, *index = hero->operands[1], *update = hero->operands[2];
     int axis = (int)hero->attrs->axis.axis;
     bool along = hero->op == TCC_OP_SCATTER_ADD_ALONG;
+    const tcc_op op = hero->op == TCC_OP_SCATTER_MAX ? TCC_OP_MAX : TCC_OP_ADD;
     int index_rank = along ? 1 : index->type.rank;
     tcc_iteration it;
     tcc_iteration_init(&it, update->type.rank, update->type.dims);
@@ -143,6 +117,8 @@ static tcc_status trace_updates(tcc_lowering *l, scatter_work work, int temporar
         int64_t extent = hero->type.dims[axis];
         const tcc_expr *guard =
             tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = extent}, &place, 1);
+        const tcc_dtype dtype = sums_dtype(hero, temporary);
+        const tcc_expr *operands[2] = {NULL, cast(b, tcc_body_trace(b, update, c), dtype)};
         *position_bits = 0;
         *place_out = place;
         if (!guarded) guard = NULL;
@@ -153,8 +129,11 @@ static tcc_status trace_updates(tcc_lowering *l, scatter_work work, int temporar
             at[axis] = extent == 1 ? tcc_affine_constant(0)
                                    : tcc_affine_var(b, tcc_body_value_var(b, place, 0, extent - 1));
             tcc_affine offset = tcc_affine_expand(b, tcc_affine_linear(b, at, hero->type.rank, hero->type.dims));
-            const tcc_store store = trace_work(l, work, temporary, b, c, offset, guard, *position_bits);
-            if (store.value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+            int buffer = sums_buffer(b, hero, temporary);
+            operands[0] = load_sum(b, buffer, offset, guard, *position_bits);
+            const tcc_expr *sum = tcc_expr_point(b, op, dtype, operands, 2);
+            tcc_store store = {buffer, offset, sum, guard, .kept = false};
+            if (sum && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         }
         if (tcc_iteration_refine(&it, b)) {
             tcc_body_free(b);
@@ -192,15 +171,29 @@ static tcc_status plan_items(tcc_lowering *l, tcc_scatter *p, int var, tcc_threa
     return TCC_OK;
 }
 
-/* A launch that does `work` for each update. */
-static tcc_status add_updates(tcc_lowering *l, scatter_work work, int temporary) {
+tcc_status tcc_lower_scatter(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
     tcc_body *b = NULL;
     uint64_t position_bits = 0;
-    const tcc_expr *place;
     tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
     if (!p) return tcc_enomem(l->diag);
-    TCC_TRY(trace_updates(l, work, temporary, true, &b, &position_bits, &place));
+    const tcc_expr *place;
+    if (l->target->lane_groups && hero->op != TCC_OP_SCATTER_ADD_ALONG) {
+        TCC_TRY(trace_updates(l, -1, false, &b, &position_bits, &place));
+        if (tcc_scatter_finds_rows(p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) {
+            TCC_TRY(lower_pass(l, -1, false));
+            return add_rows(l, p);
+        }
+        *p = (tcc_scatter){0};
+    }
+    int temporary = -1;
+    const bool rounds = !(tcc_op_get_info(hero->op)->flags & TCC_FLAG_EXACT);
+    if (rounds && (hero->type.dtype == TCC_F16 || hero->type.dtype == TCC_BF16)) {
+        temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * tcc_dtype_bytes(TCC_F32));
+        if (temporary < 0) return TCC_ENOMEM;
+    }
+    TCC_TRY(lower_pass(l, temporary, false));
+    TCC_TRY(trace_updates(l, temporary, true, &b, &position_bits, &place));
     p->body = b;
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
@@ -222,39 +215,6 @@ static tcc_status add_updates(tcc_lowering *l, scatter_work work, int temporary)
     launch->kernel.emit = along ? tcc_scatter_emit_along : emit;
     launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, -1, "lanes=%d along=%d", p->lanes, along);
-}
-
-/* Fewer rows are named than left alone. */
-static bool is_sparse(const tcc_node *hero) {
-    return hero->op == TCC_OP_SCATTER_ADD &&
-           tcc_type_numel(&hero->operands[1]->type) < hero->type.dims[hero->attrs->axis.axis];
-}
-
-tcc_status tcc_lower_scatter(tcc_lowering *l) {
-    const tcc_node *hero = l->group->hero;
-    if (l->target->lane_groups && hero->op != TCC_OP_SCATTER_ADD_ALONG) {
-        tcc_body *b = NULL;
-        uint64_t position_bits = 0;
-        const tcc_expr *place;
-        tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
-        if (!p) return tcc_enomem(l->diag);
-        TCC_TRY(trace_updates(l, SUM_GROWS, -1, false, &b, &position_bits, &place));
-        if (tcc_scatter_finds_rows(p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) {
-            TCC_TRY(lower_pass(l, -1, false));
-            return add_rows(l, p);
-        }
-    }
-    int temporary = -1;
-    const bool rounds = !(tcc_op_get_info(hero->op)->flags & TCC_FLAG_EXACT);
-    if (rounds && (hero->type.dtype == TCC_F16 || hero->type.dtype == TCC_BF16)) {
-        temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * tcc_dtype_bytes(TCC_F32));
-        if (temporary < 0) return TCC_ENOMEM;
-    }
-    const bool by_place = temporary >= 0 && is_sparse(hero);
-    TCC_TRY(lower_pass(l, by_place ? -1 : temporary, false));
-    if (by_place) TCC_TRY(add_updates(l, SUM_BEGINS, temporary));
-    TCC_TRY(add_updates(l, SUM_GROWS, temporary));
-    if (by_place) return add_updates(l, SUM_ENDS, temporary);
+    TCC_TRY(tcc_lowering_key(l, launch, b, -1, "lanes=%d along=%d", p->lanes, along));
     return temporary < 0 ? TCC_OK : lower_pass(l, temporary, true);
 }
