@@ -99,7 +99,7 @@ static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *
     bool possible;
     TCC_TRY(fuse_from(cx, g, given, count, &possible));
     if (possible) return TCC_OK;
-    if (cx->keeps_given) return tcc_error(g->diag, TCC_EINVAL, TCC_NOWHERE, "a given group is none in this graph");
+    if (cx->keeps_given) return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "a given group is none in this graph");
     return fuse_from(cx, g, NULL, 0, &possible);
 }
 
