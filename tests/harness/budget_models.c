@@ -40,7 +40,7 @@ static void normed_before_growing(tcc_trace *t, void *user) {
                                       .padding_after = {1}, .groups = 8);
     tcc_tensor two = tcc_constant(t, 2, TCC_I32, TCC_DIMS(2, 16));
     tcc_loss(t, tcc_add(tcc_cross_entropy(y, two, .label_smoothing = 0.1),
-                        tcc_param(t, "shift", (tcc_init){TCC_INIT_ZEROS}, 0, NULL)));
+                        tcc_param(t, "shift", (tcc_init){.kind = TCC_INIT_ZEROS}, 0, NULL)));
 }
 
 static tcc_tensor normed_conv(tcc_tensor in, const char *name, int64_t channels, int64_t kernel) {
@@ -55,11 +55,11 @@ static void bottlenecks(tcc_trace *t, void *user) {
     static const char *const blocks[] = {"a", "b", "c", "d"};
     tcc_tensor h = tcc_relu(normed_conv(tcc_input(t, "x"), "stem", 16, 3));
     for (int i = 0; i < 4; i++) {
-        tcc_scope(t, blocks[i]);
+        tcc_scope(t, "%s", blocks[i]);
         tcc_tensor in = h;
         static const char *const scopes[] = {"down", "middle", "up"};
         for (int k = 0; k < 3; k++) {
-            tcc_scope(t, scopes[k]);
+            tcc_scope(t, "%s", scopes[k]);
             h = normed_conv(h, "conv", k < 2 ? 4 : 16, k == 1 ? 3 : 1);
             if (k < 2) h = tcc_relu(h);
             tcc_scope_end(t);
