@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "harness/scale_shapes.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static tcc_tensor input(tcc_trace *t) { return tcc_input(t, "x"); }
@@ -17,9 +16,7 @@ static void chain(tcc_trace *t, int64_t parts) {
 static void residual(tcc_trace *t, int64_t parts) {
     tcc_tensor h = input(t);
     for (int64_t i = 0; i < parts; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "block.%lld", (long long)i);
-        tcc_scope(t, name);
+        tcc_scope(t, "block.%lld", (long long)i);
         h = tcc_add(h, tcc_linear(tcc_relu(tcc_linear(tcc_layer_norm(h, "norm"), "up", 32)), "down", 16));
         tcc_scope_end(t);
     }
