@@ -49,7 +49,8 @@ typedef enum tcc_fusion_class {
 /* What the pass amp does with an op whose operands are f32; passes/amp.c says it in full. */
 typedef enum tcc_amp_class { TCC_AMP_LOW, TCC_AMP_FP32, TCC_AMP_OPMATH, TCC_AMP_PROMOTE, TCC_AMP_NONE } tcc_amp_class;
 
-enum { TCC_FLAG_COMM = 1, TCC_FLAG_TYPED = 2, TCC_FLAG_COMPARE = 4, TCC_FLAG_EXACT = 8 };
+enum { TCC_FLAG_COMM = 1, TCC_FLAG_TYPED = 2, TCC_FLAG_COMPARE = 4, TCC_FLAG_EXACT = 8, TCC_FLAG_WIDE = 16 };
+#define TCC_FLAG_WIDE_OPERAND(k) ((unsigned)TCC_FLAG_WIDE << (k))
 
 /* -- Attributes -- */
 
@@ -110,6 +111,10 @@ typedef struct tcc_op_info {
 
 extern const tcc_op_info tcc__op_infos[TCC_OP_COUNT];
 static inline const tcc_op_info *tcc_op_get_info(tcc_op op) { return &tcc__op_infos[op]; }
+/* Operand k is a sum that stays f32 where the others are f16 or bf16. */
+static inline bool tcc_op_is_wide(tcc_op op, int k) {
+    return tcc_op_get_info(op)->flags >= TCC_FLAG_WIDE && tcc_op_get_info(op)->flags & TCC_FLAG_WIDE_OPERAND(k);
+}
 bool tcc_op_parse(const char *text, size_t length, tcc_op *out);
 
 /* -- Nodes and graphs -- */

@@ -15,6 +15,9 @@
  * bias is added in the type of the product. An embedding reads the low copy of its table: what a transformer adds its
  * layers' results to is low (class fp32 for `take` makes it f32, as torch.autocast has it).
  *
+ * Sums that the op table calls wide stay f32 beside operands of the low type: the log-sum-exp of attention, the
+ * statistics of a batch norm. They have no say in what the op runs in.
+ *
  * A value is cast once to each type (equal nodes are one node), where it is made and not behind views of it. Integers,
  * f64, and what the user has cast to f16 or bf16 are left alone. Outputs keep their types. */
 #include "ir/build.h"
@@ -98,7 +101,7 @@ static census look(const caster *c, const tcc_node *n) {
     census s = {0};
     for (int i = 0; i < n->n_operands; i++) {
         const tcc_node *x = n->operands[i];
-        if (!is_managed(x)) continue;
+        if (!is_managed(x) || tcc_op_is_wide(n->op, i)) continue;
         s.any = true;
         if (!c->forms[x->id].weak) *(c->forms[x->id].is_low ? &s.low : &s.full) = true;
     }
@@ -123,7 +126,8 @@ static tcc_node *run(caster *c, const tcc_node *old, bool low) {
         tcc_enomem(c->rw.to->diag);
         return NULL;
     }
-    for (int i = 0; i < old->n_operands; i++) operands[i] = get(c, old->operands[i], low);
+    for (int i = 0; i < old->n_operands; i++)
+        operands[i] = get(c, old->operands[i], low && !tcc_op_is_wide(old->op, i));
     tcc_ir_set_origin(c->rw.to, old);
     tcc_node *n = build(c, old, operands, low ? c->spec->low : TCC_F32);
     if (operands != few) tcc__free(operands);
@@ -155,6 +159,7 @@ static void visit(caster *c, const tcc_node *old) {
     else n = run(c, old, low = runs_low(old, class, s));
     c->rw.map[old->id] = n;
     if (!is_managed(old) || !n) return;
+    low = low && n->type.dtype == c->spec->low; /* a sum is f32 whatever it is of */
     form *f = &c->forms[old->id];
     const tcc_node *first = old->n_operands ? old->operands[0] : NULL;
     if (class == TCC_AMP_OPMATH && is_managed(first) && c->forms[first->id].is_low) {

@@ -204,6 +204,41 @@ static void trains_like_float32(void **state) {
     }
 }
 
+/* A gradient penalty through attention, of the input as it is and of what layers make of it. */
+static void penalty(tcc_trace *t, void *user) {
+    const bool layers = *(const bool *)user;
+    tcc_tensor x = tcc_input(t, "x"), q = x, k = x, v = x;
+    if (layers) q = tcc_linear(x, "q", 8), k = tcc_linear(x, "k", 8), v = tcc_linear(x, "v", 8);
+    tcc_tensor score = tcc_mean(tcc_square(tcc_cast(tcc_attention(q, k, v, .causal = !layers), TCC_F32)), TCC_ALL);
+    tcc_tensor w = tcc_param(t, "w", ((tcc_init){TCC_INIT_CONSTANT, .a = 1}), TCC_DIMS(1));
+    tcc_tensor g = tcc_cast(tcc_gradient(score, x), TCC_F32);
+    tcc_loss(t, tcc_mul(tcc_add(score, tcc_sum(tcc_square(g), TCC_ALL)), tcc_sum(w, TCC_ALL)));
+}
+
+static void gradients_in_the_model(void **state) {
+    (void)state;
+    enum { ROWS_OF_X = 2 * 5, WIDTH = 8 };
+    float x[ROWS_OF_X * WIDTH];
+    const tcc_array batch = {"x", TCC_F32, 3, {2, 5, WIDTH}, x};
+    for (int i = 0; i < ROWS_OF_X * WIDTH; i++) x[i] = sinf(1.7f * (float)i);
+    for (int layers = 0; layers < 2; layers++) {
+        double losses[TCC_MIXED_FP16 + 1];
+        for (int p = TCC_MIXED_NONE; p <= TCC_MIXED_FP16; p++) {
+            tcc_context *cx;
+            tcc_model *m;
+            bool with_layers = layers;
+            const tcc_model_options o = options_for((tcc_mixed_precision)p, NULL);
+            OK(cx, tcc_context_create(&cx));
+            OK(cx, tcc_model_create(cx, penalty, &with_layers, &o, &m));
+            OK(cx, tcc_model_train(m, &batch, 1));
+            losses[p] = tcc_model_loss(m);
+            tcc_model_destroy(m);
+            tcc_context_destroy(cx);
+            if (!(fabs(losses[p] - losses[0]) <= 0.02 * losses[0])) fail_msg("%d: %g, %g", p, losses[0], losses[p]);
+        }
+    }
+}
+
 /* -- The scale of the loss -- */
 
 static void squares(tcc_trace *t, void *user) {
@@ -428,6 +463,7 @@ int main(void) {
         cmocka_unit_test(no_kernel_only_casts),
         cmocka_unit_test(a_scope_stays_in_float32),
         cmocka_unit_test(trains_like_float32),
+        cmocka_unit_test(gradients_in_the_model),
         cmocka_unit_test(refused_options),
         cmocka_unit_test(refused_scopes),
         cmocka_unit_test(scales_as_pytorch),
