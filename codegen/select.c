@@ -23,10 +23,18 @@ enum { ANY = ON(HOST) | ON(CUDA) };
 typedef struct implementation {
     const char *name;
     unsigned kinds, targets;
-    /* Plain loops over all products are far behind any schedule: they are proposed where there is none. */
+    /* Plain loops over all products are far behind any schedule: they are proposed where there is none, and so is that
+     * what is behind the products is left to a group of its own. */
     bool last_resort;
     tcc_status (*lower)(tcc_lowering *l); /* adds no launch and no cut: it does not run this group */
 } implementation;
+
+/* The contraction, and another group of what is behind it, which no schedule takes with it. */
+static tcc_status lower_alone(tcc_lowering *l) {
+    const tcc_group *group = l->group;
+    if (group->n_outputs > 1 || group->outputs[0] != group->hero) l->cut = group->hero;
+    return TCC_OK;
+}
 
 /* Among candidates of equal time the first is taken. */
 static const implementation implementations[] = {
@@ -43,6 +51,7 @@ static const implementation implementations[] = {
     {"scan", OF(SCAN), ANY, false, tcc_lower_scan},
     {"scatter", OF(SCATTER), ANY, false, tcc_lower_scatter},
     {"pointwise", OF(POINTWISE) | OF(WINDOW), ANY, false, tcc_lower_pointwise},
+    {"contract.alone", OF(CONTRACT), ANY, true, lower_alone},
     {"loops", OF(CONTRACT) | OF(ATTENTION), ANY, true, tcc_lower_pointwise},
 };
 enum { IMPLEMENTATIONS = sizeof implementations / sizeof implementations[0] };
@@ -178,12 +187,12 @@ static tcc_status propose(tcc_selector *s, const tcc_graph *g, const tcc_group *
 
 static tcc_status propose_all(tcc_selector *s, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
                               tcc_candidates *out) {
-    for (int i = 0; i < IMPLEMENTATIONS; i++) {
-        const implementation *row = &implementations[i];
-        if (!(row->kinds >> group->kind & 1) || !(row->targets >> s->options.target->kind & 1)) continue;
-        if (row->last_resort && out->count) continue;
-        TCC_TRY(propose(s, g, group, row, arena, out));
-    }
+    for (int last = 0; last < 2 && !(last && out->count); last++)
+        for (int i = 0; i < IMPLEMENTATIONS; i++) {
+            const implementation *row = &implementations[i];
+            if (!(row->kinds >> group->kind & 1) || !(row->targets >> s->options.target->kind & 1)) continue;
+            if (row->last_resort == last) TCC_TRY(propose(s, g, group, row, arena, out));
+        }
     return TCC_OK;
 }
 

@@ -61,16 +61,24 @@ static bool place(tcc_body *b, const tcc_node *n, const port_cx *cx, bool *seen,
     return true;
 }
 
+/* What the memory of `n` holds: a reshape has the row-major memory of its operand, so its own index is never asked for,
+ * wherever it splits dims. */
+static const tcc_node *in_memory_of(const tcc_body *b, const tcc_node *hero, const tcc_node *n) {
+    while (n != hero && n->op == TCC_OP_RESHAPE && tcc_body_has(b, n)) n = n->operands[0];
+    return n;
+}
+
 static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
+    const tcc_node *x = in_memory_of(b, cx->hero, n);
     bool *seen = tcc__calloc((size_t)b->n_nodes + 1, sizeof *seen);
     if (!seen) {
         b->status = tcc_enomem(b->diag);
         return;
     }
     tcc_affine at[TCC_MAX_RANK];
-    if (place(b, n, cx, seen, at)) {
-        const tcc_expr *value = tcc_body_trace(b, n, at);
-        tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, at, n->type.rank, n->type.dims));
+    if (place(b, x, cx, seen, at)) {
+        const tcc_expr *value = tcc_body_trace(b, x, at);
+        tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, at, x->type.rank, x->type.dims));
         tcc_store s = {tcc_body_buffer_of(b, n, 0, true), position, value, NULL, .kept = false};
         if (value && !tcc_vec_push(&b->stores, s)) b->status = tcc_enomem(b->diag);
     } else if (b->status == TCC_OK) {
@@ -109,7 +117,7 @@ tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims
     tcc_body_rebase(b);
     out->body = b;
     out->port = cx.port;
-    out->plain = l->group->n_outputs == 1 && l->group->outputs[0] == hero;
+    out->plain = l->group->n_outputs == 1 && in_memory_of(b, hero, l->group->outputs[0]) == hero;
     out->n_forms = tcc_body_forms(b, out->forms, TCC_EPILOGUE_MAX_FORMS);
     if (out->n_forms < 0)
         return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc,

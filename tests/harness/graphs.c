@@ -143,4 +143,17 @@ const char *const dot_graphs[DOT_GRAPHS] = {
     "  output \"c\" %2\n"
     "  output \"n\" %3\n"
     "}\n",
+    "graph @stored_in_parts {\n" /* channels are split where they are stored, rows are merged */
+    "  %0 = input {name=\"x\"} : f32[4,9,40]\n"
+    "  %1 = input {name=\"w\"} : f32[48,40]\n"
+    "  %2 = input {name=\"b\"} : f32[48]\n"
+    "  %3 = dot(%0, %1) {contract_a=[2], contract_b=[1]} : f32[4,9,48]\n"
+    "  %4 = broadcast(%2) {dims=[2]} : f32[4,9,48]\n"
+    "  %5 = add(%3, %4) : f32[4,9,48]\n"
+    "  %6 = reshape(%5) : f32[4,9,6,8]\n"
+    "  %7 = tanh(%5) : f32[4,9,48]\n"
+    "  %8 = reshape(%7) : f32[36,48]\n"
+    "  output \"heads\" %6\n"
+    "  output \"rows\" %8\n"
+    "}\n",
 };

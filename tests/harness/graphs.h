@@ -34,7 +34,7 @@ typedef struct attention_graph {
 void attention_graph_text(char *text, size_t size, const attention_graph *a);
 
 /* Dots with work behind them, over views, with several batch and summed dimensions: for every target. */
-enum { DOT_GRAPHS = 3 };
+enum { DOT_GRAPHS = 4 };
 extern const char *const dot_graphs[DOT_GRAPHS];
 
 /* A loss that is the sum of the squares of `count` parameters p0, p1, ... with so many elements, and a step of AdamW on

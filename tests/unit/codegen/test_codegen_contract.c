@@ -143,6 +143,27 @@ static void convolutions_with_fewer_products(void **state) {
                   8, 8, 1, true);
 }
 
+/* A stored reshape has the memory of what it splits or merges. */
+static void stored_reshapes(void **state) {
+    (void)state;
+    static const char *const schedules[] = {"winograd", "contract"};
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "graph @anchors {\n"
+                 "  %%0 = input {name=\"x\"} : f32[3,6,10,32]\n"
+                 "  %%1 = input {name=\"w\"} : f32[48,%1$d,%1$d,32]\n"
+                 "  %%2 = conv(%%0, %%1) {stride=[1, 1], pad_lo=[%2$d, %2$d], pad_hi=[%2$d, %2$d], dilation=[1, 1], "
+                 "groups=1, channels_last=true} : f32[3,6,10,48]\n"
+                 "  %%3 = tanh(%%2) : f32[3,6,10,48]\n"
+                 "  %%4 = reshape(%%3) : f32[3,180,16]\n"
+                 "  output \"y\" %%4\n"
+                 "}\n",
+                 i ? 1 : 3, !i);
+        check_schedule(text, schedules[i]);
+    }
+}
+
 /* Which thread runs an item, and when, changes no bit: neither of results, nor of gradients that are summed in parts.
  */
 static void fewer_products_on_any_number_of_threads(void **state) {
@@ -216,6 +237,7 @@ int main(void) {
         cmocka_unit_test(convolutions),
         cmocka_unit_test(convolutions_of_many_images),
         cmocka_unit_test(convolutions_with_fewer_products),
+        cmocka_unit_test(stored_reshapes),
         cmocka_unit_test(fewer_products_on_any_number_of_threads),
         cmocka_unit_test(narrow_operands),
         cmocka_unit_test(convolutions_in_groups_and_channels_first),
