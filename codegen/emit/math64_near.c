@@ -18,12 +18,29 @@ LLVMValueRef tcc_math64_sine_of(tcc_emitter *e, LLVMValueRef r, LLVMValueRef k) 
     return choose(e, flip, LLVMBuildFNeg(e->builder, y, ""), y);
 }
 
+/* The leading 26 bits of x. */
+static LLVMValueRef leading(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef bits = LLVMBuildAnd(e->builder, to_bits(e, x), integer(e, x, ~INT64_C(0x7ffffff)), "");
+    return LLVMBuildBitCast(e->builder, bits, LLVMTypeOf(x), "");
+}
+
+/* c + n x of a whole n below 2^52: what cancels is lost by no rounding. Where the target has no such instruction, that
+ * is four exact products of halves, of which the largest comes first: while the sum is large, adding to it is exact. */
+static LLVMValueRef add_product(tcc_emitter *e, LLVMValueRef n, LLVMValueRef x, LLVMValueRef c) {
+    if (e->target->fma) return tcc_emit_fma(e, n, x, c);
+    LLVMValueRef of_n[2] = {leading(e, n)}, of_x[2] = {leading(e, x)};
+    of_n[1] = sub(e, n, of_n[0]);
+    of_x[1] = sub(e, x, of_x[0]);
+    for (int i = 0; i < 4; i++) c = add(e, c, mul(e, of_n[i / 2], of_x[i % 2]));
+    return c;
+}
+
 /* sin(x + quarter * pi / 2), |x| < 2^45. There are fewer than 2^45 quarters, n, and pi / 2 has three parts. The first
  * step is exact: x and n times the first part are multiples of 2^-52 or, below 1, of 2^-53, less than 1 apart. */
 LLVMValueRef tcc_math64_near_sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
     LLVMValueRef n = function(e, "llvm.roundeven", mul(e, x, constant(e, x, 0x1.45f306dc9c883p-1)));
-    LLVMValueRef r = tcc_emit_fma(e, n, constant(e, x, -0x1.921fb54442d18p0), x);
-    r = tcc_emit_fma(e, n, constant(e, x, -0x1.1a62633145c07p-54), r);
+    LLVMValueRef r = add_product(e, n, constant(e, x, -0x1.921fb54442d18p0), x);
+    r = add_product(e, n, constant(e, x, -0x1.1a62633145c07p-54), r);
     r = tcc_emit_fma(e, n, constant(e, x, 0x1.f1976b7ed8fbcp-110), r);
     return tcc_math64_sine_of(e, r, LLVMBuildAdd(e->builder, whole(e, n), integer(e, x, quarter), ""));
 }
@@ -34,8 +51,8 @@ LLVMValueRef tcc_math64_near_cos(tcc_emitter *e, LLVMValueRef x) { return tcc_ma
 
 LLVMValueRef tcc_math64_remainder_once(tcc_emitter *e, LLVMValueRef a, LLVMValueRef d, LLVMValueRef *quotient_out) {
     LLVMValueRef q = quotient(e, a, d), n = function(e, "llvm.floor", q), zero = constant(e, a, 0);
-    LLVMValueRef r = tcc_emit_fma(e, LLVMBuildFNeg(e->builder, n, ""), d,
-                                  a); /* off by one d where the quotient rounded */
+    LLVMValueRef r = add_product(e, LLVMBuildFNeg(e->builder, n, ""), d, a);
+    /* off by one d where the quotient rounded */
     r = choose(e, LLVMBuildFCmp(e->builder, LLVMRealOLT, r, zero, ""), add(e, r, d), r);
     if (quotient_out) *quotient_out = q;
     return choose(e, LLVMBuildFCmp(e->builder, LLVMRealOGE, r, d, ""), sub(e, r, d), r);
