@@ -114,16 +114,20 @@ const int64_t *tcc_params_chosen(const tcc_params *p, tcc_param which) {
 
 /* -- Errors -- */
 
+/* A plan that is made outside a lowering has no node. */
+static const char *owner(const tcc_params *p) { return p->node ? tcc_node_text(p->node) : "a plan without a group"; }
+
 static tcc_status report(const tcc_params *p, tcc_param which, const char *name, const int64_t *value,
                          const char *right) {
     if (!p->choice)
-        return TCC_BUG(p->diag, "%s=%lld was decided for %s: %s is %s", name, (long long)*value, tcc_node_text(p->node),
+        return TCC_BUG(p->diag, "%s=%lld was decided for %s: %s is %s", name, (long long)*value, owner(p),
                        table[which].what, right);
+    const tcc_loc at = p->node ? p->node->loc : TCC_NOWHERE;
     if (!value)
-        return tcc_error(p->diag, TCC_EINVAL, p->node->loc, "\"%s\" of %s lacks %s, %s: %s", p->choice->name,
-                         tcc_node_text(p->node), name, table[which].what, right);
-    return tcc_error(p->diag, TCC_EINVAL, p->node->loc, "\"%s\" of %s cannot have %s=%lld, %s: %s", p->choice->name,
-                     tcc_node_text(p->node), name, (long long)*value, table[which].what, right);
+        return tcc_error(p->diag, TCC_EINVAL, at, "\"%s\" of %s lacks %s, %s: %s", p->choice->name, owner(p), name,
+                         table[which].what, right);
+    return tcc_error(p->diag, TCC_EINVAL, at, "\"%s\" of %s cannot have %s=%lld, %s: %s", p->choice->name, owner(p),
+                     name, (long long)*value, table[which].what, right);
 }
 
 tcc_status tcc_params_refuse(const tcc_params *p, tcc_param which, int64_t value, const char *right, ...) {
@@ -151,7 +155,7 @@ tcc_status tcc_params_settle(tcc_params *p, tcc_param which, tcc_param_range ran
     const char *name = name_of(p, which);
     if (!name) return tcc_enomem(p->diag);
     if (find(p->settled.data, p->settled.count, name))
-        return TCC_BUG(p->diag, "%s is settled twice for %s", name, tcc_node_text(p->node));
+        return TCC_BUG(p->diag, "%s is settled twice for %s", name, owner(p));
     if (p->choice) {
         const tcc_choice_param *chosen = find(p->choice->params, p->choice->n_params, name);
         if (!chosen && !p->completes) return report_range(p, which, name, NULL, &range);

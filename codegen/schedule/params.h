@@ -35,7 +35,7 @@ static inline tcc_param_range tcc_param_multiples(int64_t of, int64_t least, int
 typedef struct tcc_params {
     tcc_arena *arena;
     tcc_diag *diag;
-    const tcc_node *node;             /* that errors name */
+    const tcc_node *node;             /* that errors name; NULL: a plan of no graph's */
     const tcc_implementation *choice; /* NULL: a proposal */
     bool completes;                   /* the choice may lack parameters, which are then decided: select's */
     int launch;                       /* the one whose parameters are settled */
