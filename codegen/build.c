@@ -260,7 +260,7 @@ tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g
     tcc_llvm_target own = {0};
     if (!options->target)
         TCC_TRY(options->arch ? tcc_llvm_target_cuda(options->arch, options->hardware, diag, &own)
-                              : tcc_llvm_target_host(NULL, diag, &own));
+                              : tcc_llvm_target_host(options->cpu, diag, &own));
     tcc_builder b = {
         .cx = cx, .diag = diag, .g = g, .options = options, .target = options->target ? options->target : &own};
     b.p = tcc__calloc(1, sizeof *b.p);

@@ -25,6 +25,7 @@ typedef struct tcc_kernel_store {
 typedef struct tcc_codegen_options {
     const struct tcc_llvm_target *target; /* NULL: `arch`, or the machine we run on */
     const char *arch;                     /* a GPU's architecture, "sm_90"; NULL: no GPU */
+    const char *cpu;                      /* a host's CPU, "x86-64-v3"; NULL: as TCC_CPU says */
     const struct tcc_hardware *hardware;  /* of the device that will run it, as its driver says; NULL: as usual for
                                              `arch` */
     int threads;                          /* that compile; 0: 1 */
@@ -41,6 +42,8 @@ typedef struct tcc_codegen_options {
     struct tcc_program_facts *facts; /* not NULL: {0}, gets what that check goes by; the caller clears it */
 } tcc_codegen_options;
 
+/* Whether this is a CPU by whose name code can be made for the host: "x86-64-v3", "znver4". */
+bool tcc_codegen_names_host(const char *name);
 /* TCC_EUNSUPPORTED, with the names that are known, unless code can be made for a GPU of this architecture. */
 tcc_status tcc_codegen_check_arch(tcc_diag *diag, const char *arch);
 /* The newest architecture that we make code for and that a GPU of sm_`sm` runs; NULL: none. */

@@ -508,7 +508,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
     tcc_status status = TCC_OK;
     if (!options->target) {
         status = options->arch ? tcc_llvm_target_cuda(options->arch, options->hardware, &cx->diag, &s->own)
-                               : tcc_llvm_target_host(NULL, &cx->diag, &s->own);
+                               : tcc_llvm_target_host(options->cpu, &cx->diag, &s->own);
         s->options.target = &s->own;
     }
     if (status != TCC_OK) {

@@ -79,9 +79,10 @@ static bool take_all(void *user, const char *name, int64_t *params) {
 static tcc_status open_target(tcc_context *cx, const tcc_ir_options *options, tcc_selector **out) {
     *out = NULL;
     if (!options->target) return TCC_OK;
-    const bool host = !strcmp(options->target, "host");
+    const bool named = tcc_codegen_names_host(options->target), host = named || !strcmp(options->target, "host");
     if (!host) TCC_TRY(tcc_codegen_check_arch(&cx->diag, options->target));
     const tcc_codegen_options codegen = {.arch = host ? NULL : options->target,
+                                         .cpu = named ? options->target : NULL,
                                          .takes_call = options->libraries ? take_all : NULL,
                                          .separate = options->eager};
     return tcc_selector_create(cx, &codegen, false, out);

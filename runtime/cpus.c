@@ -3,8 +3,6 @@
 #include "runtime/cpus.h"
 #include "runtime/cgroups.h"
 
-#include "ir/support/tiles.h"
-
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,51 +73,4 @@ tcc_status tcc_cpus_threads(tcc_diag *d, const tcc_cpus *cpus, int *threads) {
     int quota = tcc_cpus_quota("/proc/self/cgroup", "/sys/fs/cgroup");
     *threads = quota && quota < cpus->count ? quota : cpus->count;
     return TCC_OK;
-}
-
-/* Instruction sets by LLVM's name and the compiler's: TCC_FEATURE("LLVM", "gcc and clang"). */
-#define TCC_X86_FEATURES(TCC_FEATURE)                 \
-    TCC_FEATURE("sse3", "sse3")                       \
-    TCC_FEATURE("ssse3", "ssse3")                     \
-    TCC_FEATURE("sse4.1", "sse4.1")                   \
-    TCC_FEATURE("sse4.2", "sse4.2")                   \
-    TCC_FEATURE("popcnt", "popcnt")                   \
-    TCC_FEATURE("avx", "avx")                         \
-    TCC_FEATURE("avx2", "avx2")                       \
-    TCC_FEATURE("fma", "fma")                         \
-    TCC_FEATURE("bmi", "bmi")                         \
-    TCC_FEATURE("bmi2", "bmi2")                       \
-    TCC_FEATURE("avx512f", "avx512f")                 \
-    TCC_FEATURE("avx512cd", "avx512cd")               \
-    TCC_FEATURE("avx512bw", "avx512bw")               \
-    TCC_FEATURE("avx512dq", "avx512dq")               \
-    TCC_FEATURE("avx512vl", "avx512vl")               \
-    TCC_FEATURE("avx512ifma", "avx512ifma")           \
-    TCC_FEATURE("avx512vbmi", "avx512vbmi")           \
-    TCC_FEATURE("avx512vbmi2", "avx512vbmi2")         \
-    TCC_FEATURE("avx512vnni", "avx512vnni")           \
-    TCC_FEATURE("avx512bitalg", "avx512bitalg")       \
-    TCC_FEATURE("avx512vpopcntdq", "avx512vpopcntdq") \
-    TCC_FEATURE("avx512bf16", "avx512bf16")
-
-static bool lacks(const char *name, size_t length) {
-#if defined __x86_64__
-    static const char tiles[] = "amx-bf16"; /* not there before the process has asked for them */
-    if (length == sizeof tiles - 1 && !memcmp(name, tiles, length)) return !tcc_tiles_permitted();
-    __builtin_cpu_init();
-#define TCC_FEATURE(llvm, compiler) \
-    if (length == sizeof llvm - 1 && !memcmp(name, llvm, length)) return !__builtin_cpu_supports(compiler);
-    TCC_X86_FEATURES(TCC_FEATURE)
-#undef TCC_FEATURE
-#else
-    (void)name;
-    (void)length;
-#endif
-    return false;
-}
-
-const char *tcc_cpus_lack(const char *cpu) {
-    for (const char *p = cpu; *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ','))
-        if (*p == '+' && lacks(p + 1, strcspn(p + 1, ","))) return p + 1;
-    return NULL;
 }

@@ -26,9 +26,4 @@ int tcc_cpus_quota(const char *proc_file, const char *mount);
  * Errors: TCC_EINVAL for a malformed TCC_NUM_THREADS. */
 tcc_status tcc_cpus_threads(tcc_diag *d, const tcc_cpus *cpus, int *threads);
 
-/* What this CPU lacks of the instruction sets that `cpu` names with a plus ("znver4,+avx512f,+avx2"); NULL if it lacks
- * none. Tiles are lacking too where the kernel does not let us use them. Names of sets that compiled arithmetic does
- * not use are ignored. The answer points into `cpu`, up to the next comma. */
-const char *tcc_cpus_lack(const char *cpu);
-
 #endif

@@ -26,7 +26,8 @@ static const char usage[] =
     "  --checkpointing=MODE remat: auto (default), none or segments; segments computes those that are marked again\n"
     "  --memory-budget=SIZE remat: compute values again until a step takes 1.5GiB, or 50% of its arena, or min\n"
     "  --eager              fuse: every op its own group\n"
-    "  --target=NAME        what code would be for, which select asks: host, or a GPU's architecture, as sm_90\n"
+    "  --target=NAME        what code would be for, which select asks: host, a CPU's level, as x86-64-v3, or a GPU's\n"
+    "                       architecture, as sm_90\n"
     "  --libraries          as if the target's libraries took every call that they are asked about\n"
     "  --print=FORM         tir (default), locs (with source lines), dot, memory, memory-svg, none\n"
     "  --dump-ir=DIR        write the graph before and after every pass to DIR\n"
@@ -186,7 +187,7 @@ static const complete_option option_table[] = {
     [BUDGET - PASSES] = {"--memory-budget", "min"},
     [EAGER - PASSES] = {"--eager", NULL},
     [PRINT - PASSES] = {"--print", "tir|locs|dot|memory|memory-svg|none"},
-    [TARGET - PASSES] = {"--target", "host|sm_75|sm_80|sm_86|sm_89|sm_90|sm_100|sm_120"},
+    [TARGET - PASSES] = {"--target", "host|x86-64-v2|x86-64-v3|x86-64-v4|sm_75|sm_80|sm_86|sm_89|sm_90|sm_100|sm_120"},
     [LIBRARIES - PASSES] = {"--libraries", NULL},
     [DUMP - PASSES] = {"--dump-ir", ":folders"},
     [TIME - PASSES] = {"--time", NULL},

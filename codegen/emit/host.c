@@ -1,47 +1,39 @@
 /* SPDX-License-Identifier: MIT
  * The host as a target: what its vectors can do, kernels, and accesses with masks. */
 #include "codegen/emit/functions.h"
+#include "codegen/options.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/cpu.h"
 #include "ir/support/tiles.h"
 
 #include <llvm-c/TargetMachine.h>
 
 #include <string.h>
 
-/* The levels of the x86-64 ABI, which say what a CPU by that name has, and CPUs that multiply bf16. The first one lacks
- * SSE4.1's rounding. */
+/* The levels of the x86-64 ABI, and CPUs that multiply bf16. */
 static const struct level {
     const char *name;
     int lanes, registers;
     bool fma, f16;
     unsigned units;
-    const char *features; /* that a program says it needs (runtime/cpus.h) */
+    const char *features; /* that a program says it needs */
 } levels[] = {
-    {"x86-64-v2", 4, 16, false, false, 0, ""},
-    {"x86-64-v3", 8, 16, true, true, 0, ""},
-    {"x86-64-v4", 16, 32, true, true, 0, ""},
-    {"cooperlake", 16, 32, true, true, TCC_HOST_PAIRS, "+avx512bf16"},
-    {"znver4", 16, 32, true, true, TCC_HOST_PAIRS | TCC_HOST_FAST_PAIRS, "+avx512bf16"},
-    {"sapphirerapids", 16, 32, true, true, TCC_HOST_PAIRS | TCC_HOST_TILES, "+avx512bf16,+amx-tile,+amx-bf16"},
+    {"x86-64-v2", 4, 16, false, false, 0, TCC_CPU_V2},
+    {"x86-64-v3", 8, 16, true, true, 0, TCC_CPU_V3},
+    {"x86-64-v4", 16, 32, true, true, 0, TCC_CPU_V4},
+    {"cooperlake", 16, 32, true, true, TCC_HOST_PAIRS, TCC_CPU_V4 ",+avx512bf16"},
+    {"znver4", 16, 32, true, true, TCC_HOST_PAIRS | TCC_HOST_FAST_PAIRS, TCC_CPU_V4 ",+avx512bf16"},
+    {"sapphirerapids", 16, 32, true, true, TCC_HOST_PAIRS | TCC_HOST_TILES,
+     TCC_CPU_V4 ",+avx512bf16,+amx-tile,+amx-bf16"},
 };
 enum { LEVELS = sizeof levels / sizeof *levels };
 
-static bool has_feature(const char *features, const char *name) {
-    size_t length = strlen(name);
-    for (const char *p = features; p && *p;) {
-        if (*p == '+' && !strncmp(p + 1, name, length) && (p[length + 1] == ',' || !p[length + 1])) return true;
-        p = strchr(p, ',');
-        if (p) p++;
-    }
-    return false;
-}
-
 /* Units of the CPU that we run on. */
 static unsigned units_of(const char *cpu, const char *features) {
-    unsigned units = has_feature(features, "avx512bf16") ? TCC_HOST_PAIRS : 0;
+    unsigned units = tcc_cpu_lists(features, "avx512bf16") ? TCC_HOST_PAIRS : 0;
     if (units && !strncmp(cpu, "znver", 5)) units |= TCC_HOST_FAST_PAIRS;
-    if (has_feature(features, "amx-bf16")) units |= TCC_HOST_TILES;
+    if (tcc_cpu_lists(features, "amx-bf16")) units |= TCC_HOST_TILES;
     return units;
 }
 
@@ -57,58 +49,66 @@ static char *take_message(char *message) {
     return copy;
 }
 
+static const struct level *find_level(const char *name) {
+    for (size_t i = 0; i < LEVELS; i++)
+        if (!strcmp(levels[i].name, name)) return &levels[i];
+    return NULL;
+}
+
+bool tcc_codegen_names_host(const char *name) { return find_level(name) != NULL; }
+
+static tcc_status fill_named(const char *cpu, tcc_diag *diag, tcc_llvm_target *out, unsigned *units) {
+    const struct level *level = find_level(cpu);
+    if (!level)
+        return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                         "unknown cpu '%s'; known are x86-64-v2, x86-64-v3, x86-64-v4, cooperlake, znver4, "
+                         "sapphirerapids",
+                         cpu);
+    out->cpu = tcc__strdup(cpu);
+    out->features = tcc__strdup(level->features);
+    out->lanes = level->lanes;
+    out->registers = level->registers;
+    out->fma = level->fma;
+    out->f16 = level->f16;
+    *units = level->units;
+    return TCC_OK;
+}
+
+/* The CPU that we run on, with all that it has. */
+static tcc_status fill_native(tcc_diag *diag, tcc_llvm_target *out, unsigned *units) {
+    out->cpu = take_message(LLVMGetHostCPUName());
+    out->features = take_message(LLVMGetHostCPUFeatures());
+    if (!out->triple || !out->cpu || !out->features) return tcc_enomem(diag);
+    const char *has = out->features;
+    const bool x86 = !strncmp(out->triple, "x86_64", 6), arm = !strncmp(out->triple, "aarch64", 7);
+    if (!tcc_tiles_permitted()) drop_tiles(out->features);
+    if (x86 && !tcc_cpu_lists(has, "sse4.1"))
+        return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                         "this CPU lacks SSE4.1; TrainCC needs it (x86-64-v2 or newer)");
+    if (tcc_cpu_lists(has, "avx512f") && tcc_cpu_lists(has, "avx512vl") && tcc_cpu_lists(has, "avx512dq") &&
+        tcc_cpu_lists(has, "avx512bw")) {
+        out->lanes = 16, out->registers = 32, out->fma = true;
+        *units = units_of(out->cpu, has);
+    } else if (tcc_cpu_lists(has, "avx2") && tcc_cpu_lists(has, "fma")) {
+        out->lanes = 8, out->registers = 16, out->fma = true;
+    } else { /* SSE2, or another architecture's 128-bit vectors */
+        out->lanes = 4, out->registers = arm ? 32 : 16, out->fma = arm;
+    }
+    out->f16 = arm || tcc_cpu_lists(has, "f16c");
+    return TCC_OK;
+}
+
 tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target *out) {
-    *out = (tcc_llvm_target){.kind = TCC_TARGET_HOST, .functions = &tcc_emit_host};
+    *out = (tcc_llvm_target){.kind = TCC_TARGET_HOST, .functions = &tcc_emit_host, .most_narrow = INT32_MAX};
     unsigned units = 0;
     TCC_TRY(tcc_llvm_initialize_host(diag));
+    if (!cpu) TCC_TRY(tcc_cpu_wanted(diag, &cpu));
     out->triple = take_message(LLVMGetDefaultTargetTriple());
-    if (cpu) {
-        const struct level *level = NULL;
-        for (size_t i = 0; i < LEVELS; i++)
-            if (!strcmp(levels[i].name, cpu)) level = &levels[i];
-        if (!level) {
-            tcc_llvm_target_clear(out);
-            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                             "unknown cpu '%s'; known are x86-64-v2, x86-64-v3, x86-64-v4, cooperlake, znver4, "
-                             "sapphirerapids",
-                             cpu);
-        }
-        out->cpu = tcc__strdup(cpu);
-        out->features = tcc__strdup(level->features);
-        out->lanes = level->lanes;
-        out->registers = level->registers;
-        out->fma = level->fma;
-        out->f16 = level->f16;
-        units = level->units;
-    } else {
-        out->cpu = take_message(LLVMGetHostCPUName());
-        out->features = take_message(LLVMGetHostCPUFeatures());
-        if (out->features && !tcc_tiles_permitted()) drop_tiles(out->features);
-        bool x86 = out->triple && !strncmp(out->triple, "x86_64", 6);
-        if (x86 && out->features && !has_feature(out->features, "sse4.1")) {
-            tcc_llvm_target_clear(out);
-            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                             "this CPU lacks SSE4.1; TrainCC needs it (x86-64-v2 or newer)");
-        }
-        if (has_feature(out->features, "avx512f") && has_feature(out->features, "avx512vl") &&
-            has_feature(out->features, "avx512dq") && has_feature(out->features, "avx512bw")) {
-            out->lanes = 16, out->registers = 32, out->fma = true;
-            if (out->cpu) units = units_of(out->cpu, out->features);
-        } else if (has_feature(out->features, "avx2") && has_feature(out->features, "fma")) {
-            out->lanes = 8, out->registers = 16, out->fma = true;
-        } else { /* SSE2, or another architecture's 128-bit vectors */
-            bool arm = out->triple && !strncmp(out->triple, "aarch64", 7);
-            out->lanes = 4, out->registers = arm ? 32 : 16, out->fma = arm;
-        }
-        out->f16 = has_feature(out->features, "f16c") || !strncmp(out->triple ? out->triple : "", "aarch64", 7);
-    }
-    if (!out->triple || !out->cpu || !out->features) {
-        tcc_llvm_target_clear(out);
-        return tcc_enomem(diag);
-    }
-    out->most_narrow = INT32_MAX;
-    tcc_hardware_of_host(out->lanes, units, &out->hw);
-    return TCC_OK;
+    tcc_status status = cpu ? fill_named(cpu, diag, out, &units) : fill_native(diag, out, &units);
+    if (status == TCC_OK && (!out->triple || !out->cpu || !out->features)) status = tcc_enomem(diag);
+    if (status == TCC_OK) tcc_hardware_of_host(out->lanes, units, &out->hw);
+    else tcc_llvm_target_clear(out);
+    return status;
 }
 
 /* A masked access: `pointer` is the index of what is addressed among three arguments. Its alignment, that of an

@@ -41,8 +41,8 @@ typedef struct tcc_llvm_target {
     tcc_hardware hw;
 } tcc_llvm_target;
 
-/* The machine we run on. `cpu` NULL: detected; else an LLVM name ("x86-64-v3") with that CPU's own features, for tests.
- * Errors: TCC_EUNSUPPORTED. */
+/* The machine we run on. `cpu` NULL: what TCC_CPU says, else all that the machine has; not NULL: an LLVM name
+ * ("x86-64-v3") with that CPU's own features. Errors: TCC_EUNSUPPORTED; TCC_EINVAL for a malformed TCC_CPU. */
 tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target *out);
 /* A GPU, by the name of its architecture: "sm_75", "sm_90". PTX of the lowest version that has all of it. The figures
  * are those of `hw` that are known, and else of a usual device of the architecture; NULL: all are. Errors:

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A program on the CPU: a list of calls whose pointers stand ready, so that a run looks nothing up and allocates
  * nothing. */
-#include "runtime/cpus.h"
 #include "ir/support/clock.h"
 #include "runtime/cpu/device.h"
 #include "runtime/cpu/object.h"
@@ -9,6 +8,7 @@
 #include "runtime/program.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/cpu.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,13 +83,20 @@ static tcc_status make_command(tcc_commands *c, tcc_diag *d, const tcc_step *s, 
     return m->buffers ? TCC_OK : tcc_enomem(d);
 }
 
+/* The sets of instructions that the program was made with are there. */
+static tcc_status check_cpu(const tcc_program *p, tcc_diag *d) {
+    const char *lacking = p->cpu ? tcc_cpu_lacks(p->cpu) : NULL, *level;
+    if (!lacking) return TCC_OK;
+    TCC_TRY(tcc_cpu_wanted(d, &level));
+    return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                     "program '%s' was made for %.*s, a CPU with %.*s, which %s%s lacks", p->name,
+                     (int)strcspn(p->cpu, ","), p->cpu, (int)strcspn(lacking, ","), lacking, level ? level : "this one",
+                     level ? " (TCC_CPU)" : "");
+}
+
 static tcc_status make(tcc_commands *c, tcc_diag *d) {
     const tcc_program *p = c->program;
-    const char *lacking = p->cpu ? tcc_cpus_lack(p->cpu) : NULL;
-    if (lacking)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                         "program '%s' was made for a CPU with %.*s, which this one lacks", p->name,
-                         (int)strcspn(lacking, ","), lacking);
+    TCC_TRY(check_cpu(p, d));
     c->objects = TCC_ARENA_ARRAY(&c->memory, tcc_host_object *, p->n_modules);
     c->commands = TCC_ARENA_ARRAY(&c->memory, command, p->n_steps);
     if (!c->objects || !c->commands) return tcc_enomem(d);

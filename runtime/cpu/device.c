@@ -3,6 +3,7 @@
 #include "runtime/cpu/device.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/cpu.h"
 #include "runtime/memory_limits.h"
 #include "runtime/wanted.h"
 
@@ -87,7 +88,13 @@ static tcc_status cpu_synchronize(tcc_device *device, tcc_diag *d) {
 static void cpu_describe(const tcc_device *device, tcc_strbuf *out) {
     const tcc_device_cpu *cpu = (const tcc_device_cpu *)device;
     int threads = tcc_pool_threads(cpu->pool);
-    tcc_strbuf_printf(out, "cpu: %d thread%s\n", threads, threads == 1 ? "" : "s");
+    const char *level = tcc_cpu_level(), *wanted = NULL;
+    tcc_strbuf_printf(out, "cpu: %d thread%s", threads, threads == 1 ? "" : "s");
+    if (level) tcc_strbuf_printf(out, ", %s", level);
+    if (level && tcc_cpu_has("avx512bf16")) tcc_strbuf_add(out, " with avx512bf16");
+    if (level && tcc_cpu_has("amx-bf16")) tcc_strbuf_add(out, " and amx-bf16");
+    if (tcc_cpu_wanted(NULL, &wanted) == TCC_OK && wanted) tcc_strbuf_add(out, " (TCC_CPU)");
+    tcc_strbuf_add(out, "\n");
 }
 
 static int cpu_threads(const tcc_device *device) { return tcc_pool_threads(((const tcc_device_cpu *)device)->pool); }
@@ -127,7 +134,9 @@ tcc_status tcc_device_cpu_create(tcc_context *cx, int threads, tcc_device **out)
     tcc_device_cpu *cpu = tcc__calloc(1, sizeof *cpu);
     if (!cpu) return tcc_enomem(&cx->diag);
     cpu->base.ops = &cpu_ops;
+    const char *level;
     tcc_status s = tcc_pool_create(&cx->diag, threads, &cpu->pool);
+    if (s == TCC_OK) s = tcc_cpu_wanted(&cx->diag, &level);
     if (s == TCC_OK) s = tcc_libraries_check_wanted(&cx->diag); /* a wrong name is told on any device */
     if (s == TCC_OK) *out = &cpu->base;
     else cpu_destroy(&cpu->base);

@@ -6,6 +6,7 @@
 #include "runtime/cpu/device.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/cpu.h"
 
 #include <string.h>
 #if defined __x86_64__
@@ -57,8 +58,8 @@ __attribute__((target("avx512f"))) static double probe_avx512(int64_t iterations
 
 static probe_fn *choose_probe(void) {
 #if defined __x86_64__
-    if (__builtin_cpu_supports("avx512f")) return probe_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return probe_avx2;
+    if (tcc_cpu_has("avx512f")) return probe_avx512;
+    if (tcc_cpu_has("avx2") && tcc_cpu_has("fma")) return probe_avx2;
 #endif
     return probe_portable;
 }

@@ -178,6 +178,12 @@ static void every_option_counts(void **state) {
     MISSES((o.arch = "sm_90", o.allow_tf32 = true));
     MISSES(setenv("TCC_SKIP", "fuse", 1));
     unsetenv("TCC_SKIP");
+#if defined __x86_64__
+    MISSES(setenv("TCC_CPU", "x86-64-v2", 1));
+    unsetenv("TCC_CPU");
+    HITS(setenv("TCC_CPU", "native", 1));
+    unsetenv("TCC_CPU");
+#endif
     /* What the program is fed with, or how it is run, is not part of it. */
     HITS(o.seed = 4);
     HITS(p.lr = 0.5);

@@ -6,7 +6,7 @@
 
 #include "frontend/run/made_file.h"
 #include "ir/support/alloc.h"
-#include "runtime/cpus.h"
+#include "ir/support/cpu.h"
 #include "runtime/files/file.h"
 #include "traincc/traincc.h"
 
@@ -234,10 +234,10 @@ static void test_another_machine(void **state) {
     tcc_context *cx = fresh_context();
     tcc_model *m = make(cx, NULL), *loaded;
     static const char other[] = "another,+avx512bf16,+amx-bf16";
-    if (tcc_cpus_lack(other)) {
+    if (tcc_cpu_lacks(other)) {
         save_changed(cx, m, other);
         assert_int_equal(tcc_model_load_plan(cx, "bad.plan", NULL, &loaded), TCC_EUNSUPPORTED);
-        expect_error(cx, "was made for a CPU with ");
+        expect_error(cx, "was made for another, a CPU with ");
         expect_error(cx, "bad.plan");
     }
     /* A parameter that the program takes for another. */

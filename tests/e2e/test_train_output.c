@@ -375,6 +375,12 @@ static program_result train_without_gpu(const char *const *arguments) {
 
 static void devices_and_version(void **state) {
     check_says(TRAIN("--devices"), "cpu");
+#if defined __x86_64__
+    setenv("TCC_CPU", "x86-64-v2", 1);
+    check_says(TRAIN("--devices"), ", x86-64-v2 (TCC_CPU)\n");
+    unsetenv("TCC_CPU");
+    check_says(TRAIN("--devices"), ", x86-64-v");
+#endif
     const char *recipe = write_recipe(state, "mlp");
     check_says(train_without_gpu(ARGUMENTS("--devices")), "cuda: no CUDA device: ");
     check_says(train_without_gpu(ARGUMENTS(recipe, "--dry-run")), "device: cpu: ");

@@ -22,9 +22,7 @@
 
 static const tcc_llvm_target *host_target(tcc_diag *diag) {
     static tcc_llvm_target target; /* lives as long as the test program */
-    if (!target.cpu)
-        assert_ok(tcc_llvm_target_host(getenv("TCC_TEST_CPU"), diag, &target),
-                  diag); /* "x86-64-v3": narrower vectors */
+    if (!target.cpu) assert_ok(tcc_llvm_target_host(NULL, diag, &target), diag);
     return &target;
 }
 

@@ -40,13 +40,14 @@ typedef struct tcc_ir_options {
     const char *optimizer; /* train-step: "sgd", "adam", "adamw", "lion", "adafactor"; NULL: none */
     bool momentum, nesterov, clip_norm, keep_gradients; /* train-step */
     bool no_verify;                                     /* do not check the graph after every pass */
-    const char *dump_dir; /* write the graph before and after every pass there; NULL: no */
-    bool time;            /* log times whatever TCC_LOG says */
-    const char *target;   /* what code would be for, which select asks: "host", or a GPU's "sm_90"; NULL: nothing */
-    bool libraries;       /* as if the target's libraries took every call that they are asked about */
-    const char *amp;      /* amp: the low type, "f16" or "bf16"; NULL: the pipeline has no mixed precision */
-    const char *amp_ops;  /* amp: other classes for some ops, "gelu=fp32,take=fp32"; NULL: none */
-    int64_t chunk_rows;   /* chunk: cut every product of more rows into chunks of so many; 0: by cost */
+    const char *dump_dir;      /* write the graph before and after every pass there; NULL: no */
+    bool time;                 /* log times whatever TCC_LOG says */
+    const char *target;        /* what code would be for, which select asks: "host", which is this machine, a CPU's
+                             "x86-64-v3", or a GPU's "sm_90"; NULL: nothing */
+    bool libraries;            /* as if the target's libraries took every call that they are asked about */
+    const char *amp;           /* amp: the low type, "f16" or "bf16"; NULL: the pipeline has no mixed precision */
+    const char *amp_ops;       /* amp: other classes for some ops, "gelu=fp32,take=fp32"; NULL: none */
+    int64_t chunk_rows;        /* chunk: cut every product of more rows into chunks of so many; 0: by cost */
     const char *checkpointing; /* remat: "auto" (NULL), "none" or "segments" */
     const char
         *memory_budget; /* remat: as tcc_model_options.memory_budget, but for "auto"; NULL: none. The pipeline has

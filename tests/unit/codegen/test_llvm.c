@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The LLVM base: targets, kernels, loops, masked tails, objects without calls, errors as diagnostics. */
 #include "codegen/emit/llvm.h"
+#include "codegen/options.h"
+#include "harness/check.h"
 #include "harness/object.h"
 #include "ir/support/alloc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* y[i] += x[i] * params[1] over params[0] elements, vectors with a masked tail; items are rows. */
 static void emit_axpy(tcc_emitter *e) {
@@ -107,6 +105,38 @@ static void kernels_run_with_narrower_vectors(void **state) {
     tcc_llvm_target_clear(&host);
 }
 
+/* All that differs is in what keys have of a target. */
+static void the_environment_caps_the_host(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    tcc_llvm_target target;
+    tcc_strbuf named = {0}, capped = {0};
+    const char *before = getenv("TCC_CPU");
+    char *kept = before ? strdup(before) : NULL;
+    setenv("TCC_CPU", "x86-64-v9", 1);
+    assert_int_equal(tcc_llvm_target_host(NULL, &diag, &target), TCC_EINVAL);
+    tcc_diag_clear(&diag);
+#if defined __x86_64__
+    setenv("TCC_CPU", "x86-64-v2", 1);
+    assert_ok(tcc_llvm_target_host(NULL, &diag, &target), &diag);
+    assert_int_equal(target.lanes, 4);
+    assert_false(target.fma);
+    tcc_codegen_describe_target(&target, &capped);
+    tcc_llvm_target_clear(&target);
+    assert_ok(tcc_llvm_target_host("x86-64-v2", &diag, &target), &diag);
+    tcc_codegen_describe_target(&target, &named);
+    tcc_llvm_target_clear(&target);
+    assert_string_equal(capped.text, named.text);
+    assert_non_null(strstr(capped.text, " x86-64-v2 "));
+    run_on(NULL);
+#endif
+    if (kept) setenv("TCC_CPU", kept, 1);
+    else unsetenv("TCC_CPU");
+    free(kept);
+    tcc_strbuf_free(&named);
+    tcc_strbuf_free(&capped);
+}
+
 static void text_forms_show_the_kernel(void **state) {
     (void)state;
     tcc_llvm_target target;
@@ -148,9 +178,8 @@ static void a_malformed_kernel_is_an_error(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_run_on_the_host),
-        cmocka_unit_test(kernels_run_with_narrower_vectors),
-        cmocka_unit_test(text_forms_show_the_kernel),
+        cmocka_unit_test(kernels_run_on_the_host),        cmocka_unit_test(kernels_run_with_narrower_vectors),
+        cmocka_unit_test(the_environment_caps_the_host),  cmocka_unit_test(text_forms_show_the_kernel),
         cmocka_unit_test(a_malformed_kernel_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

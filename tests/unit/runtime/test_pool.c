@@ -233,31 +233,11 @@ static void test_cgroup_quota(void **state) {
     assert_int_equal(system(command), 0);
 }
 
-static void test_instruction_sets(void **state) {
-    (void)state;
-    assert_null(tcc_cpus_lack("znver4"));
-    assert_null(tcc_cpus_lack("znver4,-avx2,+imaginary,"));
-#if defined __x86_64__
-    /* Some set that this machine lacks, if there is one, is found behind others; sets that it has are not. */
-    static const char *const sets[] = {"avx2", "fma", "avx512f", "avx512bf16", "avx512vnni"};
-    int have[] = {__builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"), __builtin_cpu_supports("avx512f"),
-                  __builtin_cpu_supports("avx512bf16"), __builtin_cpu_supports("avx512vnni")};
-    for (int i = 0; i < 5; i++) {
-        char cpu[64];
-        snprintf(cpu, sizeof cpu, "some-name,+sse3,+%s,+imaginary", sets[i]);
-        const char *lacking = tcc_cpus_lack(cpu);
-        if (have[i]) assert_null(lacking);
-        else assert_memory_equal(lacking, sets[i], strlen(sets[i]));
-    }
-#endif
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_item_runs_once),   cmocka_unit_test(test_steps_see_earlier_steps),
         cmocka_unit_test(test_sleeping_threads_wake), cmocka_unit_test(test_scratch),
         cmocka_unit_test(test_number_of_threads),     cmocka_unit_test(test_cgroup_quota),
-        cmocka_unit_test(test_instruction_sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
