@@ -48,7 +48,10 @@ tcc_status tcc_computed_create(tcc_lowering *l, const tcc_node *n, tcc_prologue 
     const tcc_expr *value = tcc_body_trace(b, n, coordinates);
     TCC_TRY(tcc_prologue_create(l, b, value, out));
     if (*out && !suits(*out, &n->type, n_loops)) *out = NULL;
-    if (*out) (*out)->channels = UINT64_C(1) << (n_loops - 1), (*out)->image_bytes = tcc_type_bytes(&n->type);
+    if (!*out) return TCC_OK;
+    (*out)->channels = UINT64_C(1) << (n_loops - 1);
+    (*out)->n_channels = n->type.dims[n->type.rank - 1];
+    (*out)->image_bytes = tcc_type_bytes(&n->type);
     return TCC_OK;
 }
 
@@ -112,9 +115,10 @@ static void evaluate(tcc_computed_run *r, LLVMValueRef offset, LLVMValueRef mask
     r->run.mask = NULL;
 }
 
-void tcc_computed_columns(tcc_computed_run *r, LLVMValueRef channel, LLVMValueRef mask) {
+void tcc_computed_columns(tcc_computed_run *r, LLVMValueRef column, int64_t n_columns, LLVMValueRef mask) {
     if (r->status != TCC_OK) return;
-    r->channel = channel;
+    const int64_t n_channels = r->prologue->n_channels;
+    r->channel = n_columns > n_channels ? tcc_emit_rem(r->run.e, column, n_channels) : column;
     r->run.open = r->channels;
     evaluate(r, tcc_emit_i64(r->run.e, 0), mask);
 }

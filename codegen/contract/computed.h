@@ -4,7 +4,7 @@
  * and kernels go on as if the image lay where the first of those tensors does.
  *
  *     tcc_computed_begin(&run, e, p, first_buffer);           the address of the image's first element
- *     for some channels:  tcc_computed_columns(&run, channel, mask);
+ *     for some channels:  tcc_computed_columns(&run, column, n_columns, mask);
  *         for each pixel:  tcc_computed_vector(&run, address, mask);
  *         tcc_computed_columns_end(&run);
  *     tcc_computed_end(&run); */
@@ -33,7 +33,9 @@ typedef struct tcc_computed_run {
 } tcc_computed_run;
 
 LLVMValueRef tcc_computed_begin(tcc_computed_run *r, tcc_emitter *e, const tcc_prologue *p, int first_buffer);
-void tcc_computed_columns(tcc_computed_run *r, LLVMValueRef channel, LLVMValueRef mask);
+/* Vectors at `column` of so many that lie one after the other in the dense image: the channels, or those of
+ * neighbouring pixels, which a kernel may take as one dim. */
+void tcc_computed_columns(tcc_computed_run *r, LLVMValueRef column, int64_t n_columns, LLVMValueRef mask);
 /* The vector that would lie at `address`, widened to f32; NULL mask: all lanes. */
 LLVMValueRef tcc_computed_vector(tcc_computed_run *r, LLVMValueRef address, LLVMValueRef mask);
 void tcc_computed_columns_end(tcc_computed_run *r);

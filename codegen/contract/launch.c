@@ -113,17 +113,18 @@ static void prefetch(void *user, tcc_emitter *e, const tcc_contract_place *place
 
 /* B on the host, where it is computed. */
 typedef struct host_work {
-    const tcc_prologue *prologue;
+    const contraction *k;
     tcc_computed_run run;
 } host_work;
 
 static LLVMValueRef work_begin(void *user, tcc_emitter *e, int first_buffer) {
     host_work *w = user;
-    return tcc_computed_begin(&w->run, e, w->prologue, first_buffer);
+    return tcc_computed_begin(&w->run, e, w->k->prologues[1], first_buffer);
 }
 
 static void work_columns(void *user, LLVMValueRef column, LLVMValueRef mask) {
-    tcc_computed_columns(&((host_work *)user)->run, column, mask);
+    host_work *w = user;
+    tcc_computed_columns(&w->run, column, w->k->plan.N, mask);
 }
 
 static LLVMValueRef work_vector(void *user, LLVMValueRef address, LLVMValueRef mask) {
@@ -136,7 +137,7 @@ static void work_end(void *user) { tcc_computed_end(&((host_work *)user)->run); 
 
 static tcc_status emit_on_host(tcc_emitter *e, const char *symbol, hooks *h, const tcc_contract_epilogue *epilogue) {
     const tcc_prologue *b = h->k->prologues[1];
-    host_work computed = {.prologue = b};
+    host_work computed = {.k = h->k};
     const tcc_contract_work work = {.user = &computed,
                                     .n_buffers = b ? tcc_prologue_buffers(b, NULL) : 0,
                                     .begin = work_begin,
@@ -302,6 +303,17 @@ static tcc_status plan_gpu(tcc_lowering *l, const tcc_contract_shape *s, contrac
     return TCC_OK;
 }
 
+/* Whether a column of B tells its channel: B's columns lie one after the other, and all else moves by whole pixels. So
+ * it does not matter what was merged into the columns. */
+static bool columns_tell_channels(const tcc_contract_plan *p, const tcc_contract_operand *b, int lanes) {
+    const int64_t channels = b->prologue->n_channels;
+    const tcc_contract_dims *const others[] = {&p->c.b, &p->c.k};
+    bool pixels = b->offset % channels == 0;
+    for (int list = 0; list < 2; list++)
+        for (int i = 0; i < others[list]->n; i++) pixels = pixels && others[list]->d[i].b % channels == 0;
+    return pixels && p->c.n.d[0].b == 1 && p->N % channels == 0 && channels % lanes == 0;
+}
+
 static tcc_status plan_host(tcc_lowering *l, const tcc_contract_shape *s, contraction *k, tcc_strbuf *key) {
     const tcc_contract_plan *p = &k->plan;
     tcc_contract c = s->c;
@@ -310,6 +322,8 @@ static tcc_status plan_host(tcc_lowering *l, const tcc_contract_shape *s, contra
     if (s->a.prologue) return TCC_BUG(l->diag, "the first operand cannot be computed");
     if (s->b.dtype != c.dtype) return TCC_BUG(l->diag, "operands of two types");
     TCC_TRY(tcc_contract_make_plan(l->target, &c, &l->params, l->diag, &k->plan));
+    if (c.computes_b && !columns_tell_channels(p, &s->b, l->target->lanes))
+        return TCC_BUG(l->diag, "columns of a computed operand that are no channels");
     tcc_contract_key(p, key);
     k->items = p->items;
     k->scratch_bytes = p->scratch_bytes;

@@ -18,6 +18,7 @@ typedef struct tcc_prologue {
     tcc_contract_computed reads;              /* of these; forms begin at 0 */
     /* On the host (computed.h): */
     uint64_t channels;   /* the loop of the operand's last dim */
+    int64_t n_channels;  /* its extent */
     int64_t image_bytes; /* of the operand, if it were in memory */
 } tcc_prologue;
 

@@ -159,7 +159,7 @@ static source source_of_gradient(tcc_emitter *e, const tcc_winograd *w, LLVMValu
 /* All points of a vector of channels. */
 static void transform(tcc_emitter *e, const tcc_winograd *w, const source *s, LLVMValueRef channel, LLVMValueRef *out) {
     LLVMValueRef in[POINTS];
-    if (s->computed) tcc_computed_columns(s->computed, tcc_emit_add(e, s->channel, channel), NULL);
+    if (s->computed) tcc_computed_columns(s->computed, tcc_emit_add(e, s->channel, channel), w->channels, NULL);
     for (int i = 0; i < s->side * s->side; i++) {
         LLVMValueRef from = tcc_contract_at(e, w->type, s->address[i], channel);
         in[i] = s->computed ? tcc_emit_select(e, s->inside[i], tcc_computed_vector(s->computed, from, NULL),
