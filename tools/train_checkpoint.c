@@ -72,11 +72,8 @@ static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, c
     snprintf(index, sizeof index, "%" PRId64, at.index);
     snprintf(stopping, sizeof stopping, "%.17g %" PRId64 " %" PRId64, s->stopping.best, s->stopping.waited,
              s->stopping.step);
-    const tcc_pair values[] = {{"loader.seed", seed},
-                               {"loader.epoch", epoch},
-                               {"loader.index", index},
-                               {"recipe", recipe},
-                               {"stopping", stopping}};
+    const tcc_pair values[] = {{"loader.seed", seed}, {"loader.epoch", epoch}, {"loader.index", index},
+                               {"recipe", recipe},    {"stopping", stopping},  {run_learned_key, s->learned}};
     tcc_checkpoint_contents contents = {.size = sizeof contents,
                                         .step = step,
                                         .params = params->data,
@@ -136,8 +133,8 @@ tcc_status run_save_best(run *s, int64_t step, double metric) {
     if (status == TCC_OK && !find_nan(s, &params, &none)) {
         snprintf(number, sizeof number, "%" PRId64, step);
         snprintf(value, sizeof value, "%.17g", metric);
-        const tcc_pair about[] = {{"traincc.step", number}, {run_best_metric(s), value}};
-        status = tcc_safetensors_write(s->cx, path, params.data, params.count, about, 2);
+        const tcc_pair about[] = {{"traincc.step", number}, {run_best_metric(s), value}, {run_learned_key, s->learned}};
+        status = tcc_safetensors_write(s->cx, path, params.data, params.count, about, 3);
         if (status == TCC_OK) s->best = metric;
     }
     free(params.data);
@@ -197,6 +194,12 @@ bool run_check_resume(run *s, const tcc_checkpoint *c) {
     else if (said && !s->options->quiet) printf("changed since the checkpoint: %s\n", said);
     free(said);
     return may;
+}
+
+tcc_status run_check_data(run *s, const tcc_checkpoint *c) {
+    const char *learned = tcc_checkpoint_value(c, run_learned_key);
+    return learned ? tcc_dataset_compare(s->cx, s->data, learned)
+                   : TCC_OK; /* NULL: of a version that did not keep it */
 }
 
 tcc_status run_resume(run *s, const tcc_checkpoint *c) {

@@ -51,6 +51,14 @@ static bool check_validation(run *s) {
     return false;
 }
 
+/* Data of a run that is only looked at is read as the training data was. Inputs to predict from need none. */
+static void look_only(const run *s, tcc_data_options *o) {
+    o->learned = run_weights_learned(s);
+    if (!s->options->inputs) return;
+    o->path = o->val_path = NULL;
+    o->val_split = 0;
+}
+
 tcc_status run_open_data(run *s) {
     const recipe *r = s->recipe;
     tcc_data_options o = {.size = sizeof o,
@@ -85,10 +93,13 @@ tcc_status run_open_data(run *s) {
     for (int i = 0; i < r->data.jitter.count; i++) o.jitter[i] = r->data.jitter.v[i];
     if (!strcmp(r->data.header, "yes")) o.csv_header = TCC_CSV_HEADER_YES;
     if (!strcmp(r->data.header, "no")) o.csv_header = TCC_CSV_HEADER_NO;
+    if (run_weights_learned(s)) look_only(s, &o);
     tcc_status status = tcc_dataset_open(s->cx, &o, &s->data);
+    if (status == TCC_OK) status = tcc_dataset_learned(s->cx, s->data, &s->learned);
     if (status != TCC_OK) return status;
     tcc_dataset_get_info(s->data, &s->info);
-    if (!strcmp(r->data.kind, "cifar") && !s->options->quiet && !s->options->emit) tell_missing_batches(s);
+    if (!strcmp(r->data.kind, "cifar") && !run_only_looks(s) && !s->options->quiet && !s->options->emit)
+        tell_missing_batches(s);
 
     if (!check_validation(s)) return TCC_EINVAL;
     if (!r->data.batch_size && (status = run_choose_batch(s)) != TCC_OK) return status;
@@ -104,7 +115,7 @@ tcc_status run_open_data(run *s) {
                                 .padding = padding_of(r),
                                 .lengths = (int)r->data.padding_lengths,
                                 .held = held};
-    status = tcc_loader_create(s->cx, s->data, &train, &s->loader);
+    if (!run_only_looks(s)) status = tcc_loader_create(s->cx, s->data, &train, &s->loader);
     if (status != TCC_OK || !s->info.samples[TCC_SPLIT_VALIDATION]) return status;
     tcc_loader_options validation = {.size = sizeof validation,
                                      .split = TCC_SPLIT_VALIDATION,

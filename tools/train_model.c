@@ -74,13 +74,17 @@ static void build(tcc_trace *t, void *user) {
 
 /* -- Compiling -- */
 
+/* A run that is only looked at has validation data, or none. */
+static tcc_loader *any_loader(const run *s) { return s->loader ? s->loader : s->val_loader; }
+
 static tcc_status rewind_loader(run *s) {
-    return tcc_loader_set_state(s->loader, (tcc_loader_state){.seed = tcc_loader_get_state(s->loader).seed});
+    tcc_loader *loader = any_loader(s);
+    return tcc_loader_set_state(loader, (tcc_loader_state){.seed = tcc_loader_get_state(loader).seed});
 }
 
 tcc_status run_first_batch(run *s, const tcc_batch **batch) {
     tcc_status status = rewind_loader(s);
-    return status == TCC_OK ? tcc_loader_next(s->loader, batch) : status;
+    return status == TCC_OK ? tcc_loader_next(any_loader(s), batch) : status;
 }
 
 /* Compiles for batches of this shape; `like` has data, which is not looked at. */
@@ -100,7 +104,7 @@ static tcc_status compile_all(run *s, const tcc_batch *like) {
     tcc_array shape[2];
     for (int i = 0; status == TCC_OK && s->val_loader && tcc_loader_shape(s->val_loader, i, shape); i++)
         if (!left_out || shape[0].dims[0] == r->data.batch_size) status = compile_shape(s, false, shape, like);
-    for (int i = 0; status == TCC_OK && s->options->task != TASK_EVALUATE && tcc_loader_shape(s->loader, i, shape); i++)
+    for (int i = 0; status == TCC_OK && s->loader && tcc_loader_shape(s->loader, i, shape); i++)
         status = compile_shape(s, true, shape, like);
     return status;
 }
@@ -108,8 +112,8 @@ static tcc_status compile_all(run *s, const tcc_batch *like) {
 /* The largest of them, to be looked at. */
 static tcc_status compile_largest(run *s, const tcc_batch *like) {
     tcc_array shape[2], next[2];
-    for (int i = 0; tcc_loader_shape(s->loader, i, next); i++) memcpy(shape, next, sizeof shape);
-    return compile_shape(s, true, shape, like);
+    for (int i = 0; tcc_loader_shape(any_loader(s), i, next); i++) memcpy(shape, next, sizeof shape);
+    return compile_shape(s, s->loader != NULL, shape, like);
 }
 
 /* What sampling runs, for a plan: else it is compiled when it is first needed. */
@@ -273,6 +277,7 @@ tcc_status run_create_model(run *s) {
     if (status != TCC_OK) return status;
     s->late = strcmp(tcc_model_device(s->model), "cpu") != 0;
     tcc_model_profile(s->model, o->explain || o->profile);
+    if (!any_loader(s)) return run_compile_predictor(s);
     const tcc_batch *batch;
     status = run_first_batch(s, &batch);
     if (status == TCC_OK && o->verify) status = verify(s, batch);

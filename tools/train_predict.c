@@ -149,13 +149,17 @@ static tcc_status predict_file(run *s) {
     return status;
 }
 
-tcc_status run_compile_predictor(run *s) {
+tcc_status run_check_predictor(run *s) {
     const char *kind = s->recipe->data.kind;
     if (s->language)
         return problem(s,
                        "predict: a language model is not a classifier; what it writes is under sample in the recipe");
     if (s->options->inputs && strcmp(kind, "csv") != 0 && strcmp(kind, "text_classes") != 0)
         return problem(s, "predict: data of kind %s is not read from lines; give data.val_path=PATH", kind);
+    return TCC_OK;
+}
+
+tcc_status run_compile_predictor(run *s) {
     tcc_array x = batch_of(s);
     float none = 0;
     x.data = &none; /* is not looked at */

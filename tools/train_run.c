@@ -35,6 +35,13 @@ static int print_report(run *s, const char *what, FILE *out) {
     return EXIT_DONE;
 }
 
+bool run_only_looks(const run *s) { return s->options->task == TASK_EVALUATE || s->options->task == TASK_PREDICT; }
+
+/* Where the samples are from that the run works on. */
+static const char *data_path(const run *s) {
+    return run_only_looks(s) && s->recipe->data.val_path ? s->recipe->data.val_path : s->recipe->data.path;
+}
+
 static int print_compiled(run *s) {
     tcc_program_info info;
     if (tcc_model_info(s->model, &info) != TCC_OK) return failed(s);
@@ -45,9 +52,10 @@ static int print_compiled(run *s) {
         for (int d = 0; d < a.rank; d++) numel *= a.dims[d];
         if (tcc_model_param_is_trained(s->model, i)) parameters += numel;
     }
-    printf("%s on %s: %" PRId64 " parameters, %" PRId64 " training samples, %" PRId64 " steps\n", s->recipe->model.name,
-           s->recipe->data.path, parameters, s->info.samples[TCC_SPLIT_TRAIN], s->total_steps);
-    run_print_padding(s);
+    printf("%s on %s: %" PRId64 " parameters, ", s->recipe->model.name, data_path(s), parameters);
+    if (run_only_looks(s)) printf("%" PRId64 " validation samples\n", s->info.samples[TCC_SPLIT_VALIDATION]);
+    else printf("%" PRId64 " training samples, %" PRId64 " steps\n", s->info.samples[TCC_SPLIT_TRAIN], s->total_steps);
+    if (s->loader) run_print_padding(s);
     printf("compiled in %.2f s: %d steps of %d kernels, %.1f MFLOP a step, peak memory %.1f MiB\n",
            info.compile_seconds, info.steps, info.kernels, info.flop * 1e-6, (double)info.peak_bytes / (1 << 20));
     if (info.cache_trouble) printf("no cache: %s\n", info.cache_trouble);
@@ -138,18 +146,18 @@ static bool check_profile(const char *path) {
     return f != NULL;
 }
 
-static bool looks_at_weights(const run *s) {
-    return s->options->task == TASK_EVALUATE || s->options->task == TASK_PREDICT;
-}
-
 /* All that needs no run folder: with --emit and --dry-run the rest does not happen. `c` is what to resume from, or
  * NULL. */
 static int set_up(run *s, const tcc_checkpoint *c) {
     const recipe *r = s->recipe;
     if (!check_profile(s->options->profile)) return EXIT_FAILED;
+    if (s->options->task == TASK_PREDICT && run_check_predictor(s) != TCC_OK) return failed(s);
+    if (run_only_looks(s) && run_open_weights(s) != TCC_OK) return failed(s);
     if (run_open_data(s) != TCC_OK || run_check_prompt(s) != TCC_OK) return failed(s);
+    if (c && run_check_data(s, c) != TCC_OK) return failed(s);
     s->total_steps = r->training.max_steps ? r->training.max_steps
-                                           : r->training.max_epochs * tcc_loader_batches(s->loader);
+                     : s->loader           ? r->training.max_epochs * tcc_loader_batches(s->loader)
+                                           : 1; /* of what is only looked at it does not matter */
     if (c && tcc_checkpoint_step(c) > s->total_steps) {
         fprintf(stderr, "tcc-train: %s: is past the end of this run of %" PRId64 " steps\n", tcc_checkpoint_path(c),
                 s->total_steps);
@@ -163,7 +171,7 @@ static int set_up(run *s, const tcc_checkpoint *c) {
     }
     if (s->options->emit) return print_report(s, s->options->emit, stdout);
     if (!s->options->quiet && print_compiled(s)) return EXIT_FAILED;
-    if (looks_at_weights(s)) return run_load_weights(s) == TCC_OK ? EXIT_DONE : failed(s);
+    if (run_only_looks(s)) return run_load_weights(s) == TCC_OK ? EXIT_DONE : failed(s);
     if (r->init_from && !c && run_init_from(s, r->init_from) != TCC_OK) return failed(s);
     if (s->options->dry_run) return s->options->explain ? print_report(s, "kernels", stdout) : EXIT_DONE;
     return c && run_resume(s, c) != TCC_OK ? failed(s) : EXIT_DONE;
@@ -216,6 +224,9 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
     tcc_loader_destroy(s.loader);
     tcc_loader_destroy(s.val_loader);
     tcc_dataset_close(s.data);
+    tcc_checkpoint_close(s.checkpoint);
+    tcc_safetensors_close(s.parameters);
+    tcc_string_free(s.learned);
     tcc_context_destroy(s.cx);
     run_folder_close(&s.folder);
     return status;

@@ -16,9 +16,12 @@ typedef struct run {
     train_signals *signals;
     const volatile sig_atomic_t *interrupted; /* among them */
     tcc_context *cx;
+    char *learned;              /* what the data set learned from the training data */
+    tcc_checkpoint *checkpoint; /* to evaluate or predict with: one of these two */
+    tcc_safetensors *parameters;
     tcc_dataset *data;
     tcc_dataset_info info;
-    tcc_loader *loader, *val_loader; /* val_loader: NULL without validation data */
+    tcc_loader *loader, *val_loader; /* NULL: of a run that is only looked at; without validation data */
     tcc_model *model;
     tcc_metrics *metrics;
     saver *saver;
@@ -80,6 +83,8 @@ extern const char run_nan_advice[];
 
 /* train_checkpoint.c. Whether the recipe may be resumed with from this checkpoint; what has changed is told. */
 bool run_check_resume(run *s, const tcc_checkpoint *c);
+/* Whether the training data is what it was when this checkpoint was made. */
+tcc_status run_check_data(run *s, const tcc_checkpoint *c);
 /* Saves the run beside the steps that follow; what cannot be saved ends it, now or later. */
 tcc_status run_save(run *s, int64_t step);
 /* `status`, which the saver gave; the text of its error is taken. */
@@ -96,11 +101,20 @@ tcc_status run_resume(run *s, const tcc_checkpoint *c);
  * writes lr_find.csv and lr_find.svg into the run's folder. */
 tcc_status run_find_lr(run *s);
 
-/* train_weights.c. Takes the parameters to evaluate or predict with: of the checkpoint or file that is asked for, else
- * of the newest checkpoint. They are averages where a run keeps them. */
+/* Whether the run is only looked at: its weights are evaluated, or predicted with. */
+bool run_only_looks(const run *s);
+/* train_weights.c. Opens the checkpoint or file of parameters that is asked for, else the newest checkpoint. */
+tcc_status run_open_weights(run *s);
+/* What its data set had learned; NULL: it is of a version that did not keep it. */
+const char *run_weights_learned(const run *s);
+/* Takes the parameters from it. They are averages where a run keeps them. */
 tcc_status run_load_weights(run *s);
+/* Under this key a checkpoint, and a file of parameters, has what the data set learned. */
+extern const char run_learned_key[];
 
-/* train_predict.c. Compiles what predicting from a file runs. */
+/* train_predict.c. Whether the run can be predicted with. */
+tcc_status run_check_predictor(run *s);
+/* Compiles what predicting from a file runs. */
 tcc_status run_compile_predictor(run *s);
 /* Prints a line for each input: the answer, its probability, and the label where there is one. */
 tcc_status run_predict(run *s);

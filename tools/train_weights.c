@@ -2,6 +2,7 @@
  * The weights that are evaluated and predicted with. */
 #include "train_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,24 +45,31 @@ static bool is_checkpoint(const char *path) {
     return !strncmp(slash ? slash + 1 : path, "step-", 5);
 }
 
-tcc_status run_load_weights(run *s) {
+const char run_learned_key[] = "traincc.data";
+
+const char *run_weights_learned(const run *s) {
+    if (s->checkpoint) return tcc_checkpoint_value(s->checkpoint, run_learned_key);
+    return s->parameters ? tcc_safetensors_metadata(s->parameters, run_learned_key) : NULL;
+}
+
+tcc_status run_open_weights(run *s) {
     const char *path = s->options->weights;
-    tcc_status status;
-    if (!path || is_checkpoint(path)) {
-        tcc_checkpoint *c;
-        status = tcc_checkpoint_open(s->cx, path ? path : s->folder.checkpoints, &c);
-        if (status != TCC_OK) return status;
-        status = load(s, tcc_checkpoint_params(c), tcc_checkpoint_state(c));
-        s->first_step = tcc_checkpoint_step(c);
-        tcc_checkpoint_close(c);
-        return status;
-    }
-    tcc_safetensors *file;
-    status = tcc_safetensors_open(s->cx, path, &file);
-    if (status != TCC_OK) return status;
-    const char *step = tcc_safetensors_metadata(file, "traincc.step");
-    s->first_step = step ? strtoll(step, NULL, 10) : 0;
-    status = load(s, file, NULL);
-    tcc_safetensors_close(file);
+    tcc_status status = !path || is_checkpoint(path)
+                            ? tcc_checkpoint_open(s->cx, path ? path : s->folder.checkpoints, &s->checkpoint)
+                            : tcc_safetensors_open(s->cx, path, &s->parameters);
+    if (status == TCC_OK && !run_weights_learned(s))
+        fputs("tcc-train: this run did not keep what it learned from its data, so the training data is read again; if "
+              "that has changed, the answers are wrong\n",
+              stderr);
     return status;
+}
+
+tcc_status run_load_weights(run *s) {
+    if (s->checkpoint) {
+        s->first_step = tcc_checkpoint_step(s->checkpoint);
+        return load(s, tcc_checkpoint_params(s->checkpoint), tcc_checkpoint_state(s->checkpoint));
+    }
+    const char *step = tcc_safetensors_metadata(s->parameters, "traincc.step");
+    s->first_step = step ? strtoll(step, NULL, 10) : 0;
+    return load(s, s->parameters, NULL);
 }

@@ -63,19 +63,20 @@ static tcc_status open_cifar(tcc_diag *d, const tcc_data_options *options, tcc_d
     cifar *c = data->own = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(d);
     c->augment = options->augment;
-    for (int i = 1; i <= MAX_BATCHES; i++) {
+    const char *folder = options->val_path ? options->val_path : options->path;
+    const bool holds_out = options->path && options->val_split != 0, learns = !data->learned || holds_out;
+    for (int i = 1; i <= MAX_BATCHES && learns; i++) {
         char name[32];
         snprintf(name, sizeof name, "data_batch_%d.bin", i);
         TCC_TRY(load_records(d, options->path, name, false, &c->train));
     }
-    if (!c->train.data)
+    if (!c->train.data && learns)
         return tcc_error(d, TCC_ENOTFOUND, (tcc_loc){options->path, 0},
                          "has no file data_batch_1.bin to data_batch_%d.bin, gzipped or not", MAX_BATCHES);
     int64_t n_train = (int64_t)(c->train.size / RECORD);
-    if (options->val_split != 0) {
+    if (holds_out) {
         TCC_TRY(tcc__hold_out(d, options->path, data, n_train, options->val_split));
-    } else {
-        const char *folder = options->val_path ? options->val_path : options->path;
+    } else if (folder) {
         TCC_TRY(load_records(d, folder, "test_batch.bin", true, &c->test));
         data->info.samples[TCC_SPLIT_TRAIN] = n_train;
         data->info.samples[TCC_SPLIT_VALIDATION] = (int64_t)(c->test.size / RECORD);
@@ -86,7 +87,7 @@ static tcc_status open_cifar(tcc_diag *d, const tcc_data_options *options, tcc_d
     data->info.x.dims[0] = 3;
     data->info.x.dims[1] = data->info.x.dims[2] = SIDE;
     data->info.y.dtype = TCC_I32;
-    return tcc__pixels_init(d, options, data, 3, c->train.data + 1, PLANE, RECORD, &c->pixels);
+    return tcc__pixels_init(d, options, data, 3, learns ? c->train.data + 1 : NULL, PLANE, RECORD, &c->pixels);
 }
 
 /* Where a crop starts in the padded image, and whether it is mirrored. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Data kind images: a folder for each class, with PNG and JPEG files in it. */
 #include "ir/support/alloc.h"
+#include "runtime/data/learned.h"
 #include "runtime/data/picture_data.h"
 
 #include <string.h>
@@ -53,12 +54,13 @@ static tcc_status add_folder(tcc_diag *d, const class_folders *f, const char *pa
 static tcc_status open_images(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
     class_folders *f = data->own = tcc__calloc(1, sizeof *f);
     if (!f) return tcc_enomem(d);
-    TCC_TRY(tcc__folder_names(d, options->path, true, &f->classes));
+    TCC_TRY(data->learned ? tcc__learned_classes(d, data->learned, &f->classes)
+                          : tcc__folder_names(d, options->path, true, &f->classes));
     if (f->classes.count < 2)
         return tcc_error(d, TCC_EFORMAT, (tcc_loc){options->path, 0},
                          "has %d folders; images lie in a folder for each class, of which there are at least 2",
                          f->classes.count);
-    TCC_TRY(add_folder(d, f, options->path, &f->classes, &f->pictures.pictures[0], &f->labels[0]));
+    if (options->path) TCC_TRY(add_folder(d, f, options->path, &f->classes, &f->pictures.pictures[0], &f->labels[0]));
     if (options->val_path) {
         tcc__file_list names = {0};
         tcc_status status = tcc__folder_names(d, options->val_path, true, &names);
@@ -101,4 +103,5 @@ const tcc__reader tcc__images_reader = {
     .read = read_images,
     .close = close_images,
     .label = label_images,
+    .names_classes = true,
 };

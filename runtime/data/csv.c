@@ -147,7 +147,7 @@ static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int in
         if (s->records.blank) continue;
         if (first) {
             first = false;
-            TCC_TRY(index == 0 ? find_columns(s, options, csv) : check_header(s, csv));
+            TCC_TRY(csv->n_columns ? check_header(s, csv) : find_columns(s, options, csv));
             if (csv->has_header) continue;
         }
         TCC_TRY(add_row(s, options, csv));
@@ -155,7 +155,7 @@ static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int in
     }
     if (csv->rows[index] == 0)
         return tcc_error(s->records.diag, TCC_EFORMAT, (tcc_loc){s->records.path, 0}, "has no rows of data");
-    return index == 0 ? check_first_row(s, options, csv) : TCC_OK;
+    return index == 0 && !csv->classes.count ? check_first_row(s, options, csv) : TCC_OK;
 }
 
 tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file, const tcc_data_options *options,
@@ -216,8 +216,70 @@ static tcc_status number_sorted(tcc_diag *d, const char *val_path, tcc__csv *csv
     return TCC_OK;
 }
 
+tcc_status tcc__csv_set_columns(tcc_diag *d, const cJSON *columns, int label_column, bool has_header, tcc__csv *csv) {
+    const cJSON *column;
+    csv->n_columns = cJSON_GetArraySize(columns);
+    csv->label_column = label_column;
+    csv->has_header = has_header;
+    cJSON_ArrayForEach(column, columns) {
+        const char *text;
+        size_t name;
+        TCC_TRY(tcc__learned_text(d, column, "name", &text));
+        if (has_header && (!add_text(csv, text, &name) || !tcc_vec_push(&csv->names, name))) return tcc_enomem(d);
+    }
+    if (csv->n_columns >= 2 && label_column >= 0 && label_column < csv->n_columns) return TCC_OK;
+    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "what was learned from the training data has %d columns, label %d",
+                     csv->n_columns, label_column);
+}
+
+tcc_status tcc__csv_set_classes(tcc_diag *d, const tcc__file_list *names, tcc__csv *csv) {
+    for (int i = 0; i < names->count; i++) {
+        size_t text;
+        if (!add_text(csv, names->data[i], &text) || !tcc_vec_push(&csv->classes, text)) return tcc_enomem(d);
+    }
+    return TCC_OK;
+}
+
+typedef struct class_order {
+    const char *texts;
+    const size_t *classes;
+} class_order;
+
+static int compare_classes(const void *a, const void *b, void *context) {
+    const class_order *o = context;
+    return strcmp(o->texts + o->classes[*(const int *)a], o->texts + o->classes[*(const int *)b]);
+}
+
+/* The labels' numbers among classes that are known. */
+static tcc_status find_classes(tcc_diag *d, const char *path, tcc__csv *csv) {
+    const int count = csv->classes.count;
+    const class_order how = {csv->texts.text, csv->classes.data};
+    int *order = tcc__malloc((size_t)count * sizeof *order);
+    if (!order) return tcc_enomem(d);
+    for (int i = 0; i < count; i++) order[i] = i;
+    qsort_r(order, (size_t)count, sizeof *order, compare_classes, (void *)&how);
+    tcc_status status = TCC_OK;
+    for (int i = 0; i < csv->labels.count && status == TCC_OK; i++) {
+        tcc__csv_label *label = &csv->labels.data[i];
+        const char *text = csv->texts.text + label->text;
+        int low = 0, high = count; /* it is in [low, high) */
+        while (high - low > 1) {
+            const int middle = low + (high - low) / 2;
+            if (strcmp(csv->texts.text + csv->classes.data[order[middle]], text) <= 0) low = middle;
+            else high = middle;
+        }
+        label->id = order[low];
+        if (strcmp(csv->texts.text + csv->classes.data[label->id], text))
+            status = tcc_error(d, TCC_EFORMAT, (tcc_loc){path, label->line},
+                               "label '%.64s' is none of the %d classes that were trained", text, count);
+    }
+    tcc__free(order);
+    return status;
+}
+
 tcc_status tcc__csv_number_classes(tcc_diag *d, const char *val_path, tcc__csv *csv) {
     if (!csv->labels.count) return TCC_OK;
+    if (csv->classes.count) return find_classes(d, val_path, csv);
     int64_t *order = tcc__malloc((size_t)csv->labels.count * sizeof *order);
     label_order how = {csv->texts.text, csv->labels.data, newlocale(LC_ALL_MASK, "C", (locale_t)0), true};
     tcc_status status = order && how.locale ? TCC_OK : tcc_enomem(d);

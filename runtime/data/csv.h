@@ -4,7 +4,7 @@
 #define TCC_RUNTIME_DATA_CSV_H
 
 #include "ir/support/vec.h"
-#include "runtime/data/data.h"
+#include "runtime/data/learned.h"
 
 /* One label as it stands in a file. */
 typedef struct tcc__csv_label {
@@ -31,8 +31,12 @@ typedef struct tcc__csv {
  * first). Errors leave `out` to be freed. */
 tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file, const tcc_data_options *options,
                           int index, tcc__csv *out);
-/* Number the classes after all files are parsed. A class that only the second file has is an error.
- */
+/* What is known before a file is parsed, which must then agree: the columns ("name" each, the label's too), and the
+ * classes in their order. */
+tcc_status tcc__csv_set_columns(tcc_diag *d, const cJSON *columns, int label_column, bool has_header, tcc__csv *csv);
+tcc_status tcc__csv_set_classes(tcc_diag *d, const tcc__file_list *names, tcc__csv *csv);
+/* Number the classes after all files are parsed. A class that only the second file has is an error, and so is one that
+ * is not among those that are known; `val_path` is for its message. */
 tcc_status tcc__csv_number_classes(tcc_diag *d, const char *val_path, tcc__csv *csv);
 void tcc__csv_free(tcc__csv *csv);
 

@@ -22,13 +22,9 @@ static int64_t row_of(const tcc_dataset *data, const tcc__sample *sample) {
     return t->csv.rows[0] + sample->number;
 }
 
-static tcc_status standardize(tcc_diag *d, const tcc_dataset *data, table *t) {
-    int n = t->n_features;
-    int64_t rows = t->csv.rows[0] + t->csv.rows[1], n_train = data->info.samples[TCC_SPLIT_TRAIN];
-    t->mean = tcc__calloc((size_t)n, sizeof *t->mean);
-    t->std = tcc__calloc((size_t)n, sizeof *t->std);
-    t->features = tcc__malloc((size_t)(rows * n) * sizeof *t->features);
-    if (!t->mean || !t->std || !t->features) return tcc_enomem(d);
+static void measure(const tcc_dataset *data, table *t) {
+    const int n = t->n_features;
+    const int64_t n_train = data->info.samples[TCC_SPLIT_TRAIN];
     const double *cells = t->csv.cells.data;
     for (int64_t i = 0; i < n_train; i++) {
         const double *row = cells + tcc__source_of(data, TCC_SPLIT_TRAIN, i) * n;
@@ -44,6 +40,30 @@ static tcc_status standardize(tcc_diag *d, const tcc_dataset *data, table *t) {
          */
         if (!(t->std[j] > 1e-12 * fabs(t->mean[j])) || !isfinite(t->std[j])) t->std[j] = 1;
     }
+}
+
+static tcc_status take_statistics(tcc_diag *d, const cJSON *learned, table *t) {
+    const cJSON *columns, *column;
+    int i = 0, feature = 0;
+    TCC_TRY(tcc__learned_list(d, learned, "columns", &columns));
+    cJSON_ArrayForEach(column, columns) {
+        if (i++ == t->csv.label_column) continue;
+        TCC_TRY(tcc__learned_number(d, column, "mean", &t->mean[feature]));
+        TCC_TRY(tcc__learned_number(d, column, "std", &t->std[feature++]));
+    }
+    return TCC_OK;
+}
+
+static tcc_status standardize(tcc_diag *d, const tcc_dataset *data, table *t) {
+    const int n = t->n_features;
+    const int64_t rows = t->csv.rows[0] + t->csv.rows[1];
+    t->mean = tcc__calloc((size_t)n, sizeof *t->mean);
+    t->std = tcc__calloc((size_t)n, sizeof *t->std);
+    t->features = tcc__malloc((size_t)(rows * n + 1) * sizeof *t->features);
+    if (!t->mean || !t->std || !t->features) return tcc_enomem(d);
+    if (data->learned) TCC_TRY(take_statistics(d, data->learned, t));
+    else measure(data, t);
+    const double *cells = t->csv.cells.data;
     for (int64_t i = 0; i < rows * n; i++) t->features[i] = (float)((cells[i] - t->mean[i % n]) / t->std[i % n]);
     tcc_vec_free(&t->csv.cells);
     return TCC_OK;
@@ -57,18 +77,51 @@ static tcc_status parse_file(tcc_diag *d, const char *path, const tcc_data_optio
     return status;
 }
 
+/* Columns and classes as they were in training. */
+static tcc_status take_columns(tcc_diag *d, const tcc_data_options *options, const cJSON *learned, table *t) {
+    const cJSON *columns;
+    double label = 0, header = 0;
+    TCC_TRY(tcc__learned_list(d, learned, "columns", &columns));
+    TCC_TRY(tcc__learned_number(d, learned, "label_column", &label));
+    TCC_TRY(tcc__learned_number(d, learned, "header", &header));
+    TCC_TRY(tcc__csv_set_columns(d, columns, (int)label, header != 0, &t->csv));
+    if (options->csv_regression) return TCC_OK;
+    tcc__file_list names = {0};
+    tcc_status status = tcc__learned_classes(d, learned, &names);
+    if (status == TCC_OK) status = tcc__csv_set_classes(d, &names, &t->csv);
+    tcc__file_list_free(&names);
+    return status;
+}
+
+static bool learn_columns(const tcc_dataset *data, cJSON *to) {
+    const table *t = data->own;
+    cJSON *list = cJSON_AddArrayToObject(to, "columns");
+    bool ok = list && tcc__learn_number(to, "label_column", t->csv.label_column) &&
+              tcc__learn_number(to, "header", t->csv.has_header);
+    for (int i = 0, feature = 0; i < t->csv.n_columns && ok; i++) {
+        cJSON *column = cJSON_CreateObject();
+        ok = column && cJSON_AddItemToArray(list, column) &&
+             tcc__learn_text(column, "name", t->csv.has_header ? t->csv.texts.text + t->csv.names.data[i] : "");
+        if (!ok || i == t->csv.label_column) continue;
+        ok = tcc__learn_number(column, "mean", t->mean[feature]) && tcc__learn_number(column, "std", t->std[feature]);
+        feature++;
+    }
+    return ok;
+}
+
 static tcc_status open_csv(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
     table *t = data->own = tcc__calloc(1, sizeof *t);
     if (!t) return tcc_enomem(d);
-    TCC_TRY(parse_file(d, options->path, options, 0, &t->csv));
+    if (data->learned) TCC_TRY(take_columns(d, options, data->learned, t));
+    if (options->path) TCC_TRY(parse_file(d, options->path, options, 0, &t->csv));
     if (options->val_path) {
         TCC_TRY(parse_file(d, options->val_path, options, 1, &t->csv));
         data->info.samples[TCC_SPLIT_TRAIN] = t->csv.rows[0];
         data->info.samples[TCC_SPLIT_VALIDATION] = t->csv.rows[1];
-    } else {
+    } else if (options->path) {
         TCC_TRY(tcc__hold_out(d, options->path, data, t->csv.rows[0], options->val_split));
     }
-    TCC_TRY(tcc__csv_number_classes(d, options->val_path, &t->csv));
+    TCC_TRY(tcc__csv_number_classes(d, options->val_path ? options->val_path : options->path, &t->csv));
     t->n_features = t->csv.n_columns - 1;
     data->info.classes = t->csv.classes.count;
     data->info.x.dtype = TCC_F32;
@@ -123,4 +176,6 @@ const tcc__reader tcc__csv_reader = {
     .read = read_csv,
     .close = close_csv,
     .label = label_csv,
+    .names_classes = true,
+    .learn = learn_columns,
 };

@@ -2,7 +2,9 @@
  * Data sets: the table of readers. */
 #include "runtime/data/data.h"
 #include "ir/support/alloc.h"
+#include "runtime/data/learned.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* The table of kinds: a new one is a row here. */
@@ -42,9 +44,10 @@ static bool is_among(const char *kind, const char *list) {
     return false;
 }
 
+static const char picture_kinds[] = "images, segmentation", pixel_kinds[] = "idx, cifar, images, segmentation";
+
 /* Options go with some kinds; what is given with another would do nothing. */
 static tcc_status check_kind(tcc_diag *d, const tcc_data_options *o) {
-    static const char pictures[] = "images, segmentation", pixels[] = "idx, cifar, images, segmentation";
     const struct {
         const char *name;
         bool given;
@@ -54,19 +57,19 @@ static tcc_status check_kind(tcc_diag *d, const tcc_data_options *o) {
                 {"token_bytes", o->token_bytes, "tokens"},
                 {"vocab_size", o->vocab_size, "tokens"},
                 {"classes", o->classes, "idx, segmentation"},
-                {"n_channels", o->n_channels, pixels},
-                {"mean", is_any(o->mean, 3), pixels},
-                {"std", is_any(o->std, 3), pixels},
+                {"n_channels", o->n_channels, pixel_kinds},
+                {"mean", is_any(o->mean, 3), pixel_kinds},
+                {"std", is_any(o->std, 3), pixel_kinds},
                 {"augment", o->augment, "cifar, images, segmentation"},
                 {"csv_header", o->csv_header, "csv, text_classes"},
                 {"csv_separator", o->csv_separator, "csv, text_classes"},
                 {"csv_label", o->csv_label, "csv, text_classes"},
                 {"csv_text", o->csv_text, "text_classes"},
                 {"csv_regression", o->csv_regression, "csv"},
-                {"height", o->height, pictures},
-                {"width", o->width, pictures},
-                {"scale", is_any(o->scale, 2), pictures},
-                {"jitter", is_any(o->jitter, 3), pictures},
+                {"height", o->height, picture_kinds},
+                {"width", o->width, picture_kinds},
+                {"scale", is_any(o->scale, 2), picture_kinds},
+                {"jitter", is_any(o->jitter, 3), picture_kinds},
                 {"ignored_label", o->has_ignored_label || o->ignored_label, "segmentation"},
                 {"tokenizer", o->tokenizer, "text_classes"},
                 {"vocab", o->vocab, "text_classes"}};
@@ -83,7 +86,8 @@ static tcc_status check_options(tcc_diag *d, const tcc_data_options *o) {
     if (!o->kind || !reader_of(o->kind))
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data kind '%s' is unknown; kinds are %s", o->kind ? o->kind : "",
                          kinds);
-    if (!o->path || !*o->path) return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data of kind %s needs a path", o->kind);
+    if ((!o->path && !o->learned) || (o->path && !*o->path))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data of kind %s needs a path", o->kind);
     if (!(o->val_split < 1))
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "val_split is %g; it is the part held out for validation, below 1",
                          o->val_split);
@@ -100,6 +104,66 @@ static tcc_status check_options(tcc_diag *d, const tcc_data_options *o) {
     return TCC_OK;
 }
 
+/* ---- what was learned before ---- */
+
+/* Options that the user may give and else are found in the training files. */
+static tcc_status take_channels(tcc_diag *d, const cJSON *learned, tcc_data_options *o) {
+    const cJSON *list, *channel;
+    TCC_TRY(tcc__learned_list(d, learned, "channels", &list));
+    cJSON_ArrayForEach(channel, list) {
+        if (o->n_channels == 3) break;
+        TCC_TRY(tcc__learned_number(d, channel, "mean", &o->mean[o->n_channels]));
+        TCC_TRY(tcc__learned_number(d, channel, "std", &o->std[o->n_channels++]));
+    }
+    return TCC_OK;
+}
+
+static tcc_status take_options(tcc_diag *d, const cJSON *learned, tcc_data_options *o) {
+    int64_t classes;
+    TCC_TRY(tcc__learned_integer(d, learned, "n_classes", INT_MAX, &classes));
+    if (!o->classes && is_among(o->kind, "idx, segmentation")) o->classes = (int)classes;
+    if (!o->vocab_size && !strcmp(o->kind, "tokens")) o->vocab_size = classes;
+    if (!o->n_channels && is_among(o->kind, pixel_kinds)) TCC_TRY(take_channels(d, learned, o));
+    if (!o->height && is_among(o->kind, picture_kinds)) {
+        TCC_TRY(tcc__learned_integer(d, learned, "height", INT_MAX, &o->height));
+        TCC_TRY(tcc__learned_integer(d, learned, "width", INT_MAX, &o->width));
+    }
+    return TCC_OK;
+}
+
+/* Which samples were held out depends on the training data as it was. */
+static tcc_status check_digest(tcc_diag *d, const char *path, const tcc_dataset *data) {
+    const char *before;
+    tcc__digest now;
+    TCC_TRY(tcc__learned_text(d, data->learned, "digest", &before));
+    TCC_TRY(tcc__digest_of(d, path, &now));
+    if (!*before || !strcmp(before, now.text)) return TCC_OK;
+    return tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0},
+                     "is not as it was when it was trained on, so what was held out for validation cannot be told; "
+                     "give a val_path");
+}
+
+static tcc_status open_files(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
+    tcc_data_options o = *options;
+    if (!o.learned) {
+        TCC_TRY(data->reader->open(d, &o, data));
+        return tcc__digest_of(d, o.path, &data->digest);
+    }
+    const char *kind;
+    data->learned = cJSON_Parse(o.learned);
+    data->learned_text = tcc__strdup(o.learned);
+    if (!data->learned_text) return tcc_enomem(d);
+    if (!data->learned)
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "what was learned from the training data is no JSON");
+    TCC_TRY(tcc__learned_text(d, data->learned, "kind", &kind));
+    if (strcmp(kind, o.kind))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data of kind %s was trained on, not %s", kind, o.kind);
+    TCC_TRY(take_options(d, data->learned, &o));
+    if (o.path && !o.val_path) TCC_TRY(check_digest(d, o.path, data));
+    if (o.val_path) o.path = NULL;
+    return data->reader->open(d, &o, data);
+}
+
 tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tcc_dataset **out) {
     tcc_diag_begin(&cx->diag);
     tcc_diag *d = &cx->diag;
@@ -111,12 +175,15 @@ tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tc
     data->info.kind = data->reader->kind;
     data->info.x.name = "x";
     data->info.y.name = "y";
-    tcc_status status = data->reader->open(d, options, data);
+    tcc_status status = open_files(d, options, data);
     if (status != TCC_OK) {
         tcc_dataset_close(data);
         return status;
     }
-    tcc_logf(cx, TCC_LOG_DATA, "%s: kind %s, %lld training and %lld validation samples, %lld classes", options->path,
+    tcc_logf(cx, TCC_LOG_DATA, "%s: kind %s, %lld training and %lld validation samples, %lld classes",
+             options->path       ? options->path
+             : options->val_path ? options->val_path
+                                 : "no files",
              options->kind, (long long)data->info.samples[TCC_SPLIT_TRAIN],
              (long long)data->info.samples[TCC_SPLIT_VALIDATION], (long long)data->info.classes);
     *out = data;
@@ -126,6 +193,8 @@ tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tc
 void tcc_dataset_close(tcc_dataset *data) {
     if (!data) return;
     if (data->own) data->reader->close(data);
+    cJSON_Delete(data->learned);
+    tcc__free(data->learned_text);
     tcc__free(data);
 }
 

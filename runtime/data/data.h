@@ -14,6 +14,8 @@
 #include "runtime/files/file.h"
 #include "traincc/data.h"
 
+struct cJSON;
+
 /* One sample to be read. Everything random about it is a function of these. */
 typedef struct tcc__sample {
     tcc_split split;
@@ -38,14 +40,26 @@ typedef struct tcc__reader {
     /* How much of the first dim of a sample's x is no padding; `number` as in tcc__sample. NULL: all of it. */
     int64_t (*length)(const tcc_dataset *data, tcc_split split, int64_t number);
     /* What id stands for; NULL: nothing. */
+    bool names_classes; /* `label` tells names that the training data has */
     const char *(*label)(const tcc_dataset *data, int64_t id, size_t *length);
     /* As tcc_dataset_encode; NULL: the kind has no text. */
     tcc_status (*encode)(tcc_diag *d, const tcc_dataset *data, const char *text, size_t length, int32_t *tokens,
                          int64_t capacity, int64_t *count);
+    /* Add what else is learned from the training files (learned.h); false when memory is short. NULL: nothing is. */
+    bool (*learn)(const tcc_dataset *data, struct cJSON *to);
 } tcc__reader;
+
+/* What tells one state of a file or a folder from another: sizes, names, and bytes of a file at up to 64 places. ""
+ * for what is neither, as a pipe. */
+typedef struct tcc__digest {
+    char text[17];
+} tcc__digest;
 
 struct tcc_dataset {
     const tcc__reader *reader;
+    struct cJSON *learned; /* that the options had, and its text; NULL: it is learned now */
+    char *learned_text;
+    tcc__digest digest;    /* of the training files; "" where they are not opened */
     tcc_dataset_info info; /* set by open; x.name, y.name and kind by the caller */
     int64_t held_out_of;   /* source samples from which tcc__hold_out draws both splits; 0: it was not
                               used */

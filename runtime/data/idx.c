@@ -3,7 +3,9 @@
  * number (0x0803 for images, 0x0801 for labels), sizes, all big-endian 32-bit, then bytes. */
 #include "ir/support/alloc.h"
 #include "runtime/data/images.h"
+#include "runtime/data/learned.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,17 +101,21 @@ static tcc_status open_idx(tcc_diag *d, const tcc_data_options *options, tcc_dat
     if (classes < 1 || classes > 256)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "classes is %d; idx labels are bytes", classes);
     for (int i = 0; i < 256; i++) snprintf(x->names[i], sizeof x->names[i], "%d", i);
-    TCC_TRY(load_part(d, options->path, "train", classes, &x->parts[TCC_SPLIT_TRAIN]));
+    const char *folder = options->val_path ? options->val_path : options->path;
+    const bool holds_out = options->path && options->val_split != 0, learns = !data->learned || holds_out;
+    if (learns) TCC_TRY(load_part(d, options->path, "train", classes, &x->parts[TCC_SPLIT_TRAIN]));
     const tcc__idx_images *train = &x->parts[TCC_SPLIT_TRAIN].images, *test = &x->parts[TCC_SPLIT_VALIDATION].images;
-    if (options->val_split != 0) {
+    int64_t height = train->height, width = train->width;
+    if (!learns) TCC_TRY(tcc__learned_integer(d, data->learned, "height", INT_MAX, &height));
+    if (!learns) TCC_TRY(tcc__learned_integer(d, data->learned, "width", INT_MAX, &width));
+    if (holds_out) {
         TCC_TRY(tcc__hold_out(d, options->path, data, train->count, options->val_split));
-    } else {
-        const char *folder = options->val_path ? options->val_path : options->path;
+    } else if (folder) {
         TCC_TRY(load_part(d, folder, "t10k", classes, &x->parts[TCC_SPLIT_VALIDATION]));
-        if (test->height != train->height || test->width != train->width)
+        if (test->height != height || test->width != width)
             return tcc_error(d, TCC_EFORMAT, (tcc_loc){folder, 0},
                              "test images are %lld x %lld, training images %lld x %lld", (long long)test->height,
-                             (long long)test->width, (long long)train->height, (long long)train->width);
+                             (long long)test->width, (long long)height, (long long)width);
         data->info.samples[TCC_SPLIT_TRAIN] = train->count;
         data->info.samples[TCC_SPLIT_VALIDATION] = test->count;
     }
@@ -117,10 +123,10 @@ static tcc_status open_idx(tcc_diag *d, const tcc_data_options *options, tcc_dat
     data->info.x.dtype = TCC_F32;
     data->info.x.rank = 3;
     data->info.x.dims[0] = 1;
-    data->info.x.dims[1] = train->height;
-    data->info.x.dims[2] = train->width;
+    data->info.x.dims[1] = height;
+    data->info.x.dims[2] = width;
     data->info.y.dtype = TCC_I32;
-    int64_t image_bytes = train->height * train->width;
+    int64_t image_bytes = height * width;
     return tcc__pixels_init(d, options, data, 1, train->pixels, image_bytes, image_bytes, &x->pixels);
 }
 

@@ -79,7 +79,7 @@ tcc_status tcc__picture_data_init(tcc_diag *d, const tcc_data_options *options, 
     int64_t count = p->pictures[TCC_SPLIT_TRAIN].count;
     if (options->val_path) {
         for (int split = 0; split < TCC_SPLIT_COUNT; split++) data->info.samples[split] = p->pictures[split].count;
-    } else {
+    } else if (options->path) {
         TCC_TRY(tcc__hold_out(d, options->path, data, count, options->val_split));
     }
     TCC_TRY(check_heads(d, p));

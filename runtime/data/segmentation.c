@@ -84,7 +84,7 @@ static tcc_status open_segmentation(tcc_diag *d, const tcc_data_options *options
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "ignored_label is %d; labels are bytes", s->ignored);
     if (options->classes < 0 || options->classes > 256)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "classes is %d; labels are bytes", options->classes);
-    TCC_TRY(list_pairs(d, options->path, &s->pictures.pictures[0], &s->labels[0]));
+    if (options->path) TCC_TRY(list_pairs(d, options->path, &s->pictures.pictures[0], &s->labels[0]));
     if (options->val_path) TCC_TRY(list_pairs(d, options->val_path, &s->pictures.pictures[1], &s->labels[1]));
     data->info.classes = options->classes;
     TCC_TRY(check_labels(d, s, options->classes, &data->info.classes));

@@ -2,6 +2,7 @@
  * Data kind text: characters of a text file. */
 #include "runtime/data/text.h"
 #include "ir/support/alloc.h"
+#include "runtime/data/learned.h"
 #include "runtime/data/windows.h"
 #include "runtime/files/utf8.h"
 
@@ -165,6 +166,31 @@ static tcc_status open_source(tcc_diag *d, const char *path, tcc__text_source *s
     return TCC_OK;
 }
 
+static bool learn_characters(const tcc_dataset *data, cJSON *to) {
+    const tcc__characters *c = &((const text_data *)data->own)->text.characters;
+    cJSON *list = cJSON_AddArrayToObject(to, "characters");
+    bool ok = list != NULL;
+    for (uint32_t code = 0; code < c->count && ok; code++) {
+        cJSON *number = c->ids[code] < 0 ? NULL : cJSON_CreateNumber(code);
+        ok = c->ids[code] < 0 || (number && cJSON_AddItemToArray(list, number));
+    }
+    return ok;
+}
+
+/* Code points, or bytes; there are no others then. */
+static tcc_status take_characters(tcc_diag *d, const cJSON *learned, tcc__characters *c) {
+    const cJSON *list, *code;
+    TCC_TRY(tcc__learned_list(d, learned, "characters", &list));
+    cJSON_ArrayForEach(code, list) {
+        if (!(code->valuedouble >= 0 && code->valuedouble <= 0x10FFFF))
+            return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "what was learned from the training data has character %g",
+                             code->valuedouble);
+        if (!tcc__characters_add(c, (uint32_t)code->valuedouble)) return tcc_enomem(d);
+    }
+    c->complete = true;
+    return TCC_OK;
+}
+
 static tcc_status open_text(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
     text_data *own = data->own = tcc__calloc(1, sizeof *own);
     if (!own) return tcc_enomem(d);
@@ -172,7 +198,9 @@ static tcc_status open_text(tcc_diag *d, const tcc_data_options *options, tcc_da
     t->sources[0].fd = t->sources[1].fd = -1;
     t->characters.bytes = options->bytes;
     const char *const paths[2] = {options->path, options->val_path};
-    for (int i = 0; i < 2 && paths[i]; i++) {
+    if (data->learned) TCC_TRY(take_characters(d, data->learned, &t->characters));
+    for (int i = 0; i < 2; i++) {
+        if (!paths[i]) continue;
         own->paths[i] = tcc__strdup(paths[i]);
         if (!own->paths[i]) return tcc_enomem(d);
         TCC_TRY(open_source(d, own->paths[i], &t->sources[i]));
@@ -181,7 +209,7 @@ static tcc_status open_text(tcc_diag *d, const tcc_data_options *options, tcc_da
     int64_t length[TCC_SPLIT_COUNT] = {t->sources[0].characters, t->sources[1].characters};
     if (paths[1]) {
         own->source[TCC_SPLIT_VALIDATION] = 1;
-    } else {
+    } else if (paths[0]) {
         length[1] = tcc__val_count(length[0], options->val_split);
         length[0] -= length[1];
         own->first[TCC_SPLIT_VALIDATION] = length[0];
@@ -238,4 +266,5 @@ const tcc__reader tcc__text_reader = {
     .close = close_text,
     .label = label_text,
     .encode = encode_text,
+    .learn = learn_characters,
 };

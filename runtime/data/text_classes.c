@@ -23,6 +23,7 @@ typedef struct text_classes {
     /* What the classes are called: */
     tcc__file_list folders;
     tcc__csv table; /* its labels, without cells */
+    tcc__digest vocabulary;
 } text_classes;
 
 /* ---- texts ---- */
@@ -57,6 +58,7 @@ static tcc_status open_tokenizer(tcc_diag *d, const tcc_data_options *options, t
                          "data of kind text_classes needs a context of at least 3 tokens, not %lld",
                          (long long)t->limit);
     TCC_TRY(tcc__tokenizer_open(d, &how, &t->tokenizer));
+    TCC_TRY(tcc__digest_of(d, options->vocab, &t->vocabulary));
     t->first = (int32_t)tcc_tokenizer_find(t->tokenizer, "[CLS]");
     t->last = (int32_t)tcc_tokenizer_find(t->tokenizer, "[SEP]");
     if (t->first >= 0 && t->last >= 0) return TCC_OK;
@@ -119,13 +121,13 @@ static void leave_out(tcc__file_list *names, const char *name) {
 }
 
 static tcc_status open_folders(tcc_diag *d, const tcc_data_options *options, text_classes *t) {
-    TCC_TRY(tcc__folder_names(d, options->path, true, &t->folders));
+    if (!t->folders.count) TCC_TRY(tcc__folder_names(d, options->path, true, &t->folders));
     leave_out(&t->folders, "unsup");
     if (t->folders.count < 2)
         return tcc_error(d, TCC_EFORMAT, (tcc_loc){options->path, 0},
                          "has %d folders; texts lie in a folder for each class, of which there are at least 2",
                          t->folders.count);
-    TCC_TRY(add_classes(d, t, options->path, &t->folders, &t->count[0]));
+    if (options->path) TCC_TRY(add_classes(d, t, options->path, &t->folders, &t->count[0]));
     if (!options->val_path) return TCC_OK;
     tcc__file_list names = {0};
     tcc_status status = tcc__folder_names(d, options->val_path, true, &names);
@@ -222,9 +224,9 @@ static tcc_status add_rows(tcc__records *r, const tcc__bytes *file, const tcc_da
             const columns before = *c;
             first = false;
             TCC_TRY(find_columns(r, options, c));
-            if (index && c->count != before.count)
+            if (before.count && c->count != before.count)
                 return LINE_ERROR(r, "has %d columns, but the training file has %d", c->count, before.count);
-            if (index) c->header = before.header;
+            if (before.count) c->header = before.header;
             else TCC_TRY(find_header(r, file, options, c, &c->header));
             if (c->header) continue;
         }
@@ -244,8 +246,9 @@ static tcc_status open_files(tcc_diag *d, const tcc_data_options *options, text_
     const char *const paths[2] = {options->path, options->val_path};
     columns c = {0};
     char separator = options->csv_separator;
-    if (!separator) separator = is_tab_separated(options->path) ? '\t' : ',';
-    for (int i = 0; i < 2 && paths[i]; i++) {
+    for (int i = 0; i < 2; i++) {
+        if (!paths[i]) continue;
+        if (!separator) separator = is_tab_separated(paths[i]) ? '\t' : ',';
         tcc__bytes file;
         tcc__records r;
         TCC_TRY(tcc__file_load(d, paths[i], &file));
@@ -256,30 +259,47 @@ static tcc_status open_files(tcc_diag *d, const tcc_data_options *options, text_
         TCC_TRY(status);
         t->table.rows[i] = t->count[i];
     }
-    TCC_TRY(tcc__csv_number_classes(d, options->val_path, &t->table));
+    TCC_TRY(tcc__csv_number_classes(d, paths[paths[1] != NULL], &t->table));
     for (int i = 0; i < t->table.labels.count; i++)
         if (!tcc_vec_push(&t->labels, t->table.labels.data[i].id)) return tcc_enomem(d);
     if (t->table.classes.count < 2)
-        return tcc_error(d, TCC_EFORMAT, (tcc_loc){options->path, 0}, "all labels are '%.64s'; there are at least 2",
+        return tcc_error(d, TCC_EFORMAT, (tcc_loc){paths[!paths[0]], 0}, "all labels are '%.64s'; there are at least 2",
                          t->table.texts.text + t->table.classes.data[0]);
     return TCC_OK;
 }
 
 /* ---- the reader ---- */
 
+static bool learn_vocabulary(const tcc_dataset *data, cJSON *to) {
+    return tcc__learn_text(to, "vocabulary", ((const text_classes *)data->own)->vocabulary.text);
+}
+
+/* The classes as they were in training, and the same vocabulary, by which texts became tokens. */
+static tcc_status take_classes(tcc_diag *d, const tcc_data_options *options, const cJSON *learned, text_classes *t) {
+    const char *vocabulary;
+    TCC_TRY(tcc__learned_text(d, learned, "vocabulary", &vocabulary));
+    if (strcmp(vocabulary, t->vocabulary.text))
+        return tcc_error(d, TCC_EINVAL, (tcc_loc){options->vocab, 0},
+                         "is not the vocabulary that was trained with; it has changed");
+    return tcc__learned_classes(d, learned, &t->folders);
+}
+
 static tcc_status open_text_classes(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
     text_classes *t = data->own = tcc__calloc(1, sizeof *t);
     struct stat info;
     if (!t) return tcc_enomem(d);
     TCC_TRY(open_tokenizer(d, options, t));
-    const bool folder = !stat(options->path, &info) && S_ISDIR(info.st_mode);
+    const char *path = options->path ? options->path : options->val_path;
+    const bool folder = path && !stat(path, &info) && S_ISDIR(info.st_mode);
     if (folder && (options->csv_header || options->csv_separator || options->csv_label || options->csv_text))
-        return tcc_error(d, TCC_EINVAL, (tcc_loc){options->path, 0},
+        return tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0},
                          "is a folder; csv_header, csv_separator, csv_label and csv_text go with a file of rows");
+    if (data->learned) TCC_TRY(take_classes(d, options, data->learned, t));
+    if (!folder) TCC_TRY(tcc__csv_set_classes(d, &t->folders, &t->table));
     TCC_TRY(folder ? open_folders(d, options, t) : open_files(d, options, t));
     if (options->val_path) {
         for (int split = 0; split < TCC_SPLIT_COUNT; split++) data->info.samples[split] = t->count[split];
-    } else {
+    } else if (options->path) {
         TCC_TRY(tcc__hold_out(d, options->path, data, t->count[0], options->val_split));
     }
     data->info.classes = folder ? t->folders.count : t->table.classes.count;
@@ -353,5 +373,7 @@ const tcc__reader tcc__text_classes_reader = {
     .close = close_text_classes,
     .length = length_text_classes,
     .label = label_text_classes,
+    .names_classes = true,
+    .learn = learn_vocabulary,
     .encode = encode_text_classes,
 };

@@ -76,11 +76,12 @@ static tcc_status open_part(tcc_diag *d, const tokens *t, const char *path, part
 }
 
 static tcc_status open_files(tcc_diag *d, const tcc_data_options *options, tokens *t, int64_t length[TCC_SPLIT_COUNT]) {
-    TCC_TRY(open_part(d, t, options->path, &t->parts[0], &length[0]));
+    if (options->path) TCC_TRY(open_part(d, t, options->path, &t->parts[0], &length[0]));
     if (options->val_path) {
         t->two_files = true;
         return open_part(d, t, options->val_path, &t->parts[1], &length[1]);
     }
+    if (!options->path) return TCC_OK;
     length[1] = tcc__val_count(length[0], options->val_split);
     length[0] -= length[1];
     t->parts[1] = t->parts[0];

@@ -11,7 +11,7 @@ tcc_status tcc__windows_init(tcc_diag *d, const tcc_data_options *options, tcc_d
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data of kind %s needs a context of at least 1 token, not %lld",
                          options->kind, (long long)context);
     for (int split = 0; split < TCC_SPLIT_COUNT; split++) {
-        if (split == TCC_SPLIT_VALIDATION && tokens[split] == 0) continue;
+        if (tokens[split] == 0 && (split == TCC_SPLIT_VALIDATION || !options->path)) continue;
         if (tokens[split] <= context)
             return tcc_error(
                 d, TCC_EFORMAT,

@@ -178,8 +178,46 @@ static void refuses(void **state) {
                    "predict: data of kind idx is not read from lines; give data.val_path=PATH");
 }
 
+/* A run answers as it was trained, whatever has become of the training data; only going on needs that as it was. */
+static void changed_data(void **state) {
+    char *text;
+    test_write_text(state, "rows", "100,100\n-100,-100\n");
+    test_write_text(state, "other.csv", "height,width,kind\n1000,1000,large\n-1000,-1000,small\n");
+    const char *data = write_csv_data(state), *run = test_path(state, "run"), *rows = test_path(state, "rows");
+    program_result r = train(state, write_recipe(state, "mlp"));
+    program_free(&r);
+    program_result before = RUN("predict", "--device", "cpu", run, rows);
+    char val_path[4200];
+    snprintf(val_path, sizeof val_path, "data.val_path=%s", test_path(state, "other.csv"));
+    program_result evaluated = RUN("eval", "--device", "cpu", run, val_path);
+    assert_int_equal(before.status + evaluated.status, 0);
+
+    text = test_read(data, NULL);
+    for (char *at = text; (at = strstr(at, "small"));) memcpy(at, "minor", 5);
+    test_write_text(state, "table.csv", text);
+    free(text);
+    r = RUN("predict", "--device", "cpu", run, rows);
+    assert_string_equal(r.out, before.out);
+    program_free(&r);
+    expect_refused(RUN("eval", "--quiet", "--device", "cpu", run), 1, "is not as it was when it was trained on");
+    r = RUN("--resume", "--device", "cpu", "--run-dir", run, test_path(state, "mlp.yaml"), "training.max_steps=30");
+    if (r.status != 1 || !strstr(r.err, "the training data has changed: its classes[1] was \"small\""))
+        fail_msg("%d: %s%s", r.status, r.out, r.err);
+    program_free(&r);
+
+    remove(data);
+    r = RUN("predict", "--device", "cpu", run, rows);
+    assert_string_equal(r.out, before.out);
+    program_free(&r);
+    r = RUN("eval", "--device", "cpu", run, val_path);
+    assert_string_equal(strstr(r.out, "weights:"), strstr(evaluated.out, "weights:"));
+    program_free(&r);
+    program_free(&before);
+    program_free(&evaluated);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {FOLDER_TEST(classes_of_rows), FOLDER_TEST(numbers), FOLDER_TEST(texts),
-                                       FOLDER_TEST(refuses)};
+                                       FOLDER_TEST(refuses), FOLDER_TEST(changed_data)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,25 @@ EXAMPLE(tcc_dataset_encode) {
     printf("%d tokens, the first is %d\n", (int)count, (int)tokens[0]); /* 5 tokens, the first is 16 */
 }
 
+EXAMPLE(tcc_dataset_learned) {
+    char *learned;
+    TCC_TRY(tcc_dataset_learned(cx, data, &learned));
+    tcc_data_options later = {.size = sizeof later, .kind = "text", .context = 8, .learned = learned};
+    tcc_dataset *without_files;
+    TCC_TRY(tcc_dataset_open(cx, &later, &without_files));
+    size_t length;
+    printf("%.*s\n", 1, tcc_dataset_label(without_files, 2, &length)); /* a */
+    tcc_dataset_close(without_files);
+    tcc_string_free(learned);
+}
+
+EXAMPLE(tcc_dataset_compare) {
+    char *learned;
+    TCC_TRY(tcc_dataset_learned(cx, data, &learned));
+    if (tcc_dataset_compare(cx, data, learned) == TCC_OK) puts("the data is the same"); /* the data is the same */
+    tcc_string_free(learned);
+}
+
 EXAMPLE(tcc_dataset_feature) {
     tcc_data_options from = {.size = sizeof from, .kind = "csv", .path = "table.csv"};
     tcc_dataset *table;

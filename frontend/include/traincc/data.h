@@ -102,6 +102,13 @@ typedef struct tcc_data_options {
 
     const char *tokenizer; /* text_classes: "wordpiece", which is the default */
     const char *vocab;     /* text_classes: its vocab.txt, which has [CLS] and [SEP]; required */
+
+    /* What another data set learned from the training files (tcc_dataset_learned): classes, columns, characters,
+     * statistics. Data is then read by it, and `path` need not be given. With val_path the training files are not
+     * opened, and there are no training samples. Without, the validation samples are held out of `path`, which must be
+     * as it was. Without both there are no samples; names and texts are told as in training. NULL: it is learned from
+     * the files. */
+    const char *learned;
 } tcc_data_options;
 
 typedef struct tcc_dataset tcc_dataset;
@@ -139,6 +146,15 @@ TCC_API const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_
  * lacks and its position. */
 TCC_API tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, const char *text, size_t length,
                                       int32_t *tokens, int64_t capacity, int64_t *count);
+
+/* What the data set learned from its training files, as JSON: the number of samples, classes and their names, columns
+ * with their statistics, characters, mean and deviation of pixels, and a digest of the files. A run keeps it, so that
+ * later data is read in the same way (tcc_data_options.learned). Of a data set opened with such a text, that text.
+ * To be freed with tcc_string_free. Errors: TCC_ENOMEM. */
+TCC_API tcc_status tcc_dataset_learned(tcc_context *cx, const tcc_dataset *data, char **text);
+/* Whether the data set learned just that. Errors: TCC_EINVAL, which names the first difference; TCC_EFORMAT,
+ * TCC_ENOMEM. */
+TCC_API tcc_status tcc_dataset_compare(tcc_context *cx, const tcc_dataset *data, const char *learned);
 
 /* Feature `index` of kind csv: its column's name ("" without a header) and the statistics that standardized it: x is
  * (cell - mean) / std. Any of the last three may be NULL. The name lives as long as the data set. False past the last

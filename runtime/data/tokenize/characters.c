@@ -23,6 +23,12 @@ static bool cover(tcc__characters *c, uint32_t code) {
     return true;
 }
 
+bool tcc__characters_add(tcc__characters *c, uint32_t code) {
+    if (code >= c->count && !cover(c, code)) return false;
+    c->ids[code] = 0;
+    return true;
+}
+
 tcc_status tcc__characters_survey(tcc_diag *d, tcc__characters *c, const tcc__passage *from, bool last, size_t *used,
                                   int64_t *count) {
     size_t at = 0;
@@ -35,8 +41,11 @@ tcc_status tcc__characters_survey(tcc_diag *d, tcc__characters *c, const tcc__pa
                              "byte %lld (0x%02x) is not UTF-8; option `bytes` reads any file",
                              (long long)(from->first + (int64_t)at), from->text[at]);
         }
-        if (code >= c->count && !cover(c, code)) return tcc_enomem(d);
-        c->ids[code] = 0;
+        if (c->complete && (code >= c->count || c->ids[code] < 0))
+            return tcc_error(d, TCC_EFORMAT, (tcc_loc){from->path, 0},
+                             "character '%.*s' (U+%04X) at byte %lld does not occur in the training text", length,
+                             (const char *)from->text + at, code, (long long)(from->first + (int64_t)at));
+        if (!tcc__characters_add(c, code)) return tcc_enomem(d);
         ++*count;
         at += (size_t)length;
     }

@@ -8,9 +8,12 @@
 typedef struct tcc__characters {
     int32_t *ids; /* by code point: the token; below 0: none. As long as the texts need */
     uint32_t count;
-    bool bytes; /* a character is a byte */
+    bool bytes;    /* a character is a byte */
+    bool complete; /* a character that is not among them is an error */
 } tcc__characters;
 
+/* One more character; false when memory is short. */
+bool tcc__characters_add(tcc__characters *c, uint32_t code);
 /* Note the characters that occur, and add their number to *count. Where the passage is not the `last` one, the first
  * bytes of a character may end it: *used are those in front. */
 tcc_status tcc__characters_survey(tcc_diag *d, tcc__characters *c, const tcc__passage *from, bool last, size_t *used,
