@@ -27,7 +27,7 @@ static void tell_missing_batches(const run *s) {
                BATCHES - missing, BATCHES);
 }
 
-char run_separator(const run *s) {
+static char separator(const run *s) {
     const char *text = s->recipe->data.separator;
     return !strcmp(text, "auto") ? 0 : !strcmp(text, "\\t") ? '\t' : text[0];
 }
@@ -51,12 +51,31 @@ static bool check_validation(run *s) {
     return false;
 }
 
-/* Data of a run that is only looked at is read as the training data was. Inputs to predict from need none. */
-static void look_only(const run *s, tcc_data_options *o) {
+/* What a run of a version that did not keep it learned, from the training data as it is now. */
+static tcc_status learn_again(run *s, const tcc_data_options *o) {
+    tcc_dataset *training;
+    tcc_status status = tcc_dataset_open(s->cx, o, &training);
+    if (status == TCC_OK) status = tcc_dataset_learned(s->cx, training, &s->learned);
+    tcc_dataset_close(training);
+    return status;
+}
+
+/* Data of a run that is only looked at is read as the training data was. A table to predict from is the validation
+ * data; texts to predict from need no data. */
+static tcc_status look_only(run *s, tcc_data_options *o) {
+    const char *inputs = s->options->inputs;
     o->learned = run_weights_learned(s);
-    if (!s->options->inputs) return;
-    o->path = o->val_path = NULL;
+    if (!o->learned) {
+        const tcc_status status = learn_again(s, o);
+        if (status != TCC_OK) return status;
+        o->learned = s->learned;
+    }
+    if (!inputs) return TCC_OK;
+    o->unlabelled = !strcmp(o->kind, "csv");
+    o->path = NULL;
+    o->val_path = !o->unlabelled ? NULL : strcmp(inputs, "-") ? inputs : "/dev/stdin";
     o->val_split = 0;
+    return TCC_OK;
 }
 
 tcc_status run_open_data(run *s) {
@@ -79,7 +98,7 @@ tcc_status run_open_data(run *s) {
                           .token_bytes = recipe_has(r, "data.token_bytes") ? (int)r->data.token_bytes : 0,
                           .vocab_size = r->data.vocab_size,
                           .classes = recipe_has(r, "data.classes") ? (int)r->data.classes : 0,
-                          .csv_separator = run_separator(s)};
+                          .csv_separator = separator(s)};
     o.n_channels = r->data.mean.count;
     for (int i = 0; i < r->data.mean.count; i++) {
         o.mean[i] = r->data.mean.v[i];
@@ -93,9 +112,9 @@ tcc_status run_open_data(run *s) {
     for (int i = 0; i < r->data.jitter.count; i++) o.jitter[i] = r->data.jitter.v[i];
     if (!strcmp(r->data.header, "yes")) o.csv_header = TCC_CSV_HEADER_YES;
     if (!strcmp(r->data.header, "no")) o.csv_header = TCC_CSV_HEADER_NO;
-    if (run_weights_learned(s)) look_only(s, &o);
-    tcc_status status = tcc_dataset_open(s->cx, &o, &s->data);
-    if (status == TCC_OK) status = tcc_dataset_learned(s->cx, s->data, &s->learned);
+    tcc_status status = run_only_looks(s) ? look_only(s, &o) : TCC_OK;
+    if (status == TCC_OK) status = tcc_dataset_open(s->cx, &o, &s->data);
+    if (status == TCC_OK && !s->learned) status = tcc_dataset_learned(s->cx, s->data, &s->learned);
     if (status != TCC_OK) return status;
     tcc_dataset_get_info(s->data, &s->info);
     if (!strcmp(r->data.kind, "cifar") && !run_only_looks(s) && !s->options->quiet && !s->options->emit)
@@ -121,7 +140,7 @@ tcc_status run_open_data(run *s) {
                                      .split = TCC_SPLIT_VALIDATION,
                                      .batch_size = r->data.batch_size,
                                      .num_workers = (int)r->data.num_workers,
-                                     .last_batch = TCC_LAST_KEEP,
+                                     .last_batch = s->options->task == TASK_PREDICT ? TCC_LAST_PAD : TCC_LAST_KEEP,
                                      .padding = padding_of(r),
                                      .lengths = (int)r->data.padding_lengths,
                                      .held = held};

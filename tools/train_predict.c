@@ -57,39 +57,19 @@ static tcc_status answer(run *s, const tcc_array *x, int64_t count, const tcc_ar
     return status;
 }
 
-static tcc_status predict_validation(run *s) {
+/* Of the validation data, with its labels, or of a table to predict from. */
+static tcc_status predict_samples(run *s) {
     tcc_status status = TCC_OK;
     for (int64_t i = 0; i < tcc_loader_batches(s->val_loader) && status == TCC_OK && !*s->interrupted; i++) {
         const tcc_batch *batch;
         status = tcc_loader_next(s->val_loader, &batch);
-        if (status == TCC_OK) status = answer(s, &batch->arrays[0], batch->count, &batch->arrays[1]);
+        if (status == TCC_OK)
+            status = answer(s, &batch->arrays[0], batch->count, s->options->inputs ? NULL : &batch->arrays[1]);
     }
     return status;
 }
 
-/* -- Inputs from a file -- */
-
-/* One line of numbers becomes a row of x, standardized as the training data was. */
-static tcc_status read_numbers(run *s, const char *line, int64_t number, float *row) {
-    const char between = run_separator(s) ? run_separator(s) : ',';
-    for (int64_t i = 0; i < s->info.x.dims[0]; i++) {
-        char *end;
-        double mean, std;
-        const double value = strtod(line, &end);
-        while (*end == ' ') end++;
-        const bool last = i + 1 == s->info.x.dims[0];
-        if (end == line || (last ? *end != '\0' : *end != between))
-            return problem(s,
-                           "%s: line %" PRId64 ": cell %" PRId64 " of %" PRId64
-                           " is no number, or it ends wrong: \"%.40s\"; a line has "
-                           "the features of the training data, without the label",
-                           s->options->inputs, number, i + 1, s->info.x.dims[0], line);
-        tcc_dataset_feature(s->data, i, NULL, &mean, &std);
-        row[i] = (float)((value - mean) / std);
-        line = end + 1;
-    }
-    return TCC_OK;
-}
+/* -- Texts from a file -- */
 
 /* A text's tokens, and -1 behind them. */
 static tcc_status read_words(run *s, const char *line, size_t length, int32_t *row) {
@@ -99,25 +79,16 @@ static tcc_status read_words(run *s, const char *line, size_t length, int32_t *r
     return status;
 }
 
-/* The first line of a table may name its columns. */
-static bool is_header(const run *s, const char *line) {
-    char *end;
-    (void)strtod(line, &end);
-    return !strcmp(s->recipe->data.kind, "csv") && end == line;
-}
-
 static tcc_status predict_lines(run *s, FILE *in, tcc_array *x) {
     const int64_t width = x->dims[1];
     char *line = NULL;
     size_t room = 0;
-    int64_t count = 0, number = 0;
+    int64_t count = 0;
     ssize_t length = 0;
     tcc_status status = TCC_OK;
     while (status == TCC_OK && !*s->interrupted && (length = getline(&line, &room, in)) >= 0) {
         while (length && (line[length - 1] == '\n' || line[length - 1] == '\r')) line[--length] = '\0';
-        if (!number++ && is_header(s, line)) continue;
-        if (x->dtype == TCC_I32) status = read_words(s, line, (size_t)length, (int32_t *)x->data + count * width);
-        else status = read_numbers(s, line, number, (float *)x->data + count * width);
+        status = read_words(s, line, (size_t)length, (int32_t *)x->data + count * width);
         if (status != TCC_OK || ++count < x->dims[0]) continue;
         status = answer(s, x, count, NULL);
         count = 0;
@@ -137,12 +108,12 @@ static tcc_array batch_of(const run *s) {
     return x;
 }
 
-static tcc_status predict_file(run *s) {
+static tcc_status predict_texts(run *s) {
     const char *path = s->options->inputs;
     tcc_array x = batch_of(s);
     FILE *in = strcmp(path, "-") ? fopen(path, "r") : stdin;
     if (!in) return problem(s, "cannot read %s: %s", path, strerror(errno));
-    x.data = calloc((size_t)(x.dims[0] * x.dims[1]), sizeof(float)); /* rows that a last batch lacks are zero */
+    x.data = calloc((size_t)(x.dims[0] * x.dims[1]), sizeof(int32_t)); /* rows that a last batch lacks are zero */
     tcc_status status = x.data ? predict_lines(s, in, &x) : TCC_ENOMEM;
     free(x.data);
     if (in != stdin) fclose(in);
@@ -166,4 +137,4 @@ tcc_status run_compile_predictor(run *s) {
     return tcc_model_compile(s->model, false, &x, 1);
 }
 
-tcc_status run_predict(run *s) { return s->options->inputs ? predict_file(s) : predict_validation(s); }
+tcc_status run_predict(run *s) { return s->val_loader ? predict_samples(s) : predict_texts(s); }

@@ -58,8 +58,6 @@ typedef struct run {
 
 /* train_data.c. Opens the data set and its loaders. */
 tcc_status run_open_data(run *s);
-/* What lies between the cells of its table; 0: what its kind of file has. */
-char run_separator(const run *s);
 /* How much of a batch is padding, where texts have lengths. */
 void run_print_padding(const run *s);
 /* A prompt that the vocabulary cannot spell is refused before the training, not after it. */

@@ -6,6 +6,8 @@
 #include "ir/support/vec.h"
 #include "runtime/data/learned.h"
 
+#include <locale.h>
+
 /* One label as it stands in a file. */
 typedef struct tcc__csv_label {
     size_t text; /* offset into `texts`, NUL-terminated */
@@ -26,6 +28,11 @@ typedef struct tcc__csv {
     tcc_vec(size_t) classes;        /* distinct labels, offsets into texts; numbers by value, else by bytes */
     int64_t rows[2];                /* of each file */
 } tcc__csv;
+
+/* A finite number, and nothing else in the text. */
+bool tcc__csv_number(locale_t locale, const char *text, double *out);
+/* Append a text; false when memory is short. */
+bool tcc__csv_add_text(tcc__csv *csv, const char *text, size_t *offset);
 
 /* Parse the first file (`index` 0: finds header, columns) or the second (1: must agree with the
  * first). Errors leave `out` to be freed. */

@@ -121,7 +121,8 @@ static tcc_status open_csv(tcc_diag *d, const tcc_data_options *options, tcc_dat
     } else if (options->path) {
         TCC_TRY(tcc__hold_out(d, options->path, data, t->csv.rows[0], options->val_split));
     }
-    TCC_TRY(tcc__csv_number_classes(d, options->val_path ? options->val_path : options->path, &t->csv));
+    if (!options->unlabelled)
+        TCC_TRY(tcc__csv_number_classes(d, options->val_path ? options->val_path : options->path, &t->csv));
     t->n_features = t->csv.n_columns - 1;
     data->info.classes = t->csv.classes.count;
     data->info.x.dtype = TCC_F32;

@@ -66,6 +66,7 @@ static tcc_status check_kind(tcc_diag *d, const tcc_data_options *o) {
                 {"csv_label", o->csv_label, "csv, text_classes"},
                 {"csv_text", o->csv_text, "text_classes"},
                 {"csv_regression", o->csv_regression, "csv"},
+                {"unlabelled", o->unlabelled, "csv"},
                 {"height", o->height, picture_kinds},
                 {"width", o->width, picture_kinds},
                 {"scale", is_any(o->scale, 2), picture_kinds},
@@ -96,6 +97,8 @@ static tcc_status check_options(tcc_diag *d, const tcc_data_options *o) {
     if ((unsigned)o->csv_header > TCC_CSV_HEADER_NO)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "csv_header is %d", (int)o->csv_header);
     TCC_TRY(check_kind(d, o));
+    if (o->unlabelled && (!o->learned || o->path))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "unlabelled goes with learned and val_path");
     for (int c = o->n_channels < 0 ? 0 : o->n_channels; c < 3; c++)
         if (o->mean[c] != 0 || o->std[c] != 0)
             return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,

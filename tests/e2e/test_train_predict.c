@@ -148,15 +148,20 @@ static void refuses(void **state) {
     const char *run = test_path(state, "run");
     const struct {
         const char *text, *message;
-    } cases[] = {{"1,0,1\n1,x,1\n", "rows: line 2: cell 2 of 3 is no number, or it ends wrong: \"x,1\""},
-                 {"1,0\n", "rows: line 1: cell 2 of 3 is no number, or it ends wrong: \"0\""},
-                 {"1,0,1,c1\n", "rows: line 1: cell 3 of 3 is no number, or it ends wrong: \"1,c1\""},
-                 {"a\n\n", "rows: line 2: cell 1 of 3 is no number"}};
+    } cases[] = {{"1,0,1\n1,x,1\n", "rows:2: error: column 2 ('b'): 'x' is not a finite number"},
+                 {"1,0\n", "rows:1: error: has 2 columns, but the training file has 4"},
+                 {"1,0,1\n1,0,1,c1\n", "rows:2: error: the line has 4 cells, but the first has 3"},
+                 {"1,0,1\n\nnan,0,1\n", "rows:3: error: column 1 ('a'): 'nan' is not a finite number"},
+                 {"1e400,0,1\n", "rows:1: error: column 1 ('a'): '1e400' is not a finite number"},
+                 {"a,c\n1,0\n", "rows:1: error: has no column 'b', which the training file has"},
+                 {"a,b,c\n\n", "rows: error: has no rows of data"},
+                 {"\xff\xfe\n", "rows: error: byte 0 (0xff) is not UTF-8"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *rows = test_write_text(state, "rows", cases[i].text);
         expect_refused(RUN("predict", "--device", "cpu", run, rows), 1, cases[i].message);
     }
-    expect_refused(RUN("predict", "--device", "cpu", run, test_path(state, "gone")), 1, "gone: No such file");
+    expect_refused(RUN("predict", "--device", "cpu", run, test_path(state, "gone")), 1,
+                   "gone: error: cannot open the file: No such file");
     expect_refused(RUN("predict", "--device", "cpu", run, "data.val_split=0"), 1,
                    "there is no validation data to predict; give data.val_path=PATH");
     expect_refused(RUN("predict"), 2, "predict: no checkpoint or run folder given");

@@ -54,9 +54,11 @@ typedef enum tcc_csv_header {
  *             with a text and a label
  *
  * Files of kinds text, idx, cifar, csv and text_classes may be gzipped; those of idx and cifar with or without ".gz" in
- * the name. Rows of text_classes are comma-separated as in csv; or, in a file that is named .tsv, tab-separated, with
- * \t, \n, \r and \\ for what a cell cannot hold, and no quotes. A folder named unsup, of texts without a class, is left
- * out. Texts are tokenized when the data set is opened, and stay in memory. */
+ * the name. Columns of a second csv file are found by their names where there is a header; others are left
+ * out. Labels of csv and text_classes that are all numbers are told apart by value: 1 and 1.0 are one class. Rows of
+ * text_classes are comma-separated as in csv; or, in a file that is named .tsv, tab-separated, with \t, \n, \r and \\
+ * for what a cell cannot hold, and no quotes. A folder named unsup, of texts without a class, is left out. Texts are
+ * tokenized when the data set is opened, and stay in memory. */
 typedef struct tcc_data_options {
     size_t size;      /* sizeof(tcc_data_options) */
     const char *kind; /* see above */
@@ -109,6 +111,8 @@ typedef struct tcc_data_options {
      * as it was. Without both there are no samples; names and texts are told as in training. NULL: it is learned from
      * the files. */
     const char *learned;
+    bool unlabelled; /* csv, with `learned`: rows of val_path need not have a label, which is not looked at, nor the
+                        file a header; y is -1, or NaN for regression */
 } tcc_data_options;
 
 typedef struct tcc_dataset tcc_dataset;

@@ -105,6 +105,13 @@ static void classes_are_sorted(void **state) {
     assert_string_equal(label(data, 0), "-2"); /* as numbers */
     assert_string_equal(label(data, 2), "10");
     tcc_dataset_close(data);
+    data = open_data(csv(state, "a,b\n1,1\n1,0.0\n1,1.0\n1,0\n")); /* 1 and 1.0 are one class, the first one's name */
+    tcc_dataset_info info;
+    tcc_dataset_get_info(data, &info);
+    assert_int_equal(info.classes, 2);
+    assert_string_equal(label(data, 0), "0.0");
+    assert_string_equal(label(data, 1), "1");
+    tcc_dataset_close(data);
     data = open_data(csv(state, "1,10\n1,9\n1,x\n"));
     assert_string_equal(label(data, 0), "10"); /* as text */
     tcc_dataset_close(data);
@@ -186,6 +193,7 @@ static void bad_csv(void **state) {
         {"1,2\n1e300,4\n", NULL, "a.csv:2: error: column 1 (''): 1e300 is larger than a float32 can be"},
         {"1,2,label\n3,4,x\n5,6,y\n7,8,x\n", NULL, /* words for classes make no header, or is it one? */
          "a.csv:1: error: its label 'label' occurs in no other line: say whether it names the columns (header: yes)"},
+        {"0,1,2\n5,5,1\n6,6,1\n", NULL, "a.csv:1: error: its label '2' occurs in no other line: say whether it names"},
         {"1,2\n\"3\"x,4\n", NULL, "a.csv:2: error: cell 1 goes on after its closing quote"},
         {"1,2\n\"3,4\n", NULL, "a.csv:2: error: a quoted cell has no closing quote"},
         {"1,\"a\nb\"\nz,3\n", NULL, "a.csv:3: error: column 1 (''): 'z'"}, /* a quoted cell may hold line ends */
@@ -211,8 +219,11 @@ static void bad_csv(void **state) {
     options.val_path = test_write_text(state, "b.csv", "x,y\n1,a\n2,c\n");
     refused(options, TCC_EFORMAT, "b.csv:3: error: label 'c' does not occur in the training file");
     test_write_text(state, "b.csv", "x,z\n1,a\n");
-    refused(options, TCC_EFORMAT, "b.csv:1: error: column 2 is named 'z', but 'y' in the training file");
-    test_write_text(state, "b.csv", "x,y,z\n1,a,3\n");
+    refused(options, TCC_EFORMAT, "b.csv:1: error: has no column 'y', which the training file has");
+    test_write_text(state, "b.csv", "1,a\n");
+    refused(options, TCC_EFORMAT, "b.csv:1: error: has no column 'x'");
+    options.path = test_write_text(state, "a.csv", "1,a\n2,b\n");
+    test_write_text(state, "b.csv", "1,a,3\n");
     refused(options, TCC_EFORMAT, "b.csv:1: error: has 3 columns, but the training file has 2");
     options = csv(state, "1,2\n");
     options.val_split = 0.9;

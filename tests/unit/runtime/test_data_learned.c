@@ -119,6 +119,57 @@ static void tables(void **state) {
                false);
 }
 
+/* x of rows that are read as a table was that had columns a, b and k. */
+static void expect_rows(void **state, const char *learned, const char *text, int count, const float *x) {
+    tcc_data_options o = {.kind = "csv", .learned = learned, .unlabelled = true};
+    o.val_path = test_write_text(state, "rows.csv", text);
+    tcc_dataset *data = open_data(o);
+    tcc_loader_options how = {.size = sizeof how, .split = TCC_SPLIT_VALIDATION, .batch_size = count};
+    tcc_loader *loader;
+    const tcc_batch *batch;
+    assert_ok(tcc_loader_create(&cx, data, &how, &loader), &cx.diag);
+    assert_ok(tcc_loader_next(loader, &batch), &cx.diag);
+    assert_true(tcc_loader_batches(loader) == 1);
+    for (int i = 0; i < 2 * count; i++) assert_true(((const float *)batch->arrays[0].data)[i] == x[i]);
+    for (int i = 0; i < count; i++) assert_int_equal(((const int32_t *)batch->arrays[1].data)[i], -1);
+    tcc_loader_destroy(loader);
+    tcc_dataset_close(data);
+}
+
+/* By their names in any order, or in the order of training; with or without the label, which is not looked at. */
+static void columns(void **state) {
+    tcc_data_options o = {.kind = "csv", .csv_label = "k", .val_split = -1};
+    o.path = test_write_text(state, "t.csv", "a,k,b\n1,x,10\n3,y,30\n"); /* a - 2, and (b - 20) / 10 */
+    tcc_dataset *data = open_data(o);
+    char *learned = learn(data);
+    tcc_dataset_close(data);
+    const float x[] = {3, -2, 0, 0};
+    static const char *const same[] = {"a,b\n5,0\n2,20\n",
+                                       "5,0\n2,20\n",
+                                       "5,?,0\n2,,20\n",
+                                       "b,a\n0,5\n20,2\n",
+                                       "b,more,k,a\n0,q,,5\n20,,z,2\n",
+                                       "\xEF\xBB\xBF\"a\",\"b\"\r\n\r\n\"5\", 0 \r\n2,2e1\r\n\r\n"};
+    for (unsigned i = 0; i < sizeof same / sizeof *same; i++) expect_rows(state, learned, same[i], 2, x);
+    o = (tcc_data_options){.kind = "csv", .learned = learned, .unlabelled = true};
+    static const char *const wrong[][2] = {{"b,c\n1,2\n", "rows.csv:1: error: has no column 'a'"},
+                                           {"1\n", "rows.csv:1: error: has 1 columns"},
+                                           {"1,2\n1,inf\n", "rows.csv:2: error: column 2 ('b'): 'inf' is not a finite"},
+                                           {"c,d\n1,2\n", "rows.csv:1: error: column 1 ('a'): 'c' is not a finite"}};
+    for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        o.val_path = test_write_text(state, "rows.csv", wrong[i][0]);
+        dataset_refused(&cx, o, TCC_EFORMAT, wrong[i][1]);
+    }
+    o.unlabelled = false;
+    o.val_path = test_write_text(state, "rows.csv", "b,a\n1,2\n");
+    dataset_refused(&cx, o, TCC_EFORMAT, "has no column 'k'");
+    o.unlabelled = true;
+    o.learned = NULL;
+    o.path = o.val_path;
+    dataset_refused(&cx, o, TCC_EINVAL, "unlabelled goes with learned and val_path");
+    tcc_string_free(learned);
+}
+
 static void texts(void **state) {
     const char *words = test_write_text(state, "words.txt", "a cat on the mat.\n");
     check_kind((tcc_data_options){.kind = "text", .path = write_text_data(state), .val_path = words, .context = 4},
@@ -195,7 +246,7 @@ static void other_data(void **state) {
     o.val_path = test_write_text(state, "v.csv", "a,b\n1,x\n2,z\n");
     dataset_refused(&cx, o, TCC_EFORMAT, "label 'z' is none of the 2 classes that were trained");
     o.val_path = test_write_text(state, "v.csv", "c,b\n1,x\n");
-    dataset_refused(&cx, o, TCC_EFORMAT, "column 1 is named 'c', but 'a'");
+    dataset_refused(&cx, o, TCC_EFORMAT, "has no column 'a', which the training file has");
     tcc_string_free(learned);
 
     o = (tcc_data_options){
@@ -234,7 +285,8 @@ static void locales(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {FOLDER_TEST(tables), FOLDER_TEST(texts),      FOLDER_TEST(classes_of_texts),
-                                       FOLDER_TEST(images), FOLDER_TEST(other_data), FOLDER_TEST(locales)};
+    const struct CMUnitTest tests[] = {FOLDER_TEST(tables),           FOLDER_TEST(columns), FOLDER_TEST(texts),
+                                       FOLDER_TEST(classes_of_texts), FOLDER_TEST(images),  FOLDER_TEST(other_data),
+                                       FOLDER_TEST(locales)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
