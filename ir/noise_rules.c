@@ -65,6 +65,15 @@ static double unit(tcc_dtype t) {
     return t == TCC_F64 ? 0x1p-53 : t == TCC_F32 ? 0x1p-24 : t == TCC_F16 ? 0x1p-11 : 0x1p-8;
 }
 
+/* What rounding may move the least numbers of a type by: half of the distance between two of f16; all of them in types
+ * whose least numbers a machine may take for 0. */
+static double least(tcc_dtype t) { return t == TCC_F64 ? 0 : t == TCC_F16 ? 0x1p-25 : 0x1p-126; }
+
+/* By how much `units` of rounding move x at most, which is not 0. */
+static double rounding_of(const tcc_noise_draw *d, tcc_dtype t, double units, double u, double x) {
+    return d->noise->factor * units * (d->noise->constants ? u * fabs(x) : fmax(u * fabs(x), least(t)));
+}
+
 /* Of what a draw computes in. */
 static double unit_of(const tcc_noise_draw *d, tcc_dtype t) { return unit(d->noise->constants ? TCC_F64 : t); }
 
@@ -242,7 +251,8 @@ static void disturb_sum(const tcc_node *n, const tcc_noise_draw *d, tcc_value *o
         const double terms = d->terms->f[e];
         const bool held = exact && terms<0x1p24, rounds = own> u && (!held || is_rounded(n->type.dtype, out->f[e]));
         if (terms == 0 || !isfinite(terms) || (held && !rounds)) continue;
-        out->f[e] += push_sum(d, e) * ((held ? 0 : units * terms) + (rounds ? factor * own * fabs(out->f[e]) : 0));
+        out->f[e] += push_sum(d, e) *
+                     ((held ? 0 : units * terms) + (rounds ? rounding_of(d, n->type.dtype, 1, own, out->f[e]) : 0));
         *changed = true;
     }
 }
@@ -264,13 +274,13 @@ static void disturb_squares(const tcc_node *n, const tcc_noise_draw *d, tcc_valu
 /* -- Single results -- */
 
 static void disturb_points(const tcc_node *n, const tcc_noise_draw *d, double units, tcc_value *out, bool *changed) {
-    const double u = units * d->noise->factor * unit_of(d, n->type.dtype);
+    const double u = unit_of(d, n->type.dtype);
     /* A cast rounds what is a little off to one side or the other. */
     const bool rounds = n->op == TCC_OP_CAST && d->inexact_operands;
     for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
-        if (!(rounds ? isfinite(out->f[e]) : is_rounded(d->noise->constants ? TCC_F64 : n->type.dtype, out->f[e])))
-            continue;
-        out->f[e] += push_at(d, e) * u * out->f[e];
+        const double x = out->f[e];
+        if (x == 0 || !(rounds ? isfinite(x) : is_rounded(d->noise->constants ? TCC_F64 : n->type.dtype, x))) continue;
+        out->f[e] += push_at(d, e) * copysign(rounding_of(d, n->type.dtype, units, u, x), x);
         *changed = true;
     }
 }
@@ -341,12 +351,25 @@ static tcc_status disturb_zeros(const tcc_node *n, const tcc_noise_draw *d, tcc_
     return status;
 }
 
+static void overflow(const tcc_noise_draw *d, double exact, double *x) {
+    const double other = 2 * exact - *x, most = fabs(other) > fabs(*x) ? other : *x;
+    if (isfinite(most) && isinf(tcc_dtype_round(d->exact->type.dtype, most))) *x = copysign(INFINITY, most);
+}
+
+/* At the border of a type the sign of a disturbance says nothing: what may overflow on either side of the exact value
+ * does so, also where the draw fell to the inside. */
+static void overflow_at_border(const tcc_noise_draw *d, tcc_value *out) {
+    for (int64_t e = 0, count = tcc_type_numel(&out->type); e < count; e++)
+        if (out->f[e] != d->exact->f[e]) overflow(d, d->exact->f[e], &out->f[e]);
+}
+
 tcc_status tcc__noise_disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed,
                               tcc_diag *diag) {
     const bool is_float = tcc_dtype_is_float(n->type.dtype), rounds = only_rounds(d);
     if (!rounds) TCC_TRY(disturb(n, d, out, changed, diag));
     /* What overflows in its type shows in one draw of a pair; inside a kernel it may be held in a wider one. */
     const bool overflows = (d->noise->first + d->draw) % 2 == 0 && !d->noise->constants;
+    if (is_float && overflows && !rounds) overflow_at_border(d, out);
     if (is_float && (rounds || (overflows && (*changed || d->inexact_operands)))) *changed |= tcc_value_round(out);
     return overflows ? disturb_zeros(n, d, out, changed, diag) : TCC_OK;
 }

@@ -175,6 +175,40 @@ static void whole_numbers_that_f16_rounds(void **state) {
     verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 0, 65536, 0}, NULL, NULL);
 }
 
+/* Sums of weights around 1, by the scale: their products lie around the largest number of f16. */
+static void border_net(tcc_trace *t, void *user) {
+    (void)user;
+    enum { WIDTH = 16 };
+    tcc_tensor h = tcc_linear(tcc_flatten(tcc_input(t, "x"), 1), "a", WIDTH);
+    tcc_full_precision(t);
+    h = tcc_linear(tcc_cast(h, TCC_F32), "b", WIDTH,
+                   .weight_init = &(tcc_init){.kind = TCC_INIT_UNIFORM, .a = -1, .b = 1});
+    tcc_full_precision_end(t);
+    tcc_tensor y = tcc_cast(tcc_input(t, "y"), TCC_F32);
+    tcc_loss(t, tcc_add(tcc_sum(h, TCC_ALL), tcc_scale(tcc_sum(y, TCC_ALL), 0)));
+}
+
+static void values_at_the_border_of_f16(void **state) {
+    (void)state;
+    float x[ROWS * FEATURES];
+    int32_t y[ROWS];
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        make_batch(seed, ROWS, x, y);
+        const tcc_array batch[] = {
+            {.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {ROWS, CHANNELS, SIZE, SIZE}, .data = x},
+            {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {ROWS}, .data = y}};
+        const tcc_model_options options = {
+            .size = sizeof options, .seed = seed, .mixed_precision = TCC_MIXED_FP16, .loss_scale = 65536};
+        tcc_context *cx;
+        tcc_model *m;
+        assert_int_equal(tcc_context_create(&cx), TCC_OK);
+        assert_int_equal(tcc_model_create(cx, border_net, NULL, &options, &m), TCC_OK);
+        if (tcc_model_verify(m, batch, 2, 0, NULL) != TCC_OK) fail_msg("seed %d: %s", (int)seed, tcc_context_error(cx));
+        tcc_model_destroy(m);
+        tcc_context_destroy(cx);
+    }
+}
+
 static void compares_micro_batches(void **state) {
     (void)state;
     const char *words = "in one piece, and in micro-batches: ";
@@ -207,7 +241,7 @@ int main(void) {
         cmocka_unit_test(a_bias_that_a_norm_takes_away), cmocka_unit_test(attention_that_is_saturated),
         cmocka_unit_test(channels_that_are_constant),    cmocka_unit_test(windows_of_ties),
         cmocka_unit_test(says_how_it_gets_on),           cmocka_unit_test(says_that_a_step_is_skipped),
-        cmocka_unit_test(whole_numbers_that_f16_rounds), cmocka_unit_test(compares_micro_batches),
-        cmocka_unit_test(cuts_a_batch_and_says_so)};
+        cmocka_unit_test(whole_numbers_that_f16_rounds), cmocka_unit_test(values_at_the_border_of_f16),
+        cmocka_unit_test(compares_micro_batches),        cmocka_unit_test(cuts_a_batch_and_says_so)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "ir/support/alloc.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { DRAWS = 4 };
@@ -100,6 +101,46 @@ static void overflow_is_open(void **state) {
 }
 
 /* Padding may be zeros that are multiplied, or nothing: that is open where a gradient overflowed, and nowhere else. */
+/* Whatever the signs of the disturbances are. */
+static void the_border_of_a_type_is_open(void **state) {
+    (void)state;
+    static const struct {
+        const char *type;
+        double largest, half; /* finite, and half of the distance to what would be next */
+    } types[] = {{"f16", 65504, 16}, {"bf16", 0x1.fep127, 0x1p119}, {"f32", 0x1.fffffep127, 0x1p103}};
+    for (int t = 0; t < 3; t++)
+        for (uint64_t seed = 1; seed <= 40; seed++)
+            for (int k = -1; k <= 3; k++) {
+                const double x[] = {types[t].largest / 2, -types[t].largest / 2},
+                             y[] = {types[t].largest / 2 + (1 + 0.5 * k) * types[t].half,
+                                    -(types[t].largest / 2 + (1 + 0.5 * k) * types[t].half)};
+                char text[256];
+                tcc_noise noise = plain;
+                noise.seed = seed;
+                snprintf(text, sizeof text,
+                         "graph @g {\n  %%0 = input {name=\"x\"} : %s[2]\n  %%1 = input {name=\"y\"} : %s[2]\n"
+                         "  %%2 = add(%%0, %%1) : %s[2]\n  output \"y\" %%2\n}\n",
+                         types[t].type, types[t].type, types[t].type);
+                tcc_noisy z = eval(text, &noise, (const double *[]){x, y});
+                if (!isinf(z.noise[0]) || !isinf(z.noise[1])) fail_msg("%s, seed %d, %d", types[t].type, (int)seed, k);
+                tcc_noisy_free(&z);
+            }
+}
+
+/* Halves of the least number that f16 has come out as 0 or as that. */
+static void the_least_numbers_have_noise(void **state) {
+    (void)state;
+    const double x[] = {0x1p-24, -0x1p-20}, y[] = {0.3, 0.7};
+    tcc_noisy z = eval("graph @g {\n"
+                       "  %0 = input {name=\"x\"} : f16[2]\n"
+                       "  %1 = input {name=\"y\"} : f16[2]\n"
+                       "  %2 = mul(%0, %1) : f16[2]\n"
+                       "  output \"y\" %2\n}\n",
+                       &plain, (const double *[]){x, y});
+    for (int e = 0; e < 2; e++) assert_true(z.noise[e] >= 0x1p-25 && z.noise[e] <= 6 * 0x1p-25);
+    tcc_noisy_free(&z);
+}
+
 static void padding_is_open_beside_infinity(void **state) {
     (void)state;
     const double x[] = {2, 3}, dy[] = {INFINITY, 1};
@@ -290,6 +331,8 @@ int main(void) {
                                        cmocka_unit_test(whole_numbers_add_up_exactly),
                                        cmocka_unit_test(rounding_decides),
                                        cmocka_unit_test(overflow_is_open),
+                                       cmocka_unit_test(the_border_of_a_type_is_open),
+                                       cmocka_unit_test(the_least_numbers_have_noise),
                                        cmocka_unit_test(padding_is_open_beside_infinity),
                                        cmocka_unit_test(unseen_keys_are_open_beside_infinity),
                                        cmocka_unit_test(composites_are_their_definitions),
