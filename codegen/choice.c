@@ -4,7 +4,7 @@
 
 #include "codegen/build.h"
 #include "codegen/schedule/predict.h"
-#include "passes/in_step.h"
+#include "ir/support/alloc.h"
 
 #include <string.h>
 
@@ -29,23 +29,15 @@ static int list_values(const tcc_graph *g, const tcc_plan_launch *launch, bool w
     return count;
 }
 
-/* Whether this launch may write `written` over `old`, which it reads. The rule of a scatter is about the launch that
- * copies its base, and that of a contraction about the one with the epilogue. */
-static bool overwrites(const tcc_lowering *l, const tcc_plan_launch *launch, const tcc_node *old,
-                       const tcc_node *written) {
-    if (l->group->kind == TCC_GROUP_SCATTER) return launch->copies;
-    if (l->group->kind == TCC_GROUP_CONTRACT && !launch->kernel.in_step) return false;
-    return tcc_group_same_element(l->group, old, written);
-}
-
-static int list_overwrites(const tcc_lowering *l, const tcc_plan_launch *from, const tcc_launch *launch,
+/* Pairs of values of which the launch may write one over the other; counts them where `out` is NULL. */
+static int list_overwrites(const tcc_plan_launch *from, const bool *used, const tcc_launch *launch,
                            tcc_overwrite *out) {
     int count = 0;
     for (int i = 0; i < launch->n_reads; i++)
         for (int k = 0; k < launch->n_writes; k++) {
             tcc_node *old = launch->reads[i].node, *written = launch->writes[k].node;
             if (!old || !written || tcc_type_bytes(&old->type) != tcc_type_bytes(&written->type)) continue;
-            if (!overwrites(l, from, old, written)) continue;
+            if (!tcc_launch_overwrites(from, used, old, written)) continue;
             if (out) out[count] = (tcc_overwrite){old, written};
             count++;
         }
@@ -61,10 +53,13 @@ static bool record_launch(const tcc_lowering *l, tcc_arena *arena, const tcc_pla
     if (!out->reads || !out->writes) return false;
     out->n_reads = list_values(l->graph, from, false, out->reads);
     out->n_writes = list_values(l->graph, from, true, out->writes);
-    out->n_overwrites = list_overwrites(l, from, out, NULL);
+    bool *used = tcc_launch_used(from);
+    if (!used) return false;
+    out->n_overwrites = list_overwrites(from, used, out, NULL);
     out->overwrites = TCC_ARENA_ARRAY(arena, tcc_overwrite, out->n_overwrites + 1);
+    if (out->overwrites) list_overwrites(from, used, out, out->overwrites);
+    tcc__free(used);
     if (!out->overwrites) return false;
-    list_overwrites(l, from, out, out->overwrites);
     tcc_predict(l, from, out);
     return true;
 }

@@ -42,9 +42,7 @@
  *            else is inside. Such groups exist only where the target has said that its library computes the norm whole.
  *
  * In REDUCE, CONTRACT and WINDOW an output may also be a reshape of a full value: it has that value's row-major memory,
- * and nothing in the group reads it. Some outputs may be written over an input of equal size (in_step.h): a pointwise
- * one, or one of an epilogue, if the group reads the input only at the same element; a full one of REDUCE that is
- * stored in the last sweep, after all reads of its point; and a scatter over its base. */
+ * and nothing in the group reads it. What an output may be written over, the launches of its implementation say. */
 #ifndef TCC_PASSES_GROUP_H
 #define TCC_PASSES_GROUP_H
 

@@ -3,24 +3,10 @@
 #include "passes/launches.h"
 
 #include "passes/group.h"
-#include "passes/in_step.h"
 
 static int count_operands(const tcc_group *group) {
     int count = 0;
     for (int i = 0; i < group->n_nodes; i++) count += group->nodes[i]->n_operands;
-    return count;
-}
-
-/* Pairs of an input and an output that may share memory; counts them where `out` is NULL. */
-static int list_overwrites(const tcc_group *group, const tcc_launch *launch, tcc_overwrite *out) {
-    int count = 0;
-    if (group->kind == TCC_GROUP_CONTRACT) return 0; /* that depends on what runs it */
-    for (int i = 0; i < launch->n_reads; i++)
-        for (int k = 0; k < group->n_outputs; k++) {
-            if (!tcc_group_same_element(group, launch->reads[i].node, group->outputs[k])) continue;
-            if (out) out[count] = (tcc_overwrite){launch->reads[i].node, group->outputs[k]};
-            count++;
-        }
     return count;
 }
 
@@ -37,10 +23,6 @@ const tcc_implementation *tcc_group_launches(tcc_arena *arena, const tcc_group *
     launch->n_writes = group->n_outputs;
     for (int i = 0; i < launch->n_reads; i++) launch->reads[i] = (tcc_launch_value){.node = inputs[i]};
     for (int i = 0; i < group->n_outputs; i++) launch->writes[i] = (tcc_launch_value){.node = group->outputs[i]};
-    launch->n_overwrites = list_overwrites(group, launch, NULL);
-    launch->overwrites = TCC_ARENA_ARRAY(arena, tcc_overwrite, launch->n_overwrites + 1);
-    if (!launch->overwrites) return NULL;
-    list_overwrites(group, launch, launch->overwrites);
     *x = (tcc_implementation){.name = launch->name, .n_launches = 1, .launches = launch};
     return x;
 }

@@ -6,8 +6,8 @@
 
 #include "ir/ir.h"
 
-/* What runs the group; where nothing is chosen yet, one launch that reads all its inputs and writes all its outputs. In
- * `arena`; NULL when memory is short. */
+/* What runs the group; where nothing is chosen yet, one launch that reads all its inputs and writes all its outputs,
+ * none of them over another. In `arena`; NULL when memory is short. */
 const tcc_implementation *tcc_group_launches(tcc_arena *arena, const tcc_group *group);
 /* Moments that the launches take, and the one of launch `launch`, from 0. */
 int tcc_launch_moments(const tcc_implementation *x);

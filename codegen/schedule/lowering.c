@@ -112,11 +112,6 @@ tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const
     return TCC_OK;
 }
 
-bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const tcc_expr *load, const tcc_store *store) {
-    (void)plan;
-    return tcc_body_same_element(body, load, store);
-}
-
 bool tcc_lowering_may_call(const tcc_lowering *l) { return l->params.choice || l->options->takes_call; }
 
 /* -- Calls of libraries -- */

@@ -111,6 +111,15 @@ tcc_plan_launch *tcc_lowering_add(tcc_lowering *l);
 tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b);
 /* Each work item takes points of the body in order, and a point's loads come before its stores. */
 bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const tcc_expr *load, const tcc_store *store);
+/* The expressions of the launch's body that its stores need, by id, for the caller to free; NULL: memory is short. */
+bool *tcc_launch_used(const tcc_plan_launch *launch);
+/* Whether buffers `read` and `write` of the launch may be one memory, element for element. False where the body does
+ * not say how the launch touches them. */
+bool tcc_launch_in_step(const tcc_plan_launch *launch, const bool *used, int read, int write);
+/* Whether all that the launch writes of the value `written` may lie over `old`, which it reads and which has as many
+ * bytes. */
+bool tcc_launch_overwrites(const tcc_plan_launch *launch, const bool *used, const tcc_node *old,
+                           const tcc_node *written);
 /* The launch's buffers: `lead`, then those of the body behind (NULL: none). */
 tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead,
                                     const tcc_body *body);

@@ -117,19 +117,6 @@ static bool keep_own(tcc_program_facts *f, const tcc_plan_launch *launch, int at
     return kept;
 }
 
-/* Buffers `read` and `write` of the body may be one memory, element for element. */
-static bool in_step(const tcc_plan_launch *launch, const bool *used, int read, int write) {
-    const tcc_body *b = launch->body;
-    for (int i = 0; i < b->exprs.count; i++) {
-        const tcc_expr *x = b->exprs.data[i];
-        if (x->kind != TCC_EXPR_LOAD || x->buffer != read || !used[i]) continue;
-        for (int k = 0; k < b->stores.count; k++)
-            if (b->stores.data[k].buffer == write && !launch->kernel.in_step(&launch->kernel, b, x, &b->stores.data[k]))
-                return false;
-    }
-    return true;
-}
-
 static bool same_start(const tcc_buffer *a, const tcc_buffer *b) {
     return a->space == b->space && a->binding == b->binding && a->offset_bytes == b->offset_bytes;
 }
@@ -145,7 +132,7 @@ static bool keep_pairs(tcc_program_facts *f, const tcc_plan_launch *launch, cons
         for (int r = 0; r < launch->body->buffers.count && ok && out->uses[write].n_writes; r++) {
             const int read = launch->first_of_body + r;
             if (!out->uses[read].n_reads || !same_start(&buffers[read], &buffers[write])) continue;
-            if (in_step(launch, used, r, w)) ok = tcc_vec_push(&pairs, (tcc_fact_pair){read, write});
+            if (tcc_launch_in_step(launch, used, read, write)) ok = tcc_vec_push(&pairs, (tcc_fact_pair){read, write});
         }
     }
     out->n_in_step = pairs.count;
@@ -180,10 +167,9 @@ tcc_status tcc_program_facts_add(tcc_program_facts *f, const tcc_lowering *l, co
     tcc_fact_use *uses = TCC_ARENA_ARRAY(&f->memory, tcc_fact_use, n + 1);
     tcc_fact_launch out = {
         .buffers = buffers, .nothing = nothing, .n_uses = n, .uses = uses, .label = label, .lines = lines};
-    bool *used = tcc__calloc(b ? (size_t)b->exprs.count + 1 : 1, sizeof *used);
+    bool *used = tcc_launch_used(launch);
     accesses room = {tcc__malloc(sizeof *room.regions * (b ? (size_t)(b->exprs.count + b->stores.count) + 1 : 1)), 0};
     bool ok = uses && used && room.regions && open_group(f, l, label);
-    if (ok && b) tcc_body_mark_used(b, used);
     ok = ok && keep_uses(f, launch, used, &room, uses) && (!b || keep_pairs(f, launch, buffers, used, &out)) &&
          tcc_vec_push(&f->launches, out);
     tcc__free(used);

@@ -2,6 +2,8 @@
  * Rematerialization keeps every bit of what a graph means: on training steps of random graphs and of models, with
  * budgets and with segments. What is computed again is marked and has an original. When memory is short, the pass
  * fails cleanly. */
+#include "codegen/select.h"
+#include "codegen/emit/llvm.h"
 #include "harness/check.h"
 #include "harness/gradcheck.h"
 #include "harness/passes.h"
@@ -99,15 +101,25 @@ static void mark_segments(tcc_graph *g, uint64_t seed) {
     }
 }
 
-/* Runs remat on a step with one budget; how many nodes are computed again. -1: it cannot be met. */
+/* Runs remat on a step with one budget; how many nodes are computed again. -1: it cannot be met. `selects`: for this
+ * machine, which says what may lie over what. */
 static int check_budget(const char *name, const tcc_graph *step, const tcc_value *expected, tcc_remat_spec spec,
-                        bool eager) {
+                        bool eager, bool selects) {
+    static tcc_llvm_target target; /* lives as long as the test program */
     tcc_context context = {0};
     tcc_remat_report report = {0};
     tcc_graph *after;
+    tcc_selector *selector = NULL;
     assert_int_equal(tcc_context_init(&context), TCC_OK);
     spec.report = &report;
-    const tcc_pass_options options = {.train = true, .eager = eager, .spec = {.n_groups = 1}, .remat = &spec};
+    const tcc_codegen_options codegen = {.target = &target, .threads = 1, .separate = eager};
+    if (!target.cpu) assert_ok(tcc_llvm_target_host(NULL, step->diag, &target), step->diag);
+    if (selects) assert_ok(tcc_selector_create(&context, &codegen, false, &selector), step->diag);
+    const tcc_pass_options options = {.train = true,
+                                      .eager = eager,
+                                      .spec = {.n_groups = 1},
+                                      .remat = &spec,
+                                      .target = selector ? tcc_selector_target(selector) : NULL};
     tcc_pass_cx cx = {.cx = &context, .diag = step->diag, .options = &options, .plan = tcc_pipeline_plan};
     const tcc_status status = tcc_pass_remat(&cx, step, &after);
     int marked = -1;
@@ -115,7 +127,8 @@ static int check_budget(const char *name, const tcc_graph *step, const tcc_value
         assert_ok(tcc_graph_verify(after, step->diag), step->diag);
         marked = check_marks(name, step, after);
         assert_int_equal(marked > 0, report.frontier.data[report.taken].values > 0);
-        tcc_graph *simple = run_passes(after, "simplify,fuse,order,plan-memory", &options);
+        tcc_graph *simple = run_passes(
+            after, selects ? "simplify,fuse,select,order,plan-memory" : "simplify,fuse,order,plan-memory", &options);
         assert_ok(tcc_graph_verify(simple, step->diag), step->diag);
         tcc_value *got = evaluate(after), *planned = evaluate(simple);
         assert_same_bits(name, step, expected, got);
@@ -130,11 +143,12 @@ static int check_budget(const char *name, const tcc_graph *step, const tcc_value
         tcc_diag_clear(step->diag);
     }
     tcc_remat_report_free(&report);
+    tcc_selector_destroy(selector);
     tcc_context_clear(&context);
     return marked;
 }
 
-static int check_step(const char *name, const tcc_graph *step, uint64_t seed) {
+static int check_step(const char *name, const tcc_graph *step, uint64_t seed, bool selects) {
     const double share = (double)(30 + draw(&seed) % 70) / 100;
     const tcc_remat_spec specs[] = {{.budget = TCC_BUDGET_LEAST},
                                     {.budget = TCC_BUDGET_SHARE, .share = share},
@@ -143,7 +157,7 @@ static int check_step(const char *name, const tcc_graph *step, uint64_t seed) {
     tcc_value *expected = evaluate(step);
     int again = 0;
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
-        again += check_budget(name, step, expected, specs[i], seed % 8 == 0) > 0;
+        again += check_budget(name, step, expected, specs[i], seed % 8 == 0, selects) > 0;
     drop(expected, step->outputs.count);
     return again;
 }
@@ -172,7 +186,7 @@ static void random_graphs(void **state) {
         assert_non_null(g);
         mark_segments(g, seed);
         tcc_graph *step = make_step(g, seed % 2, seed % 4 == 3);
-        again += check_step(name, step, seed);
+        again += check_step(name, step, seed, false);
         tcc_graph_destroy(step);
         tcc_graph_destroy(g);
         tcc_diag_clear(&diag);
@@ -188,7 +202,7 @@ static void models(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         tcc_diag diag = {0};
         tcc_graph *g = model_graph(names[i], 1, &diag), *step = make_step(g, 1, true);
-        again += check_step(names[i], step, i + 1);
+        again += check_step(names[i], step, i + 1, true);
         tcc_graph_destroy(step);
         tcc_graph_destroy(g);
         tcc_diag_clear(&diag);
