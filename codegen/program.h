@@ -49,6 +49,18 @@ typedef struct tcc_binding {
  * It must not call out of its module. It touches vector registers freely and obeys the C calling convention. */
 typedef void (*tcc_host_kernel)(void *const *buffers, const int64_t *params, int64_t begin, int64_t end, void *scratch);
 
+/* Where the environment has TCC_CHECK_ACCESS=1 when it is compiled, a host kernel tells each access before it makes it:
+ * in front of buffers[0] is the address of such a function, which does not return where the access is wrong. Bit i of
+ * `lanes`: the `lane_bytes` at address + i * lane_bytes are accessed; bit i of `buffers`: they may be in buffer i. A
+ * module whose kernels do so has a function of the name TCC_CHECKED_MODULE, too. */
+typedef enum tcc_host_access_how {
+    TCC_ACCESS_STORES = 1,
+    TCC_ACCESS_SCRATCH = 2,  /* it may be in the scratch */
+    TCC_ACCESS_ANYWHERE = 4, /* or in any buffer */
+} tcc_host_access_how;
+typedef void (*tcc_host_access)(const void *address, int64_t lane_bytes, uint64_t lanes, uint64_t buffers, int32_t how);
+#define TCC_CHECKED_MODULE "tcc_checked"
+
 /* A CUDA kernel is an entry of its module's PTX, for blocks of `threads` threads in x and `scratch_bytes` bytes of
  * dynamic shared memory a block. A block runs `items_a_block` work items side by side: items b * items_a_block and
  * following for block b, then those gridDim.x * items_a_block further on, and so forth, so any grid is right. Its

@@ -35,6 +35,7 @@ static void configure(tcc_emitter *e, const int *rows) {
     tcc_emit_store(e, LLVMConstNull(LLVMVectorType(e->i8, CONFIGURATION_BYTES)), place, 0);
     tcc_emit_store(e, i8(e, 1), place, 0);
     for (int i = 0; i < TILES; i++) {
+        e->tile_rows[i] = rows[i];
         if (!rows[i]) continue;
         tcc_emit_store(e, i8(e, ROW_BYTES), tcc_emit_at_bytes(e, place, 16 + 2 * i), 0);
         tcc_emit_store(e, i8(e, rows[i]), tcc_emit_at_bytes(e, place, 48 + i), 0);
@@ -49,14 +50,22 @@ static void zero(tcc_emitter *e, int tile) {
     tcc_emit_intrinsic(e, "llvm.x86.tilezero", NULL, &number, 1);
 }
 
-static void load(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes) {
+/* Of rows that lie `row_bytes` apart. */
+static void access_rows(tcc_emitter *e, const char *name, int tile, LLVMValueRef address, int64_t row_bytes) {
     LLVMValueRef arguments[] = {i8(e, tile), address, tcc_emit_i64(e, row_bytes)};
-    tcc_emit_intrinsic(e, "llvm.x86.tileloadd64", NULL, arguments, 3);
+    LLVMValueRef call = tcc_emit_intrinsic(e, name, NULL, arguments, 3);
+    if (!e->target->checks) return;
+    LLVMMetadataRef rows = LLVMValueAsMetadata(tcc_emit_i32(e, e->tile_rows[tile]));
+    LLVMSetMetadata(call, tcc_host_tile_rows(e),
+                    LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, &rows, 1)));
+}
+
+static void load(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes) {
+    access_rows(e, "llvm.x86.tileloadd64", tile, address, row_bytes);
 }
 
 static void store(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes) {
-    LLVMValueRef arguments[] = {i8(e, tile), address, tcc_emit_i64(e, row_bytes)};
-    tcc_emit_intrinsic(e, "llvm.x86.tilestored64", NULL, arguments, 3);
+    access_rows(e, "llvm.x86.tilestored64", tile, address, row_bytes);
 }
 
 static void multiply(tcc_emitter *e, int sums, int a, int b) {

@@ -53,7 +53,8 @@ tcc_emit_function tcc_emit_function_begin(tcc_emitter *e, const char *symbol, LL
     f.function = LLVMAddFunction(e->module, symbol, f.type);
     LLVMSetLinkage(f.function, LLVMInternalLinkage);
     set_attributes(e, f.function);
-    add_attribute(e, f.function, (unsigned)LLVMAttributeFunctionIndex, "noinline", 0);
+    add_attribute(e, f.function, (unsigned)LLVMAttributeFunctionIndex, e->target->checks ? "alwaysinline" : "noinline",
+                  0);
     e->function = f.function;
     e->entry = LLVMAppendBasicBlockInContext(e->context, f.function, "");
     LLVMPositionBuilderAtEnd(e->builder, e->entry);

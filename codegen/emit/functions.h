@@ -94,6 +94,11 @@ LLVMValueRef tcc_host_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRe
 LLVMValueRef tcc_host_round_pairs(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high);
 extern const tcc_emit_tiles tcc_host_tiles;
 
+/* Of the host: check_host.c. Puts a call in front of each access of the finished module. Tiles' calls have their rows
+ * as metadata of this kind. */
+tcc_status tcc_host_check_accesses(tcc_emitter *e);
+unsigned tcc_host_tile_rows(tcc_emitter *e);
+
 /* Of the host's table: math_host.c. */
 LLVMValueRef tcc_host_exp(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_host_exp_negative(tcc_emitter *e, LLVMValueRef x);

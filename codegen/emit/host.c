@@ -9,6 +9,7 @@
 
 #include <llvm-c/TargetMachine.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The levels of the x86-64 ABI, and CPUs that multiply bf16. */
@@ -106,6 +107,8 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
     out->triple = take_message(LLVMGetDefaultTargetTriple());
     tcc_status status = cpu ? fill_named(cpu, diag, out, &units) : fill_native(diag, out, &units);
     if (status == TCC_OK && (!out->triple || !out->cpu || !out->features)) status = tcc_enomem(diag);
+    const char *checks = getenv("TCC_CHECK_ACCESS");
+    out->checks = checks && !strcmp(checks, "1");
     if (status == TCC_OK) tcc_hardware_of_host(out->lanes, units, &out->hw);
     else tcc_llvm_target_clear(out);
     return status;

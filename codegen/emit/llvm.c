@@ -111,6 +111,7 @@ void tcc_emitter_clear(tcc_emitter *e) {
 
 tcc_status tcc_emitter_finish(tcc_emitter *e, const char *passes) {
     TCC_TRY(e->status);
+    if (e->target->checks) TCC_TRY(e->status = tcc_host_check_accesses(e));
     char *message = NULL;
     if (LLVMVerifyModule(e->module, LLVMReturnStatusAction, &message)) {
         e->status = TCC_BUG(e->diag, "malformed kernel: %s", message);

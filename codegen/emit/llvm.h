@@ -36,6 +36,7 @@ typedef struct tcc_llvm_target {
     int registers;                 /* vector registers */
     bool fma;                      /* fused multiply-add in one instruction */
     bool f16;                      /* conversions between f16 and f32 */
+    bool checks;         /* host: kernels tell their accesses, to be checked (program.h); TCC_CHECK_ACCESS=1 */
     int64_t most_narrow; /* the largest index that is computed in 32 bits: INT32_MAX; tests lower it, so that small
                             programs have the code of large ones */
     tcc_hardware hw;
@@ -87,6 +88,7 @@ typedef struct tcc_emitter {
     LLVMValueRef function;
     LLVMValueRef buffers, params, begin, end, scratch; /* its arguments */
     LLVMBasicBlockRef entry;
+    int tile_rows[8]; /* as tiles were begun */
     /* CUDA */
     tcc_emit_entry shape;
     LLVMValueRef thread,

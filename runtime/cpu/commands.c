@@ -2,6 +2,7 @@
  * A program on the CPU: a list of calls whose pointers stand ready, so that a run looks nothing up and allocates
  * nothing. */
 #include "ir/support/clock.h"
+#include "runtime/cpu/access.h"
 #include "runtime/cpu/device.h"
 #include "runtime/cpu/object.h"
 #include "runtime/places.h"
@@ -29,6 +30,8 @@ typedef struct command {
     int n_instances;
     instance *instances; /* n_instances + 1: the last holds the end */
     int64_t items, grain;
+    tcc_accesses *accesses; /* NULL: they are not checked */
+    int step;
     /* copy: to, from */
     void **buffers;
     int64_t copy_bytes;
@@ -39,6 +42,7 @@ struct tcc_commands {
     const tcc_program *program;
     tcc_device_cpu *device;
     tcc_host_object **objects; /* of the modules */
+    tcc_accesses *accesses;    /* NULL: no module has checked ones */
     command *commands;
     int n_commands; /* that were made; fewer than steps after a failure */
     tcc_places *places;
@@ -64,8 +68,10 @@ static tcc_status make_kernel(tcc_commands *c, tcc_diag *d, const tcc_step *s, c
         instance *i = &m->instances[n];
         i->first = m->items;
         i->params = s->instances[n].params;
-        i->buffers = TCC_ARENA_ARRAY(&c->memory, void *, k->n_buffers);
-        if (!i->buffers) return tcc_enomem(d);
+        void **table = TCC_ARENA_ARRAY(&c->memory, void *, 1 + k->n_buffers);
+        if (!table) return tcc_enomem(d);
+        table[0] = c->accesses ? tcc_accesses_function() : NULL; /* for a checked kernel to find */
+        i->buffers = table + 1;
         m->items += s->instances[n].items;
     }
     m->instances[s->n_instances].first = m->items;
@@ -75,6 +81,8 @@ static tcc_status make_kernel(tcc_commands *c, tcc_diag *d, const tcc_step *s, c
 static tcc_status make_command(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
     m->kind = s->kind;
     m->pool = c->device->pool;
+    m->accesses = c->accesses;
+    m->step = c->n_commands;
     if (s->kind == TCC_STEP_KERNEL) return make_kernel(c, d, s, m);
     if (s->kind == TCC_STEP_LIBRARY)
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry on the CPU", s->call->name);
@@ -104,6 +112,8 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
         char name[32];
         snprintf(name, sizeof name, "module %d", i);
         TCC_TRY(tcc_host_object_load(d, name, p->modules[i].code, p->modules[i].size_bytes, &c->objects[i]));
+        if (!c->accesses && tcc_host_object_kernel(c->objects[i], TCC_CHECKED_MODULE))
+            TCC_TRY(tcc_accesses_make(&c->memory, d, p, &c->accesses));
     }
     for (; c->n_commands < p->n_steps; c->n_commands++) {
         tcc_status s = make_command(c, d, &p->steps[c->n_commands], &c->commands[c->n_commands]);
@@ -158,7 +168,10 @@ static void run_kernel(void *user, int worker, int64_t begin, int64_t end) {
     for (; begin < end; low++) {
         const instance *i = &m->instances[low];
         int64_t stop = i[1].first < end ? i[1].first : end;
-        if (begin < stop) m->kernel(i->buffers, i->params, begin - i->first, stop - i->first, scratch);
+        if (begin < stop && m->accesses)
+            tcc_accesses_run(m->accesses, m->kernel, m->step, low, i->buffers, begin - i->first, stop - i->first,
+                             scratch);
+        else if (begin < stop) m->kernel(i->buffers, i->params, begin - i->first, stop - i->first, scratch);
         begin = stop;
     }
 }
@@ -201,6 +214,7 @@ static tcc_status run_command(command *m, tcc_diag *d, int64_t start, tcc_step_t
     case TCC_STEP_KERNEL: run_on_pool(m, run_kernel, m->items, m->grain, start, threads); return TCC_OK;
     case TCC_STEP_LIBRARY: break; /* refused when it was made */
     case TCC_STEP_COPY:
+        if (m->accesses) tcc_accesses_copy(m->accesses, m->step);
         run_on_pool(m, run_copy, (m->copy_bytes + COPY_ITEM_BYTES - 1) / COPY_ITEM_BYTES, COPY_GRAIN, start, threads);
         return TCC_OK;
     }
@@ -210,12 +224,14 @@ static tcc_status run_command(command *m, tcc_diag *d, int64_t start, tcc_step_t
 tcc_status tcc__commands_cpu_run(tcc_commands *c, tcc_diag *d, tcc_step_time *times) {
     tcc_status s = TCC_OK;
     tcc_pool_lock(c->device->pool);
+    if (c->accesses) tcc_accesses_begin(c->accesses);
     const int64_t start = times ? tcc_clock_ns() : 0;
     const int n_threads = tcc_pool_threads(c->device->pool);
     tcc_step_time *threads = times ? times + c->n_commands : NULL;
     for (int i = 0; i < c->n_commands && s == TCC_OK; i++) {
         if (times) times[i].begin_ns = tcc_clock_ns() - start;
         s = run_command(&c->commands[i], d, start, threads ? threads + i * n_threads : NULL);
+        if (c->accesses && s == TCC_OK) s = tcc_accesses_judge(c->accesses, d);
         if (times) times[i].end_ns = tcc_clock_ns() - start;
         if (s != TCC_OK) tcc_program_note_step(d, c->program, i);
     }

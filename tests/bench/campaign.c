@@ -3,6 +3,7 @@
  * counts in the end. Children run the programs, so that one that crashes or hangs is a line too.
  *
  *     campaign 1 100000            interpreter, eager, default, threads; the GPU stand-in for one in GPU_SHARE
+ *     TCC_CHECK_ACCESS=1 campaign 1 100000    the same, and kernels' accesses are checked
  *     campaign 4711 1 c            the program as C
  *     campaign 1 300 json          programs without random numbers, and what the interpreter makes of each, as JSON
  *                                  for another framework (compare_pytorch.py) */

@@ -178,6 +178,8 @@ static void every_option_counts(void **state) {
     MISSES((o.arch = "sm_90", o.allow_tf32 = true));
     MISSES(setenv("TCC_SKIP", "fuse", 1));
     unsetenv("TCC_SKIP");
+    MISSES(setenv("TCC_CHECK_ACCESS", "1", 1));
+    unsetenv("TCC_CHECK_ACCESS");
 #if defined __x86_64__
     MISSES(setenv("TCC_CPU", "x86-64-v2", 1));
     unsetenv("TCC_CPU");
