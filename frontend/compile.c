@@ -159,8 +159,7 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gro
                  .keep_gradients = m->options.keep_gradients,
                  .input_gradients = m->options.keep_input_gradients,
                  .detect_anomaly = m->options.detect_anomaly,
-                 .statistics = m->options.statistics,
-                 .loss_is_sum = m->options.loss_is_sum},
+                 .statistics = m->options.statistics},
     };
 }
 
@@ -168,10 +167,7 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gro
 static tcc_status dump_folder(tcc_model *m, tcc_compiled *c, const char **out) {
     *out = NULL;
     if (!m->making->dump_dir) return TCC_OK;
-    *out = tcc_arena_printf(&c->arena, "%s/%02d-%s", m->making->dump_dir, m->programs.count,
-                            c->part == TCC_STEP_UPDATE ? "update"
-                            : c->train                 ? "train"
-                                                       : "evaluate");
+    *out = tcc_arena_printf(&c->arena, "%s/%02d-%s", m->making->dump_dir, m->programs.count, c->made->graph->name);
     if (!*out) return tcc_enomem(&m->cx->diag);
     if ((mkdir(m->making->dump_dir, 0777) && errno != EEXIST) || (mkdir(*out, 0777) && errno != EEXIST))
         return tcc_error(&m->cx->diag, TCC_EIO, TCC_NOWHERE, "cannot make the folder %s: %s", *out, strerror(errno));
@@ -182,7 +178,8 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
     tcc_made *made = c->made;
     tcc_grouping grouping;
     TCC_TRY(tcc__model_group(m, made->graph, &c->arena, &grouping));
-    tcc_pass_options options = tcc__model_pass_options(m, c->train, &grouping);
+    const bool train = c->train && c->part != TCC_STEP_TOTALS;
+    tcc_pass_options options = tcc__model_pass_options(m, train, &grouping);
     const tcc_codegen_options codegen = codegen_options(m);
     tcc_remat_spec remat;
     options.spec.part = c->part;

@@ -57,9 +57,8 @@ tcc_status tcc__made_report(tcc_model *m, tcc_compiled *c, const char *what, tcc
 tcc_status tcc__model_selector(tcc_model *m);
 /* Traces the model into a graph. */
 tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out);
-/* In compile_micro.c. What updates the parameters by the sums that a micro-batch's program writes: a graph for the
- * passes from train-step on. */
-tcc_status tcc__update_graph(tcc_model *m, const tcc_compiled *micro, tcc_graph **out);
+/* In compile_micro.c. The graph that a program's passes begin with. */
+tcc_status tcc__traced_graph(tcc_model *m, const tcc_compiled *c, const tcc_array *batch, tcc_graph **out);
 /* How the parameters of a graph are updated. */
 typedef struct tcc_grouping {
     int *group_of; /* by parameter, as in tcc_train_spec */

@@ -125,8 +125,7 @@ static tcc_status find_or_build(tcc_model *m, tcc_compiled *c, tcc_cache *cache)
 tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
     if (!(c->made = tcc__calloc(1, sizeof *c->made))) return tcc_enomem(&m->cx->diag);
     const double start = tcc_clock_seconds();
-    TCC_TRY(c->part == TCC_STEP_UPDATE ? tcc__update_graph(m, c->next, &c->made->graph)
-                                       : tcc__model_trace(m, c->train, batch, c->n_inputs, &c->made->graph));
+    TCC_TRY(tcc__traced_graph(m, c, batch, &c->made->graph));
     const double traced = tcc_clock_seconds();
     TCC_TRY(tcc__model_selector(m));
     if (!m->making->tuning) TCC_TRY(tcc__fill_begin(m)); /* it would disturb measurements */

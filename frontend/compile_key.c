@@ -21,7 +21,7 @@ static void print_options(tcc_strbuf *b, tcc_model *m, bool train, tcc_step_part
     tcc_strbuf_printf(b, "train=%d mode=%d tf32=%d chunk_rows=%lld", train, (int)mode, o->allow_tf32,
                       (long long)o->chunk_rows);
     if (!train) return;
-    tcc_strbuf_printf(b, " part=%d sum=%d", (int)part, part == TCC_STEP_MICRO && o->loss_is_sum);
+    tcc_strbuf_printf(b, " part=%d", (int)part);
     tcc_strbuf_printf(b,
                       " optimizer=%d decay_all=%d momentum=%d nesterov=%d clip=%d ema=%d gradients=%d anomaly=%d "
                       "statistics=%d inputs=%d",

@@ -10,14 +10,15 @@
 #include "runtime/cpu/pool.h"
 
 typedef struct tcc_verification {
-    tcc_model *m;           /* whose step is verified; only read */
-    tcc_model *twin;        /* the same with gradients kept, which has run the step */
-    const tcc_array *batch; /* of which the step is verified: all of what was given, or a slice */
-    int count;              /* of arrays */
-    double tolerance;       /* allowed beyond the noise, relative to the largest entry */
-    tcc_pool *pool;         /* the interpreter's */
-    bool micro;             /* it is the batch of one program of a step in micro-batches: that which m runs next */
-    tcc_store states;       /* what the model has not got yet of the states that passes add, as they begin */
+    tcc_model *m;             /* whose step is verified; only read */
+    tcc_model *twin;          /* the same with gradients kept, which has run the step */
+    const tcc_array *batch;   /* of which the step is verified: all of what was given, or a slice */
+    int count;                /* of arrays */
+    double tolerance;         /* allowed beyond the noise, relative to the largest entry */
+    tcc_pool *pool;           /* the interpreter's */
+    bool micro;               /* it is the batch of one program of a step in micro-batches: that which m runs next, */
+    const tcc_compiled *part; /* this one */
+    tcc_store states;         /* what the model has not got yet of the states that passes add, as they begin */
     tcc_noise noise;
     bool skipped;         /* fp16: the twin's step found a gradient that is not finite */
     tcc_graph *reference; /* what the step must compute: after autodiff */
@@ -105,7 +106,10 @@ tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out);
 /* In compile_verify_micro.c. Where the batch is taken in micro-batches: a twin takes the step so, and the programs that
  * add to sums, and that of the update, are verified as the one of the whole step is. */
 tcc_status tcc__verify_micro(tcc_verification *v, tcc_blame *out);
-/* In compile_verify_passes.c. Interprets v->reference, and compares what the twin has computed with it. */
+/* In compile_verify_passes.c. What the twin has computed of output i of the reference, against v->expected; *out stays
+ * as it is where there is nothing of that name. */
+tcc_status tcc__verify_result(tcc_verification *v, int i, tcc_difference *out);
+/* Interprets v->reference, and compares what the twin has computed with it. */
 tcc_status tcc__verify_outputs(tcc_verification *v, tcc_blame *out);
 /* Makes v->meant: what the reference's outputs may be of a graph that is written in another way. */
 tcc_status tcc__verify_meaning(tcc_verification *v);

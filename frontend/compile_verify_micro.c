@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Verification of a step that is taken in micro-batches. The step in one piece was verified before, so gradients are
  * right. Here a twin runs the programs that training runs, one by one. What their graphs mean is compared first: a sum
- * grows by the weighted gradient of the samples, which autodiff alone says, and the update reads the sums' quotients.
- * Then the kernels are compared with the interpreter on the parameters, sums and samples that they read; what the
- * program has written must have the same bits. The first micro-batch begins the sums, the second adds to them, a
- * smaller rest has a program of its own, and those between differ from the second in values alone. */
+ * grows by the gradient of the samples, which autodiff alone says, and the update reads the sums. Then the kernels are
+ * compared with the interpreter on the parameters, sums and samples that they read; what the program has written must
+ * have the same bits. The first micro-batch begins the sums, the second adds to them, a smaller rest has a program of
+ * its own, and those between differ from the second in values alone. At last the loss and the gradients of the step
+ * are compared with those of the step in one piece. */
 #include "compile_verify.h"
 
 #include <math.h>
@@ -84,7 +85,8 @@ static tcc_status compare(tcc_verification *v, const meaning *x, int k, const tc
 
 /* Sums grow by the weighted gradients of the samples. */
 static tcc_status compare_sums(tcc_verification *v, const meaning *x, tcc_blame *out) {
-    static const char *const names[][2] = {{TCC_SUM_PREFIX, "grad."}, {TCC_LOSS_SUM_STATE, "loss"}};
+    static const char *const names[][2] = {
+        {TCC_SUM_PREFIX, "grad."}, {TCC_LOSS_SUM_STATE, "loss"}, {TCC_NEXT_PREFIX, TCC_NEXT_PREFIX}};
     const bool first = v->m->micro == 0;
     const int weights = find_output(x->g, "", TCC_WEIGHT_SUM_STATE);
     const double before = first ? 0 : scalar(find_input(x, "", TCC_WEIGHT_SUM_STATE), 0),
@@ -92,15 +94,29 @@ static tcc_status compare_sums(tcc_verification *v, const meaning *x, tcc_blame 
     TCC_TRY(tcc__verify_reference(v));
     TCC_TRY(tcc__verify_meaning(v));
     for (int k = 0; k < x->g->outputs.count; k++)
-        for (int n = 0; n < 2; n++) {
+        for (int n = 0; n < 3; n++) {
             const char *name = x->g->outputs.data[k].name;
             const size_t length = strlen(names[n][0]);
-            if (strncmp(name, names[n][0], length) != 0) continue;
+            if (strncmp(name, names[n][0], length) != 0 || !tcc_dtype_is_float(x->outputs[k].type.dtype)) continue;
             const int i = find_output(v->reference, names[n][1], name + length);
             if (i < 0) return TCC_BUG(&v->m->cx->diag, "'%s' sums up nothing", name);
-            TCC_TRY(compare(v, x, k, first ? NULL : find_input(x, "", name), weight, v->meant[i].value.f,
-                            v->meant[i].noise, out));
+            const bool replaces = first || !strcmp(names[n][0], TCC_NEXT_PREFIX);
+            TCC_TRY(compare(v, x, k, replaces ? NULL : find_input(x, "", name), replaces && !first ? 1 : weight,
+                            v->meant[i].value.f, v->meant[i].noise, out));
         }
+    return TCC_OK;
+}
+
+/* Totals grow as the traced graph says. */
+static tcc_status compare_totals(tcc_verification *v, const meaning *x, tcc_blame *out) {
+    TCC_TRY(tcc__verify_reference(v));
+    TCC_TRY(tcc__verify_meaning(v));
+    for (int k = 0; k < x->g->outputs.count; k++) {
+        const int i = find_output(v->reference, "", x->g->outputs.data[k].name);
+        if (i < 0) return TCC_BUG(&v->m->cx->diag, "'%s' adds up nothing", x->g->outputs.data[k].name);
+        if (tcc_dtype_is_float(x->outputs[k].type.dtype))
+            TCC_TRY(compare(v, x, k, NULL, 1, v->meant[i].value.f, v->meant[i].noise, out));
+    }
     return TCC_OK;
 }
 
@@ -122,7 +138,10 @@ static tcc_status compare_quotients(tcc_verification *v, const meaning *x, tcc_b
 static tcc_status check_meaning(tcc_verification *v, const tcc_compiled *c, tcc_blame *out) {
     meaning x = {.g = c->made->graph};
     tcc_status status = interpret(v, &x);
-    if (status == TCC_OK) status = v->micro ? compare_sums(v, &x, out) : compare_quotients(v, &x, out);
+    if (status == TCC_OK)
+        status = !v->micro                    ? compare_quotients(v, &x, out)
+                 : c->part == TCC_STEP_TOTALS ? compare_totals(v, &x, out)
+                                              : compare_sums(v, &x, out);
     if (v->meant) tcc__noisy_array_free(v->meant, v->reference->outputs.count);
     tcc_graph_destroy(v->reference);
     v->meant = NULL, v->reference = NULL;
@@ -139,7 +158,7 @@ static tcc_status run_program(tcc_verification *v, tcc_compiled *c, const tcc_ar
     if (!looks) return tcc__program_run(v->twin, c, slice);
     TCC_TRY(tcc__states_derive(v->twin, c));
     TCC_TRY(tcc_model_synchronize(v->twin));
-    v->batch = slice, v->micro = slice != NULL;
+    v->batch = slice, v->micro = slice != NULL, v->part = c;
     TCC_TRY(check_meaning(v, c, out));
     if (out->text.length) return TCC_OK;
     tcc_status status = tcc__verify_program(v, c, &p, out);
@@ -149,16 +168,55 @@ static tcc_status run_program(tcc_verification *v, tcc_compiled *c, const tcc_ar
     return status;
 }
 
-static tcc_status run_step(tcc_verification *v, const tcc_array *batch, tcc_blame *out) {
+/* For each micro-batch its program, or that of the totals. */
+static tcc_status run_all(tcc_verification *v, const tcc_array *batch, bool totals, tcc_blame *out) {
     enum { COMPARED = 2 };
     tcc_model *m = v->twin;
     const int64_t samples = tcc__micro_samples(m, batch), all = batch[0].dims[0];
     for (int64_t begin = 0; begin < all && !out->text.length; begin += samples) {
         const tcc_array *slice = tcc__micro_cut(m, batch, v->count, begin);
         TCC_TRY(tcc__micro_program(m, slice, v->count, &m->last));
-        TCC_TRY(run_program(v, m->last, slice, m->micro < COMPARED || slice[0].dims[0] < samples, out));
+        TCC_TRY(run_program(v, totals ? m->last->totals : m->last, slice,
+                            m->micro < COMPARED || slice[0].dims[0] < samples, out));
     }
+    return TCC_OK;
+}
+
+static tcc_status run_step(tcc_verification *v, const tcc_array *batch, tcc_blame *out) {
+    tcc_model *m = v->twin;
+    const int levels = m->last->totals ? tcc__micro_levels(m->last->totals->program) : 0;
+    for (m->micro_level = 1; m->micro_level <= levels && !out->text.length; m->micro_level++)
+        TCC_TRY(run_all(v, batch, true, out));
+    if (!out->text.length) TCC_TRY(run_all(v, batch, false, out));
     return out->text.length ? TCC_OK : run_program(v, m->last->next, NULL, true, out);
+}
+
+/* -- The step as a whole -- */
+
+/* Whether a micro-batch computes something for itself alone: statistics of a batch norm, or random draws. */
+static bool is_of_micro_batch(const tcc_graph *g) {
+    for (int i = 0; i < g->nodes.count; i++)
+        if (g->nodes.data[i]->op == TCC_OP_BATCH_NORM || g->nodes.data[i]->op == TCC_OP_DROPOUT ||
+            (g->nodes.data[i]->op == TCC_OP_INPUT && g->nodes.data[i]->attrs->input.role == TCC_ROLE_RNG))
+            return true;
+    return false;
+}
+
+/* The loss and the gradients are those of the whole batch, which v->expected has. */
+static tcc_status compare_with_whole(tcc_verification *v, tcc_blame *out) {
+    if (v->skipped || is_of_micro_batch(v->reference)) return TCC_OK;
+    for (int i = 0; i < v->reference->outputs.count && !out->text.length; i++) {
+        const char *name = v->reference->outputs.data[i].name;
+        tcc_difference d = {0};
+        if (strcmp(name, "loss") != 0 && strncmp(name, "grad.", 5) != 0) continue;
+        TCC_TRY(tcc__verify_result(v, i, &d));
+        if (d.ratio <= 1) continue;
+        tcc_strbuf_printf(&out->text,
+                          "verify: \"%s\" of the step in micro-batches is not that of the whole batch: ", name);
+        tcc__difference_print(&out->text, &d, &v->expected[i].value.type);
+        tcc_strbuf_add(&out->cause, "the loss is no sum over micro-batches, or is weighed wrongly (tcc_loss_weight)");
+    }
+    return TCC_OK;
 }
 
 tcc_status tcc__verify_micro(tcc_verification *v, tcc_blame *out) {
@@ -170,9 +228,9 @@ tcc_status tcc__verify_micro(tcc_verification *v, tcc_blame *out) {
     tcc_verification step = *v; /* whose state is that of the twin as it goes on */
     step.m = step.twin;
     step.reference = NULL, step.expected = step.meant = NULL;
-    const tcc_status status = run_step(&step, batch, out);
+    TCC_TRY(run_step(&step, batch, out));
     v->groups = step.groups;
     v->worst_kernel = step.worst_kernel;
     memcpy(v->worst_kernel_name, step.worst_kernel_name, sizeof v->worst_kernel_name);
-    return status;
+    return out->text.length ? TCC_OK : compare_with_whole(v, out);
 }

@@ -60,7 +60,7 @@ static tcc_status find_result(tcc_verification *v, int i, const void **out) {
     return TCC_OK;
 }
 
-static tcc_status compare_result(tcc_verification *v, int i, tcc_difference *out) {
+tcc_status tcc__verify_result(tcc_verification *v, int i, tcc_difference *out) {
     const tcc_noisy *expected = &v->expected[i];
     const void *memory;
     tcc_value got;
@@ -80,7 +80,7 @@ tcc_status tcc__verify_outputs(tcc_verification *v, tcc_blame *out) {
     int wrong = -1;
     for (int i = 0; i < v->reference->outputs.count; i++) {
         tcc_difference d = {0};
-        TCC_TRY(compare_result(v, i, &d));
+        TCC_TRY(tcc__verify_result(v, i, &d));
         if (d.ratio > worst.ratio) worst = d, wrong = i;
     }
     if (wrong < 0) return TCC_OK;

@@ -21,7 +21,6 @@ typedef enum tcc_optimizer {
  * (train_step.h). */
 typedef struct tcc_train_spec {
     tcc_step_part part;
-    bool loss_is_sum; /* MICRO: the losses of micro-batches add up; else they are means, and so is the step's */
     tcc_optimizer optimizer;
     bool momentum, nesterov; /* SGD: keep a momentum buffer; use Nesterov's form */
     double loss_scale;       /* what the scale of the loss begins with (train_step.h); 0: it is not scaled */

@@ -34,7 +34,8 @@ typedef struct tcc_step {
     int count_input;      /* whose next value it is */
     tcc_node *ema_weight; /* of the parameter in its new average */
     tcc_node *scale;      /* of the loss; NULL: it is not scaled */
-    tcc_node *good;       /* where steps may be skipped: whether this one is not */
+    tcc_node *good;       /* where steps may be skipped: whether this one is not; NULL: none is */
+    tcc_node *valid;      /* whether it is none that changes nothing at all, as an overflow does; NULL: none is such */
     tcc_vec(tcc_trained) trained;
     tcc_vec(tcc_output) old_outputs; /* of the copied graph */
 } tcc_step;

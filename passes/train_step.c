@@ -14,9 +14,9 @@
 
 /* -- Scaling of the loss -- */
 
-static tcc_node *find_scale(const tcc_graph *g) {
+static tcc_node *find_state(const tcc_graph *g, const char *name) {
     for (int i = 0; i < g->inputs.count; i++)
-        if (!strcmp(g->inputs.data[i]->attrs->input.name, TCC_SCALE_STATE)) return g->inputs.data[i];
+        if (!strcmp(g->inputs.data[i]->attrs->input.name, name)) return g->inputs.data[i];
     return NULL;
 }
 
@@ -37,10 +37,11 @@ static tcc_node *all_finite(tcc_step *b) {
     return tcc_ir_binary_c(b->g, TCC_OP_EQ, worst, 0);
 }
 
-/* A state of the scaler and, as output of its name, its next value, which no skip holds back. */
-static tcc_status add_scaler_state(tcc_step *b, const tcc_node *old, tcc_node *next) {
+/* A state of the scaler and, as output of its name, its next value, which no skip of its own holds back. */
+static tcc_status add_scaler_state(tcc_step *b, tcc_node *old, tcc_node *next) {
     int input = 0;
     while (b->g->inputs.data[input] != old) input++;
+    if (b->valid) next = tcc_ir_select(b->g, b->valid, next, old);
     return tcc_ir_output(b->g, old->attrs->input.name, next, input);
 }
 
@@ -160,21 +161,35 @@ static void hold_buffers(tcc_step *b) {
     }
 }
 
-/* Decides which steps are skipped: those that overflow where the loss is scaled, and all anomalies where they are
- * looked for. Buffers stay as they were in such a step. */
+static tcc_node *and_also(tcc_step *b, tcc_node *x, tcc_node *y) {
+    return x && y ? tcc_ir_binary(b->g, TCC_OP_AND, x, y) : x ? x : y;
+}
+
+/* Not: the loss is NaN, and one of what it is divided by is 0. NULL: it is divided by nothing of that kind. */
+static tcc_node *has_learned(tcc_step *b) {
+    tcc_node *counts = find_state(b->g, TCC_COUNTS_STATE), *loss = loss_of(b);
+    if (!counts) counts = find_state(b->g, TCC_WEIGHT_SUM_STATE);
+    if (!counts) return NULL;
+    tcc_node *is_number = tcc_ir_binary(b->g, TCC_OP_EQ, loss, loss);
+    return tcc_ir_binary(b->g, TCC_OP_OR, is_number, tcc_ir_binary_c(b->g, TCC_OP_NE, counts, 0));
+}
+
+/* Decides which steps are skipped: those that overflow where the loss is scaled, all anomalies where they are looked
+ * for, and those that have nothing to learn from. Nothing changes in such a step, but for the scaler's states in one
+ * that overflows. */
 static tcc_status find_skips(tcc_step *b) {
-    const bool scaled = find_scale(b->g), detects = b->spec->detect_anomaly;
-    if (!b->trained.count && !detects) return TCC_OK;
-    if (!scaled && !detects) return TCC_OK;
+    const bool scaled = find_state(b->g, TCC_SCALE_STATE), detects = b->spec->detect_anomaly;
     tcc_node *loss = detects ? tcc_ir_unary(b->g, TCC_OP_ISFINITE, loss_of(b)) : NULL;
-    tcc_node *gradients = b->trained.count ? all_finite(b) : NULL;
-    b->good = !gradients ? loss : !loss ? gradients : tcc_ir_binary(b->g, TCC_OP_AND, gradients, loss);
-    if (!b->good) return b->g->diag->status;
+    tcc_node *gradients = b->trained.count && (scaled || detects) ? all_finite(b) : NULL;
+    b->valid = and_also(b, loss, has_learned(b));
+    b->good = and_also(b, gradients, b->valid);
+    if (b->g->diag->status || !b->good) return b->g->diag->status;
     hold_buffers(b);
-    if (!detects || b->spec->part == TCC_STEP_MICRO) return TCC_OK;
+    if (!detects) return TCC_OK;
     const tcc_type scalar = {.dtype = TCC_F32};
     tcc_node *zero = tcc_ir_splat(b->g, &scalar, 0), *one = tcc_ir_splat(b->g, &scalar, 1);
-    return tcc_ir_output(b->g, TCC_ANOMALY_OUTPUT, tcc_ir_select(b->g, scaled ? loss : b->good, zero, one), -1);
+    tcc_node *usual = scaled ? loss : and_also(b, gradients, loss);
+    return tcc_ir_output(b->g, TCC_ANOMALY_OUTPUT, tcc_ir_select(b->g, usual, zero, one), -1);
 }
 
 /* -- The pass -- */
@@ -193,14 +208,9 @@ static tcc_status add_statistics(tcc_step *b) {
 }
 
 static tcc_status add_micro_step(tcc_step *b) {
-    const tcc_type type = {TCC_F32, 1, {TCC_MICRO_COUNT}};
-    bool has_buffers = false;
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
     TCC_TRY(sort_outputs(b));
     if (b->spec->statistics) TCC_TRY(tcc_step_module_statistics(b->g));
-    b->hyper = tcc_ir_input(b->g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
-    for (int i = 0; i < b->g->outputs.count; i++) has_buffers |= b->g->outputs.data[i].alias >= 0;
-    if (has_buffers) TCC_TRY(find_skips(b));
     return tcc__step_add_sums(b, loss_of(b));
 }
 
@@ -210,7 +220,7 @@ static tcc_status add_step(tcc_step *b) {
     TCC_TRY(sort_outputs(b));
     if (spec->statistics && spec->part == TCC_STEP_WHOLE) TCC_TRY(tcc_step_module_statistics(b->g));
     if (b->trained.count > 0) {
-        b->scale = find_scale(b->g);
+        b->scale = find_state(b->g, TCC_SCALE_STATE);
         tcc_type type = {TCC_F32, 1, {TCC_HYPER_SCALE(spec->n_groups, b->scale ? TCC_SCALE_COUNT : 0)}};
         if (spec->ema) type.dims[0] = TCC_HYPER_SIZE(spec->n_groups);
         if (spec->n_rates > 1) type.dims[0] = TCC_HYPER_LENGTH(spec->n_groups, spec->n_rates);

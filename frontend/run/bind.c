@@ -215,7 +215,7 @@ tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *ba
      * of steps. A counter on the device would be a kernel more in place of 16 bytes of this copy. */
     c->rng_values[0] = (int64_t)m->random_seed;
     c->rng_values[1] = m->step;
-    if (c->part == TCC_STEP_MICRO) tcc__micro_feed(m, c->hyper_values, c->rng_values);
+    if (c->part == TCC_STEP_MICRO || c->part == TCC_STEP_TOTALS) tcc__micro_feed(m, c->hyper_values, c->rng_values);
     else tcc__model_hyper(m, c->hyper_values);
     for (int i = 0; i < c->program->n_bindings; i++) {
         const int k = c->input_of[i];

@@ -154,6 +154,7 @@ static void io_input(tcc_stream *s, tcc_array *a) {
 static void io_compiled(tcc_stream *s, tcc_compiled *c, tcc_diag *diag) {
     tcc_io_bool(s, &c->train);
     IO_ENUM(s, c->part, TCC_STEP_PARTS);
+    tcc_io_i64(s, &c->whole);
     TCC_IO_ARRAY(s, c->inputs, c->n_inputs, 32, io_input);
     tcc__io_made(s, c, diag);
 }

@@ -1,14 +1,31 @@
 /* SPDX-License-Identifier: MIT
  * Steps whose batch is taken in micro-batches (options.batch_accumulate). One program, run for each of them, adds
- * weighted gradients up in states of the model, and another, which reads no batch, makes the update of the sums. So a
- * step is a run of N + 1 programs one behind the other on the device: nothing waits for the host, each replays as a
- * graph of its own, and all run in the one arena of the model. A rest of the batch that is smaller has a program of its
- * own shape, and the same update. */
+ * gradients up in states of the model, and another, which reads no batch, makes the update of the sums. A loss that
+ * needs something of the whole batch, as the count of its targets, has a third, run for each of them beforehand, that
+ * adds it up. So a step is a run of programs one behind the other on the device: nothing waits for the host, each
+ * replays as a graph of its own, and all run in the one arena of the model. A rest of the batch that is smaller has
+ * programs of its own shape, and the same update. */
 #include "frontend/run/model.h"
 
+#include <stdlib.h>
+
+static bool begins(const char *name, const char *prefix) { return !strncmp(name, prefix, strlen(prefix)); }
+
 bool tcc__is_sum(const char *name) {
-    return !strncmp(name, TCC_SUM_PREFIX, sizeof TCC_SUM_PREFIX - 1) || !strcmp(name, TCC_LOSS_SUM_STATE) ||
-           !strcmp(name, TCC_WEIGHT_SUM_STATE);
+    return begins(name, TCC_SUM_PREFIX) || begins(name, TCC_NEXT_PREFIX) || begins(name, TCC_TOTAL_PREFIX) ||
+           !strcmp(name, TCC_LOSS_SUM_STATE) || !strcmp(name, TCC_WEIGHT_SUM_STATE) || !strcmp(name, TCC_COUNTS_STATE);
+}
+
+static bool is_for_update(const char *name) { return tcc__is_sum(name) && !begins(name, TCC_TOTAL_PREFIX); }
+
+int tcc__micro_levels(const tcc_program *p) {
+    int levels = 0;
+    for (int i = 0; i < p->n_bindings; i++) {
+        const char *name = p->bindings[i].name;
+        const int level = begins(name, TCC_TOTAL_PREFIX) ? atoi(name + sizeof TCC_TOTAL_PREFIX - 1) : 0;
+        if (level > levels) levels = level;
+    }
+    return levels;
 }
 
 static const tcc_binding *find(const tcc_program *p, const char *name) {
@@ -20,13 +37,13 @@ static const tcc_binding *find(const tcc_program *p, const char *name) {
 bool tcc__micro_is_update_of(const tcc_program *update, const tcc_program *micro) {
     for (int i = 0; i < micro->n_bindings; i++) {
         const tcc_binding *b = &micro->bindings[i], *other = find(update, b->name);
-        if (tcc__is_sum(b->name) && (!other || !tcc_type_equal(&other->type, &b->type))) return false;
+        if (is_for_update(b->name) && (!other || !tcc_type_equal(&other->type, &b->type))) return false;
         if (!b->copy_of || (other && other->written)) continue;
         const tcc_binding *weight = find(update, b->copy_of); /* that is not trained stays as its copy */
         if (weight && weight->written) return false;
     }
     for (int i = 0; i < update->n_bindings; i++)
-        if (tcc__is_sum(update->bindings[i].name) && !find(micro, update->bindings[i].name)) return false;
+        if (is_for_update(update->bindings[i].name) && !find(micro, update->bindings[i].name)) return false;
     return true;
 }
 
@@ -64,12 +81,12 @@ const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count,
         slice->data = (char *)batch[i].data + begin * bytes;
     }
     m->micro = begin / samples;
-    m->micro_weight = (double)m->slice.data[0].dims[0] / (double)samples;
+    m->micro_whole = batch[0].dims[0];
     return m->slice.data;
 }
 
 void tcc__micro_feed(const tcc_model *m, float *hyper, int64_t *rng) {
     hyper[TCC_MICRO_FIRST] = m->micro == 0;
-    hyper[TCC_MICRO_WEIGHT] = (float)m->micro_weight;
+    hyper[TCC_MICRO_LEVEL] = (float)m->micro_level;
     rng[1] = m->step * m->options.batch_accumulate + m->micro;
 }

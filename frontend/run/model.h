@@ -47,8 +47,10 @@ typedef enum tcc_text { TCC_TEXT_PASSES, TCC_TEXT_MEMORY, TCC_TEXT_REMAT, TCC_TE
 typedef struct tcc_compiled {
     tcc_arena arena; /* signature, names, texts */
     bool train;
-    tcc_step_part part;        /* of a step in micro-batches (micro.c); WHOLE where there are none */
-    struct tcc_compiled *next; /* MICRO: the update of its sums; UPDATE, while it is made: whose sums */
+    tcc_step_part part;          /* of a step in micro-batches (micro.c); WHOLE where there are none */
+    int64_t whole;               /* MICRO, TOTALS: samples of the batch that is taken so; else 0 */
+    struct tcc_compiled *totals; /* MICRO: what the program needs of the whole batch; NULL: nothing */
+    struct tcc_compiled *next;   /* MICRO: the update of its sums; UPDATE, while it is made: whose sums */
     int n_inputs;
     tcc_array *inputs; /* signature: names, types and shapes of the batch; data is not kept */
     tcc_program *program;
@@ -135,7 +137,8 @@ struct tcc_model {
     tcc_compiled *last; /* of the last run or compile; NULL before */
     int64_t step;
     int micro;                         /* which micro-batch of the step runs, */
-    double micro_weight;               /* and its samples relative to those of the first */
+    int64_t micro_whole;               /* of a batch of so many samples, */
+    int micro_level;                   /* and of which level totals are added up */
     tcc_vec(tcc_array) slice;          /* of the batch that it is */
     int64_t loss_tickets[TCC_FETCHES]; /* of training step i, in place i % TCC_FETCHES */
     int64_t first_kept, end_kept;      /* steps whose losses are there */
@@ -162,7 +165,7 @@ tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch
 tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c);
 void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c); /* NULL is allowed */
 
-/* The program of a micro-batch, and as its `next` that of the update. */
+/* The program of a micro-batch that tcc__micro_cut gave, with those of its totals and of the update. */
 tcc_status tcc__micro_program(tcc_model *m, const tcc_array *slice, int count, tcc_compiled **out);
 /* After a plan was read: finds the updates. TCC_EFORMAT for programs that are no parts of the model's steps. */
 tcc_status tcc__micro_link(tcc_model *m);
@@ -175,9 +178,12 @@ tcc_status tcc__program_run(tcc_model *m, tcc_compiled *c, const tcc_array *batc
 /* -- In micro.c. Steps whose batch is taken in micro-batches. -- */
 
 static inline bool tcc__model_accumulates(const tcc_model *m) { return m->options.batch_accumulate > 1; }
-/* Whether a state is a sum over micro-batches: it has no meaning between steps. */
+/* Whether a state is one of a step in micro-batches, as a sum over them: it has no meaning between steps. */
 bool tcc__is_sum(const char *name);
-/* Whether a program reads all sums that the micro-batch's writes, and no others, and writes its copies of weights. */
+/* The levels of totals (train_step.h) that a program has, at most; 0: it has none. */
+int tcc__micro_levels(const tcc_program *p);
+/* Whether a program reads all that the micro-batch's leaves for it, and nothing else of that kind, and writes its copies
+ * of weights. */
 bool tcc__micro_is_update_of(const tcc_program *update, const tcc_program *micro);
 /* TCC_ESHAPE for a batch that cannot be cut. */
 tcc_status tcc__micro_check(tcc_model *m, const tcc_array *batch, int count);

@@ -11,9 +11,9 @@ static bool same_array(const tcc_array *a, const tcc_array *b) {
            !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
 }
 
-static bool signature_matches(const tcc_compiled *c, bool train, tcc_step_part part, const tcc_array *batch,
-                              int count) {
-    if (c->train != train || c->part != part || c->n_inputs != count) return false;
+static bool signature_matches(const tcc_compiled *c, bool train, tcc_step_part part, int64_t whole,
+                              const tcc_array *batch, int count) {
+    if (c->train != train || c->part != part || c->whole != whole || c->n_inputs != count) return false;
     for (int i = 0; i < count; i++)
         if (!same_array(&c->inputs[i], &batch[i])) return false;
     return true;
@@ -25,7 +25,7 @@ static void log_miss(tcc_model *m, bool train, const tcc_array *batch, int count
     const char *what = train ? "training" : "evaluation";
     for (int i = m->programs.count - 1; i >= 0; i--) {
         const tcc_compiled *c = m->programs.data[i];
-        if (c->train != train || c->part == TCC_STEP_UPDATE) continue;
+        if (c->train != train || c->part == TCC_STEP_UPDATE || c->part == TCC_STEP_TOTALS) continue;
         for (int k = 0; k < count && k < c->n_inputs; k++) {
             if (same_array(&c->inputs[k], &batch[k])) continue;
             tcc_type had = tcc__array_type(&c->inputs[k]), got = tcc__array_type(&batch[k]);
@@ -155,16 +155,16 @@ static tcc_status make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
     return status;
 }
 
-/* The program of that signature, found or made. */
-static tcc_status program_for(tcc_model *m, bool train, tcc_step_part part, const tcc_array *batch, int count,
-                              tcc_compiled **out) {
+/* The program of that signature, found or made; `whole`: samples of the batch of which it is a part, or 0. */
+static tcc_status program_for(tcc_model *m, bool train, tcc_step_part part, int64_t whole, const tcc_array *batch,
+                              int count, tcc_compiled **out) {
     for (int i = 0; i < m->programs.count; i++) {
         *out = m->programs.data[i];
-        if (signature_matches(*out, train, part, batch, count)) return TCC_OK;
+        if (signature_matches(*out, train, part, whole, batch, count)) return TCC_OK;
     }
     *out = NULL;
     if (!m->maker) return not_in_plan(m, train, batch, count);
-    log_miss(m, train, batch, count);
+    if (part != TCC_STEP_TOTALS) log_miss(m, train, batch, count);
     tcc_compiled *c = NULL;
     const tcc_status status = tcc__compiled_create(m, train, batch, count, &c);
     if (status != TCC_OK) {
@@ -172,6 +172,7 @@ static tcc_status program_for(tcc_model *m, bool train, tcc_step_part part, cons
         return status;
     }
     c->part = part;
+    c->whole = whole;
     TCC_TRY(make(m, c, batch));
     *out = c;
     return TCC_OK;
@@ -200,9 +201,16 @@ static tcc_status update_of(tcc_model *m, tcc_compiled *micro, tcc_compiled **ou
     return TCC_OK;
 }
 
+/* The programs that run before a micro-batch's, and after all of them. */
+static tcc_status complete(tcc_model *m, tcc_compiled *micro, const tcc_array *slice) {
+    if (!micro->next) TCC_TRY(update_of(m, micro, &micro->next));
+    if (micro->totals || !tcc__micro_levels(micro->program)) return TCC_OK;
+    return program_for(m, true, TCC_STEP_TOTALS, micro->whole, slice, micro->n_inputs, &micro->totals);
+}
+
 tcc_status tcc__micro_program(tcc_model *m, const tcc_array *slice, int count, tcc_compiled **out) {
-    TCC_TRY(program_for(m, true, TCC_STEP_MICRO, slice, count, out));
-    return (*out)->next ? TCC_OK : update_of(m, *out, &(*out)->next);
+    TCC_TRY(program_for(m, true, TCC_STEP_MICRO, m->micro_whole, slice, count, out));
+    return complete(m, *out, slice);
 }
 
 tcc_status tcc__micro_link(tcc_model *m) {
@@ -211,7 +219,7 @@ tcc_status tcc__micro_link(tcc_model *m) {
         if ((c->train && tcc__model_accumulates(m)) != (c->part != TCC_STEP_WHOLE))
             return tcc_error(&m->cx->diag, TCC_EFORMAT, TCC_NOWHERE, "program %d of the plan is no part of its steps",
                              i);
-        if (c->part == TCC_STEP_MICRO) TCC_TRY(update_of(m, c, &c->next));
+        if (c->part == TCC_STEP_MICRO) TCC_TRY(complete(m, c, c->inputs));
     }
     return TCC_OK;
 }
@@ -227,7 +235,7 @@ static tcc_status micro_programs(tcc_model *m, const tcc_array *batch, int count
 tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
     TCC_TRY(tcc__model_check_batch(m, batch, count));
     if (train && tcc__model_accumulates(m)) return micro_programs(m, batch, count, out);
-    return program_for(m, train, TCC_STEP_WHOLE, batch, count, out);
+    return program_for(m, train, TCC_STEP_WHOLE, 0, batch, count, out);
 }
 
 tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, int count) {

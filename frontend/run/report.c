@@ -62,11 +62,14 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
         out->saved_seconds += m->programs.data[i]->saved_seconds;
     }
     if (m->maker) out->cache_trouble = m->maker->trouble(m);
-    add_work(c, c->part == TCC_STEP_MICRO ? (int)m->options.batch_accumulate : 1, NULL, out);
-    if (c->next) {
-        out->compile_seconds += c->next->total_seconds;
-        if (c->next->program->arena_bytes > out->arena_bytes) out->arena_bytes = c->next->program->arena_bytes;
-        add_work(c->next, 1, p, out);
+    const int parts = c->part == TCC_STEP_MICRO ? (int)m->options.batch_accumulate : 1;
+    const tcc_compiled *const others[] = {c->totals, c->next};
+    add_work(c, parts, NULL, out);
+    for (int i = 0; i < 2; i++) {
+        if (!others[i]) continue;
+        out->compile_seconds += others[i]->total_seconds;
+        if (others[i]->program->arena_bytes > out->arena_bytes) out->arena_bytes = others[i]->program->arena_bytes;
+        add_work(others[i], i ? 1 : parts * tcc__micro_levels(others[i]->program), p, out);
     }
     out->peak_bytes = peak_bytes(m);
     tcc__compiled_replay_info(c, out);
@@ -81,10 +84,12 @@ static tcc_status report_kernels(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     TCC_TRY(tcc__model_need_device(m));
     if (measured) TCC_TRY(m->device->ops->measure(m->device, &m->cx->diag, &roofline));
     if (c->next)
-        tcc_strbuf_printf(b, "a step runs 'train' for each of %lld micro-batches, then 'update'\n",
-                          (long long)m->options.batch_accumulate);
-    TCC_TRY(tcc_profile_print(c->exec, &m->cx->diag, measured ? &roofline : NULL, b));
-    return c->next ? tcc_profile_print(c->next->exec, &m->cx->diag, measured ? &roofline : NULL, b) : TCC_OK;
+        tcc_strbuf_printf(b, "a step runs %s'train' for each of %lld micro-batches, then 'update'\n",
+                          c->totals ? "'totals' and then " : "", (long long)m->options.batch_accumulate);
+    const tcc_compiled *const programs[] = {c->totals, c, c->next};
+    for (int i = 0; i < 3; i++)
+        if (programs[i]) TCC_TRY(tcc_profile_print(programs[i]->exec, &m->cx->diag, measured ? &roofline : NULL, b));
+    return TCC_OK;
 }
 
 static tcc_status report_ptx(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
@@ -98,11 +103,16 @@ static tcc_status report_ptx(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
 
 /* A text of how the program was made. */
 static tcc_status report_text(tcc_model *m, tcc_compiled *c, tcc_text which, tcc_strbuf *b) {
+    static const char *const names[] = {"totals", "update"};
+    tcc_compiled *const others[] = {c->totals, c->next};
     if (!c->text[which]) TCC_TRY(m->maker->write(m, c, which));
     tcc_strbuf_add(b, c->text[which]);
-    if (!c->next) return TCC_OK;
-    if (which != TCC_TEXT_REMAT) tcc_strbuf_add(b, "\nthe update\n");
-    return report_text(m, c->next, which, b);
+    for (int i = 0; i < 2; i++) {
+        if (!others[i]) continue;
+        if (which != TCC_TEXT_REMAT) tcc_strbuf_printf(b, "\nthe %s\n", names[i]);
+        TCC_TRY(report_text(m, others[i], which, b));
+    }
+    return TCC_OK;
 }
 
 static tcc_status report(tcc_model *m, const char *what, tcc_strbuf *b) {

@@ -47,7 +47,8 @@ static tcc_status feed_and_run(tcc_model *m, tcc_compiled *c, const tcc_array *b
     tcc__compiled_log_replay(m, c);
     for (int i = 0; i < c->program->n_bindings; i++) c->bound[i].old = true;
     c->ran = true;
-    if (!c->train) return TCC_OK;
+    if (!c->train || c->part == TCC_STEP_MICRO || c->part == TCC_STEP_TOTALS)
+        return TCC_OK; /* these write sums alone */
     tcc__store_written(&m->shared->store);
     tcc__store_written(&m->shared->copies);
     tcc__store_written(&m->moments);
@@ -61,9 +62,24 @@ tcc_status tcc__program_run(tcc_model *m, tcc_compiled *c, const tcc_array *batc
     return status;
 }
 
+/* Adds up what the loss needs of the whole batch: totals of one level after another. */
+static tcc_status run_totals(tcc_model *m, const tcc_array *batch, int count, const tcc_compiled *first) {
+    const int64_t samples = tcc__micro_samples(m, batch), all = batch[0].dims[0];
+    const int levels = first->totals ? tcc__micro_levels(first->totals->program) : 0;
+    for (m->micro_level = 1; m->micro_level <= levels; m->micro_level++)
+        for (int64_t begin = 0; begin < all; begin += samples) {
+            const tcc_array *slice = tcc__micro_cut(m, batch, count, begin);
+            tcc_compiled *c;
+            TCC_TRY(tcc__micro_program(m, slice, count, &c));
+            TCC_TRY(tcc__program_run(m, c->totals, slice));
+        }
+    return TCC_OK;
+}
+
 /* A step in micro-batches: m->last runs the last of them, and *update the update. */
 static tcc_status run_micro_batches(tcc_model *m, const tcc_array *batch, int count, tcc_compiled **update) {
     const int64_t samples = tcc__micro_samples(m, batch), all = batch[0].dims[0];
+    TCC_TRY(run_totals(m, batch, count, *update));
     *update = NULL;
     for (int64_t begin = 0; begin < all; begin += samples) {
         const tcc_array *slice = tcc__micro_cut(m, batch, count, begin);

@@ -71,24 +71,35 @@ enum {
 };
 enum { TCC_MODULE_MEAN, TCC_MODULE_STD, TCC_MODULE_LARGEST, TCC_MODULE_STATISTICS };
 
-/* A step over a batch that does not fit at once takes it in micro-batches: one program, run for each of them, adds
- * their gradients up, and another makes the update of the sums. A sum is a state that no checkpoint holds, since
- * checkpoints are taken between steps. It is written anew for the first micro-batch, so nobody fills it with zeros. */
+/* A step over a batch that does not fit at once takes it in micro-batches (passes/micro.h): one program, run for each
+ * of them, adds their gradients up, and another makes the update of the sums. Where the loss needs sums over the whole
+ * batch, as of the targets that count, a third adds these up first. All of these are states that no checkpoint holds,
+ * since checkpoints are taken between steps. Each is written anew for the first micro-batch, so nobody fills it with
+ * zeros. */
 typedef enum tcc_step_part {
     TCC_STEP_WHOLE,  /* gradients and update in one program */
-    TCC_STEP_MICRO,  /* adds weight * gradient to "@sum.NAME", and the same of the loss and of the weight */
-    TCC_STEP_UPDATE, /* the gradient is the sum over the sum of the weights */
+    TCC_STEP_MICRO,  /* adds gradients to "@sum.NAME", and the loss to its sum */
+    TCC_STEP_UPDATE, /* the gradient is the sum, over the sum of the weights if there is one */
+    TCC_STEP_TOTALS, /* sums over the whole batch that the loss needs */
     TCC_STEP_PARTS
 } tcc_step_part;
-#define TCC_SUM_PREFIX "@sum."             /* of a parameter's gradient, in the type of the optimizer's arithmetic */
-#define TCC_LOSS_SUM_STATE "@loss_sum"     /* f32[] */
-#define TCC_WEIGHT_SUM_STATE "@weight_sum" /* f32[]; there is none where losses are sums, which add up as they are */
+#define TCC_SUM_PREFIX "@sum."         /* of a parameter's gradient, in the type of the optimizer's arithmetic */
+#define TCC_LOSS_SUM_STATE "@loss_sum" /* f32[] */
+/* f32[], where the user says what the loss of a micro-batch weighs: then gradients and losses are summed with it. */
+#define TCC_WEIGHT_SUM_STATE "@weight_sum"
 /* Output of a model, f32[]: what the mean over a micro-batch that its loss is divides by. */
 #define TCC_LOSS_WEIGHT_OUTPUT "loss_weight"
+/* The same of a micro-batch's program, where its loss is such a mean; without it the losses of micro-batches add up. */
+#define TCC_MEAN_WEIGHT_OUTPUT "@loss_weight"
+#define TCC_TOTAL_PREFIX "@total." /* "@total.LEVEL.NUMBER", LEVEL from 1 */
+#define TCC_NEXT_PREFIX "@next."   /* of buffer NAME: its next value, which the update takes */
+/* f32[], where the loss is divided by totals: 0 if one of these is 0, else 1. A step whose loss is NaN for that reason
+ * is skipped, as there was nothing to learn from. */
+#define TCC_COUNTS_STATE "@counts"
 /* The vector "hyper" of a micro-batch. */
 enum {
-    TCC_MICRO_FIRST,  /* 1 for the first of a step; else 0 */
-    TCC_MICRO_WEIGHT, /* of the mean that its loss is: its samples, relative to those of the first */
+    TCC_MICRO_FIRST, /* 1 for the first of a step; else 0 */
+    TCC_MICRO_LEVEL, /* of the totals that are added up */
     TCC_MICRO_COUNT
 };
 

@@ -104,8 +104,9 @@ static void explains_and_verifies(void **state) {
     char *out = run_well(RUN(write_recipe(state, "mlp"), "--run-dir", test_path(state, "run"), "--explain", "--verify",
                              MICRO, "training.max_steps=2"));
     assert_non_null(strstr(out, "verify: loss and all gradients agree"));
-    const char *both = strstr(out, "a step runs 'train' for each of 3 micro-batches, then 'update'");
+    const char *both = strstr(out, "a step runs 'totals' and then 'train' for each of 3 micro-batches, then 'update'");
     assert_non_null(both);
+    assert_non_null(strstr(both, "program 'totals'"));
     assert_non_null(strstr(both, "program 'train'"));
     assert_non_null(strstr(both, "program 'update'"));
     free(out);

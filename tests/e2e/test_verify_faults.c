@@ -27,9 +27,9 @@ static enum fault {
     NOT_HELD,    /* a norm's running statistics, in a step that is skipped */
     ALWAYS_GOOD, /* no gradient is looked at */
     NEVER_GOOD,
-    SUM_SUBTRACTED, /* of micro-batches, what comes */
-    SUM_AS_IT_IS,   /* is not divided */
-    SUM_BEGUN_ANEW, /* by each of them, in the graph */
+    SUM_SUBTRACTED,   /* of micro-batches, what comes */
+    DECAY_SUBTRACTED, /* is not divided */
+    SUM_BEGUN_ANEW,   /* by each of them, in the graph */
 } fault;
 static int planted;
 
@@ -160,10 +160,20 @@ static bool reads_sum(const tcc_node *n) {
     return false;
 }
 
+static bool is_parameter(const tcc_node *n) { return n->op == TCC_OP_INPUT && n->attrs->input.role == TCC_ROLE_PARAM; }
+
+/* A sum and a part of the parameter, as the update adds up. */
+static bool adds_decay(const tcc_node *n) {
+    bool decays = false;
+    for (int i = 0; i < n->n_operands; i++)
+        for (int k = 0; k < n->operands[i]->n_operands; k++) decays |= is_parameter(n->operands[i]->operands[k]);
+    return decays && reads_sum(n);
+}
+
 /* Breaks the node in what codegen sees. Returns whether it did. */
 static bool break_node(tcc_node *n) {
     if ((fault == SUM_SUBTRACTED && n->op == TCC_OP_ADD && reads_sum(n)) ||
-        (fault == SUM_AS_IT_IS && n->op == TCC_OP_MUL && reads_sum(n))) {
+        (fault == DECAY_SUBTRACTED && n->op == TCC_OP_ADD && adds_decay(n))) {
         n->op = TCC_OP_SUB;
         return true;
     }
@@ -183,7 +193,7 @@ static bool break_node(tcc_node *n) {
 /* The graph itself is right. */
 static void mend_node(tcc_node *n) {
     tcc_attrs *attrs = (tcc_attrs *)n->attrs;
-    if (n->op == TCC_OP_SUB) n->op = fault == SUM_SUBTRACTED ? TCC_OP_ADD : TCC_OP_MUL;
+    if (n->op == TCC_OP_SUB) n->op = TCC_OP_ADD;
     else if (n->op == TCC_OP_CONSTANT) *(double *)attrs->constant.values.v = (double)1e-5f;
     else attrs->slice.start.v[0]++, attrs->slice.limit.v[0]++;
 }
@@ -327,7 +337,7 @@ static const struct {
     {ALWAYS_GOOD, "a step that must be skipped", overflowing, "but the step is not skipped", false, true, 0},
     {NEVER_GOOD, "a step that must not", of_small_gradients, "but all gradients are finite", false, true, 0},
     {SUM_SUBTRACTED, "the second micro-batch", of_samples, ITS_KERNEL, false, false, 2},
-    {SUM_AS_IT_IS, "the update of three", of_samples, ITS_KERNEL, false, false, 3},
+    {DECAY_SUBTRACTED, "the update of three", of_samples, ITS_KERNEL, false, false, 3},
     {SUM_BEGUN_ANEW, "the sum of three", of_samples, "what adds to the sums of micro-batches", false, false, 3},
 };
 

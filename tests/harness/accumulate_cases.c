@@ -39,13 +39,25 @@ static void counted(tcc_trace *t, void *user) {
 
 /* A cross-entropy is a part of the loss, with a mean by hand beside it: both over the rows that count. */
 static void weighed(tcc_trace *t, void *user) {
+    (void)user;
     tcc_tensor h = hidden_of(t), logits = tcc_linear(tcc_layer_norm(h, "norm"), "out", CLASSES), y = tcc_input(t, "y");
     tcc_tensor counts = tcc_cast(tcc_ne(y, tcc_constant(t, 9, TCC_I32, 0, NULL)), TCC_F32);
     tcc_tensor weight = tcc_sum(counts, TCC_ALL);
     tcc_tensor size = tcc_mul(counts, tcc_sum(tcc_mul(h, h), TCC_DIMS(1)));
     tcc_tensor entropy = tcc_cross_entropy(logits, y, .has_ignore_index = true, .ignore_index = 9);
     tcc_loss(t, tcc_add(tcc_scale(entropy, 0.5), tcc_div(tcc_sum(size, TCC_ALL), weight)));
-    if (!user) tcc_loss_weight(t, weight);
+    tcc_loss_weight(t, weight); /* which nothing asks for here */
+}
+
+static int refused_line;
+
+/* The root of a mean is no sum over micro-batches; `user`: tcc_loss_weight takes it for one. */
+static void rooted(tcc_trace *t, void *user) {
+    tcc_tensor h = hidden_of(t);
+    refused_line = __LINE__ + 1;
+    tcc_tensor root = tcc_sqrt(tcc_mean(tcc_mul(h, h), TCC_ALL));
+    tcc_loss(t, root);
+    if (user) tcc_loss_weight(t, tcc_cast(tcc_constant(t, (double)tcc_dim(h, 0), TCC_F32, 0, NULL), TCC_F32));
 }
 
 static tcc_tensor squares_of(tcc_trace *t) {
@@ -311,10 +323,19 @@ void check_micro_refusals(void) {
     OK(cx, tcc_model_evaluate(m, batch, 3)); /* that is not cut */
     OK(cx, tcc_model_train(m, batch, 1));
     tcc_model_destroy(m);
-    OK(cx, tcc_model_create(cx, weighed, &o, &o, &m)); /* which does not say what it weighs */
-    expect_error(cx, tcc_model_train(m, batch, 2), TCC_EINVAL, "this cross-entropy divides by the targets that count");
+    OK(cx, tcc_model_create(cx, rooted, NULL, &o, &m));
+    expect_error(cx, tcc_model_train(m, batch, 2), TCC_EINVAL, "this sqrt, f32[], is not linear in a sum over the");
+    char place[64];
+    snprintf(place, sizeof place, "accumulate_cases.c:%d: ", refused_line);
+    expect_error(cx, tcc_model_train(m, batch, 2), TCC_EINVAL, place);
+    tcc_model_destroy(m);
+    OK(cx, tcc_model_create(cx, rooted, &o, &o, &m));
+    OK(cx, tcc_model_train(m, batch, 2));
     tcc_model_destroy(m);
     o.loss_is_sum = true;
+    OK(cx, tcc_model_create(cx, rooted, NULL, &o, &m));
+    OK(cx, tcc_model_train(m, batch, 2));
+    tcc_model_destroy(m);
     OK(cx, tcc_model_create(cx, weighed, NULL, &o, &m));
     expect_error(cx, tcc_model_train(m, batch, 2), TCC_EINVAL, "but loss_is_sum says that the loss is a sum");
     tcc_model_destroy(m);
