@@ -188,7 +188,9 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
     if (options.remat) {
         remat = *options.remat;
         remat.report = &made->remat;
-        if (c->part == TCC_STEP_MICRO) remat.beside_bytes = tcc_train_state_bytes(&options.spec, made->graph);
+        remat.beside_bytes = made->beside_bytes;
+        if (c->part == TCC_STEP_MICRO && !remat.beside_bytes) /* no budget depends on it */
+            remat.beside_bytes = tcc_train_state_bytes(&options.spec, made->graph);
         options.remat = &remat;
     }
     tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};
@@ -250,6 +252,18 @@ tcc_status tcc__model_build(tcc_model *m, tcc_compiled *c) {
     if (dump_dir) TCC_TRY(dump_steps(&m->cx->diag, c->program, dump_dir));
     c->passes_seconds = passed - start;
     c->codegen_seconds = tcc_clock_seconds() - passed;
+    return TCC_OK;
+}
+
+tcc_status tcc__made_front(tcc_model *m, tcc_compiled *c, const tcc_graph **out) {
+    tcc_grouping grouping;
+    TCC_TRY(tcc__model_group(m, c->made->graph, &c->arena, &grouping));
+    tcc_pass_options options = tcc__model_pass_options(m, c->train, &grouping);
+    options.spec.part = c->part;
+    tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};
+    const char *passes = options.amp ? "amp,simplify,autodiff,train-step,low-copies" : "simplify,autodiff,train-step";
+    TCC_TRY(tcc_pipeline_run_named(&cx, &(tcc_manager_options){0}, passes, &c->made->graph, NULL));
+    *out = c->made->graph;
     return TCC_OK;
 }
 

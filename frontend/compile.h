@@ -13,8 +13,9 @@
 
 /* How a program was made. */
 typedef struct tcc_made {
-    tcc_graph *graph; /* after the last pass, or, of a program from the cache, as it was traced */
-    bool passed;      /* the passes have run */
+    tcc_graph *graph;     /* after the last pass, or, of a program from the cache, as it was traced */
+    bool passed;          /* the passes have run */
+    int64_t beside_bytes; /* MICRO, with a budget in bytes: what the step's other programs keep beside this one */
     tcc_manager_report passes;
     tcc_remat_report remat; /* empty where nothing may be computed again */
 } tcc_made;
@@ -50,6 +51,11 @@ const tcc_code_store *tcc__cache_code_store(tcc_model *m);
 tcc_status tcc__model_build(tcc_model *m, tcc_compiled *c);
 /* The graph after the last pass; of a program from the cache the passes are run now. */
 tcc_status tcc__made_graph(tcc_model *m, tcc_compiled *c, const tcc_graph **out);
+/* The same after the first passes, behind which no input is added; nothing else may be asked of it. */
+tcc_status tcc__made_front(tcc_model *m, tcc_compiled *c, const tcc_graph **out);
+/* In compile_plan.c. Before the passes run: c->made->beside_bytes, where there is a budget in bytes. TCC_ENOMEM where
+ * another program of the step does not fit in it. */
+tcc_status tcc__plan_beside(tcc_model *m, tcc_compiled *c);
 /* In compile_report.c: texts of how a program was made, and of what it is made. */
 tcc_status tcc__made_write(tcc_model *m, tcc_compiled *c, tcc_text which);
 tcc_status tcc__made_report(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out);

@@ -68,6 +68,11 @@ static void was_found(tcc_compiled *c, double start) {
     c->from_cache = true;
 }
 
+static tcc_status build(tcc_model *m, tcc_compiled *c) {
+    TCC_TRY(tcc__plan_beside(m, c));
+    return tcc__model_build(m, c);
+}
+
 static tcc_status find_or_make(tcc_model *m, tcc_compiled *c, tcc_cache *cache, const tcc_cache_key *key) {
     const double start = tcc_clock_seconds();
     if (find(m, c, cache, key)) {
@@ -77,7 +82,7 @@ static tcc_status find_or_make(tcc_model *m, tcc_compiled *c, tcc_cache *cache, 
     tcc_status status = TCC_OK;
     tcc_cache_claim claim = tcc_cache_wait(cache, TCC_CACHE_PROGRAM, key, MOST_WAIT_MS);
     if (find(m, c, cache, key)) was_found(c, start); /* made by another process meanwhile */
-    else if ((status = tcc__model_build(m, c)) == TCC_OK) keep(m, c, cache, key);
+    else if ((status = build(m, c)) == TCC_OK) keep(m, c, cache, key);
     tcc_cache_release(&claim);
     return status;
 }
@@ -103,7 +108,7 @@ static tcc_status tune_or_find(tcc_model *m, tcc_compiled *c, tcc_cache *cache, 
     tcc_status status = add_choices(m, memory, key, &known);
     if (status == TCC_OK && known) status = find_or_make(m, c, cache, key);
     else if (status == TCC_OK) {
-        status = tcc__model_build(m, c);
+        status = build(m, c);
         /* Where the budget was spent, the rest is tuned by another run, and the program is not the last. */
         if (status == TCC_OK) status = add_choices(m, memory, key, &known);
         if (status == TCC_OK && known) keep(m, c, cache, key);
@@ -130,7 +135,7 @@ tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch
     TCC_TRY(tcc__model_selector(m));
     if (!m->making->tuning) TCC_TRY(tcc__fill_begin(m)); /* it would disturb measurements */
     tcc_cache *cache = tcc__cache_of(m);
-    TCC_TRY(cache ? find_or_build(m, c, cache) : tcc__model_build(m, c));
+    TCC_TRY(cache ? find_or_build(m, c, cache) : build(m, c));
     c->trace_seconds = traced - start;
     return TCC_OK;
 }

@@ -41,8 +41,11 @@ static void print_precision(tcc_strbuf *b, const tcc_model *m) {
     for (int op = 0; op < TCC_OP_COUNT; op++) tcc_strbuf_printf(b, "%x", (unsigned)m->making->amp_classes[op]);
 }
 
-static void print_memory(tcc_strbuf *b, tcc_model *m, bool train) {
+static void print_memory(tcc_strbuf *b, tcc_model *m, bool train, tcc_step_part part) {
     const tcc_remat_spec *r = tcc__model_remat(m, train);
+    if (r && r->budget == TCC_BUDGET_BYTES && part == TCC_STEP_MICRO) /* of which other programs take their share */
+        tcc_strbuf_printf(b, "whole=%lld parts=%lld ", (long long)m->micro_whole,
+                          (long long)m->options.batch_accumulate);
     if (!r) tcc_strbuf_add(b, "keeps all");
     else
         tcc_strbuf_printf(b, "segments=%d budget=%d bytes=%lld share=%a", r->segments, (int)r->budget,
@@ -112,7 +115,7 @@ tcc_status tcc__cache_key(tcc_model *m, bool train, tcc_step_part part, const tc
     add(key, "options", &b, memory, &failed);
     print_precision(&b, m);
     add(key, "precision", &b, memory, &failed);
-    print_memory(&b, m, train);
+    print_memory(&b, m, train, part);
     add(key, "memory", &b, memory, &failed);
     add_machine(m, memory, key, &failed);
     print_libraries(&b, m);

@@ -59,6 +59,7 @@ tcc_status tcc__made_write(tcc_model *m, tcc_compiled *c, tcc_text which) {
 
 static tcc_status report_tir(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     const tcc_graph *g;
+    TCC_TRY(tcc__plan_beside(m, c));
     TCC_TRY(tcc__made_graph(m, c, &g));
     tcc_graph_print(b, g, (tcc_print_options){.locs = true});
     return TCC_OK;
@@ -104,7 +105,8 @@ static tcc_status report_code(tcc_model *m, tcc_compiled *c, const char *ending,
         return tcc_error(diag, TCC_EIO, TCC_NOWHERE, "cannot make the folder %s: %s", folder, strerror(errno));
     tcc_program *program = NULL;
     const tcc_graph *g;
-    tcc_status status = tcc__made_graph(m, c, &g);
+    tcc_status status = tcc__plan_beside(m, c);
+    if (status == TCC_OK) status = tcc__made_graph(m, c, &g);
     if (status == TCC_OK) status = tcc__model_codegen(m, g, folder, &program);
     tcc_status taken = take_folder(folder, c->program->name, ending, b, diag);
     tcc_program_destroy(program);

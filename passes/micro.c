@@ -28,7 +28,9 @@ static tcc_status status_of(const tcc_graph *g) { return g->diag->status ? g->di
 
 /* The total grows by the micro-batch's part; while those of another level do, it stays as it is. */
 static tcc_status add_total(tcc_graph *g, const tcc_micro_total *t, tcc_node *part, int levels) {
-    tcc_node *state = tcc_ir_state(g, t->state->attrs->input.name, &t->state->type, 0, t->state->loc);
+    const char *name = t->state->attrs->input.name;
+    tcc_node *state = tcc_micro_input(g, name); /* another total may need it */
+    if (!state) state = tcc_ir_state(g, name, &t->state->type, 0, t->state->loc);
     if (!state || !part) return status_of(g);
     tcc_ir_set_origin(g, t->part);
     tcc_node *next = tcc_ir_binary(g, t->op, state, part);
@@ -37,7 +39,7 @@ static tcc_status add_total(tcc_graph *g, const tcc_micro_total *t, tcc_node *pa
         tcc_node *due = tcc_ir_binary_c(g, TCC_OP_EQ, tcc_micro_hyper(g, TCC_MICRO_LEVEL), t->level);
         next = tcc_ir_select(g, tcc_ir_broadcast_like(g, due, state), next, state);
     }
-    return tcc_ir_output(g, state->attrs->input.name, next, input_number(g, state));
+    return tcc_ir_output(g, name, next, input_number(g, state));
 }
 
 /* Copies what nodes of `from` with live[id] need, inputs that are not needed left out. */

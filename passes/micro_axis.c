@@ -86,7 +86,9 @@ static tcc_axis slice_result(const tcc_node *n, tcc_axis x) {
 }
 
 static tcc_axis slice_operand(const tcc_node *n, tcc_axis y) {
-    return n->operands[0]->type.dims[y.dim] == n->type.dims[y.dim] ? y : mixed;
+    const int64_t extent = n->operands[0]->type.dims[y.dim], block = n->type.dims[y.dim] / y.outer;
+    const tcc_axis x = {y.dim, extent / block};
+    return extent % block == 0 && tcc_axis_equal(slice_result(n, x), y) ? x : mixed;
 }
 
 /* Operands that all have rows along the axis have blocks one behind the other. */

@@ -30,7 +30,7 @@ static bool refuse_mixed(cut *c, const tcc_node *n) {
     return refuse(c, n, "reads across the samples of the batch", NULL);
 }
 
-static tcc_node *find_input(const tcc_graph *g, const char *name) {
+tcc_node *tcc_micro_input(const tcc_graph *g, const char *name) {
     for (int i = 0; i < g->inputs.count; i++)
         if (!strcmp(g->inputs.data[i]->attrs->input.name, name)) return g->inputs.data[i];
     return NULL;
@@ -38,7 +38,7 @@ static tcc_node *find_input(const tcc_graph *g, const char *name) {
 
 tcc_node *tcc_micro_hyper(tcc_graph *g, int index) {
     const tcc_type type = {TCC_F32, 1, {TCC_MICRO_COUNT}};
-    tcc_node *hyper = find_input(g, "hyper");
+    tcc_node *hyper = tcc_micro_input(g, "hyper");
     if (!hyper) hyper = tcc_ir_input(g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
     int64_t start = index, limit = index + 1, stride = 1;
     return tcc_ir_reshape(g, tcc_ir_slice(g, hyper, &start, &limit, &stride), 0, NULL);
@@ -69,6 +69,18 @@ static tcc_node *rebuild(cut *c, const tcc_node *n, tcc_node *const *operands, c
     return made;
 }
 
+/* The same with rows. A slice of whole blocks begins and ends where the shorter ones do. */
+static tcc_node *rebuild_rows(cut *c, const tcc_node *n, tcc_node *const *operands, tcc_axis axis,
+                              const tcc_type *type) {
+    const int d = axis.dim;
+    tcc_attrs attrs = *n->attrs;
+    if (n->op != TCC_OP_SLICE) return rebuild(c, n, operands, type, NULL);
+    const int64_t block = n->type.dims[d] / axis.outer, shorter = type->dims[d] / axis.outer;
+    attrs.slice.start.v[d] = attrs.slice.start.v[d] / block * shorter;
+    attrs.slice.limit.v[d] = attrs.slice.limit.v[d] / block * shorter;
+    return rebuild(c, n, operands, type, &attrs);
+}
+
 /* -- Values that are the same for all samples, where rows are asked for -- */
 
 static tcc_node *cut_same(cut *c, const tcc_node *n, tcc_axis axis);
@@ -83,7 +95,7 @@ static tcc_node *cut_operands(cut *c, const tcc_node *n, tcc_axis axis, const tc
         else if (wanted.dim == TCC_AXIS_NONE) operands[k] = value_of(c, n->operands[k])->node;
         else cuts = (operands[k] = cut_same(c, n->operands[k], wanted)) != NULL;
     }
-    if (cuts) made = rebuild(c, n, operands, type, NULL);
+    if (cuts) made = rebuild_rows(c, n, operands, axis, type);
     if (operands != some) tcc__free(operands);
     return made;
 }
@@ -112,7 +124,12 @@ static tcc_node *cut_same(cut *c, const tcc_node *n, tcc_axis axis) {
 static tcc_node *total_of(cut *c, tcc_node *part, tcc_op op, int *level) {
     tcc_node *wide = tcc_ir_widen(c->g, part);
     if (!wide) return NULL;
-    ++*level;
+    if (++*level > TCC_TOTAL_LEVELS) {
+        tcc_error(c->g->diag, TCC_EUNSUPPORTED, part->loc,
+                  "batch_accumulate: sums over the batch that are made of such sums, more than %d deep",
+                  TCC_TOTAL_LEVELS);
+        return NULL;
+    }
     for (int i = 0; i < c->totals.count; i++)
         if (c->totals.data[i].part == wide && c->totals.data[i].op == op)
             return tcc_ir_cast(c->g, c->totals.data[i].state, part->type.dtype);
@@ -285,18 +302,6 @@ static bool place_summed(cut *c, const tcc_node *n, tcc_node **operands, value *
     return give(y, rebuild(c, n, operands, &n->type, NULL));
 }
 
-/* A slice of whole blocks begins and ends where the shorter ones do. */
-static bool cut_slice(cut *c, const tcc_node *n, value *y, tcc_node *x) {
-    const int d = y->axis.dim;
-    const int64_t block = n->type.dims[d] / y->axis.outer, shorter = block * c->samples / c->whole;
-    tcc_attrs attrs = *n->attrs;
-    attrs.slice.start.v[d] = attrs.slice.start.v[d] / block * shorter;
-    attrs.slice.limit.v[d] = attrs.slice.limit.v[d] / block * shorter;
-    tcc_type type;
-    if (!cut_type(c, &n->type, y->axis, &type)) return refuse(c, n, "takes samples in groups that would be cut", NULL);
-    return give(y, rebuild(c, n, &x, &type, &attrs));
-}
-
 static bool place_rows(cut *c, const tcc_node *n, tcc_node **operands, value *y) {
     int k = 0;
     while (value_of(c, n->operands[k])->kind != TCC_MICRO_ROWS) k++;
@@ -315,11 +320,10 @@ static bool place_rows(cut *c, const tcc_node *n, tcc_node **operands, value *y)
         if (!(operands[j] = cut_same(c, n->operands[j], wanted))) return false;
     }
     if (all) return place_summed(c, n, operands, y);
-    if (n->op == TCC_OP_SLICE) return cut_slice(c, n, y, operands[0]);
     tcc_type type;
     y->local = NULL;
     if (!cut_type(c, &n->type, y->axis, &type)) return refuse(c, n, "takes samples in groups that would be cut", NULL);
-    return give(y, rebuild(c, n, operands, &type, NULL));
+    return give(y, rebuild_rows(c, n, operands, y->axis, &type));
 }
 
 /* Of a cross-entropy over n's rows: by which of all targets that count, or of their weights, those of the micro-batch
@@ -361,7 +365,7 @@ static bool place_input(cut *c, const tcc_node *n, value *y) {
         y->kind = TCC_MICRO_ROWS;
         y->axis = (tcc_axis){0, 1};
     }
-    tcc_node *input = find_input(c->g, n->attrs->input.name);
+    tcc_node *input = tcc_micro_input(c->g, n->attrs->input.name);
     return input ? give(y, input) : refuse(c, n, "is no input of a micro-batch", NULL);
 }
 

@@ -46,6 +46,8 @@ typedef struct tcc_micro_cut {
     tcc_micro_refusal refusal;
 } tcc_micro_cut;
 
+/* The input of that name, or NULL. */
+tcc_node *tcc_micro_input(const tcc_graph *g, const char *name);
 /* bool[]: this is the first micro-batch of a step. */
 tcc_node *tcc_micro_first(tcc_graph *g);
 /* Element `index` of the vector "hyper" of a micro-batch, f32[]. */

@@ -23,7 +23,7 @@ int tcc__micro_levels(const tcc_program *p) {
     for (int i = 0; i < p->n_bindings; i++) {
         const char *name = p->bindings[i].name;
         const int level = begins(name, TCC_TOTAL_PREFIX) ? atoi(name + sizeof TCC_TOTAL_PREFIX - 1) : 0;
-        if (level > levels) levels = level;
+        if (level > levels && level <= TCC_TOTAL_LEVELS) levels = level; /* in a plan's file may stand anything */
     }
     return levels;
 }

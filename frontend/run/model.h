@@ -182,8 +182,8 @@ static inline bool tcc__model_accumulates(const tcc_model *m) { return m->option
 bool tcc__is_sum(const char *name);
 /* The levels of totals (train_step.h) that a program has, at most; 0: it has none. */
 int tcc__micro_levels(const tcc_program *p);
-/* Whether a program reads all that the micro-batch's leaves for it, and nothing else of that kind, and writes its copies
- * of weights. */
+/* Whether a program reads all that the micro-batch's leaves for it, and nothing else of that kind, and writes its
+ * copies of weights. */
 bool tcc__micro_is_update_of(const tcc_program *update, const tcc_program *micro);
 /* TCC_ESHAPE for a batch that cannot be cut. */
 tcc_status tcc__micro_check(tcc_model *m, const tcc_array *batch, int count);

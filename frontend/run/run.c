@@ -71,6 +71,10 @@ static tcc_status run_totals(tcc_model *m, const tcc_array *batch, int count, co
             const tcc_array *slice = tcc__micro_cut(m, batch, count, begin);
             tcc_compiled *c;
             TCC_TRY(tcc__micro_program(m, slice, count, &c));
+            if (!c->totals)
+                return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                                 "batch_accumulate: micro-batches of %lld and of %lld samples need different totals",
+                                 (long long)samples, (long long)slice->dims[0]);
             TCC_TRY(tcc__program_run(m, c->totals, slice));
         }
     return TCC_OK;

@@ -91,8 +91,9 @@ typedef enum tcc_step_part {
 #define TCC_LOSS_WEIGHT_OUTPUT "loss_weight"
 /* The same of a micro-batch's program, where its loss is such a mean; without it the losses of micro-batches add up. */
 #define TCC_MEAN_WEIGHT_OUTPUT "@loss_weight"
-#define TCC_TOTAL_PREFIX "@total." /* "@total.LEVEL.NUMBER", LEVEL from 1 */
-#define TCC_NEXT_PREFIX "@next."   /* of buffer NAME: its next value, which the update takes */
+#define TCC_TOTAL_PREFIX "@total." /* "@total.LEVEL.NUMBER", LEVEL from 1 to TCC_TOTAL_LEVELS */
+enum { TCC_TOTAL_LEVELS = 16 };
+#define TCC_NEXT_PREFIX "@next." /* of buffer NAME: its next value, which the update takes */
 /* f32[], where the loss is divided by totals: 0 if one of these is 0, else 1. A step whose loss is NaN for that reason
  * is skipped, as there was nothing to learn from. */
 #define TCC_COUNTS_STATE "@counts"

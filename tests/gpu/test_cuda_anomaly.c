@@ -13,7 +13,14 @@ static void found(void **state) {
     check_anomaly("cuda", TCC_MODE_REDUCE_OVERHEAD, TCC_MIXED_NONE, 2);
 }
 
+static void left_out(void **state) {
+    (void)state;
+    check_left_out("cuda", TCC_MIXED_NONE, 3, true);
+    check_left_out("cuda", TCC_MIXED_FP16, 1, true);
+    check_left_out("cuda", TCC_MIXED_FP16, 3, true);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {CUDA_TEST(found)};
+    const struct CMUnitTest tests[] = {CUDA_TEST(found), CUDA_TEST(left_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,3 +118,90 @@ void check_anomaly(const char *device, tcc_mode mode, tcc_mixed_precision precis
     check(forward, &o, "forward", true);
     check(backward, &o, "backward", precision != TCC_MIXED_FP16);
 }
+
+/* -- What is left of a step that is left out -- */
+
+enum { ROWS = 12, MOST_BYTES = 1 << 14 };
+
+/* Batch statistics, a buffer of the user's, and random draws. */
+static void keeps_much(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor count = tcc_state(t, "count", ((tcc_init){.kind = TCC_INIT_ZEROS}), 0, NULL);
+    if (tcc_is_training(t)) tcc_update(count, tcc_add_scalar(count, 1));
+    tcc_tensor h = tcc_batch_norm(tcc_linear(tcc_input(t, "x"), "in", WIDTH), "norm");
+    h = tcc_mul(tcc_linear(tcc_dropout(h, 0.25), "out", 1), tcc_input(t, "factor"));
+    tcc_loss(t, tcc_mean(tcc_cast(h, TCC_F32), TCC_ALL));
+}
+
+/* Whether a state is one of the scaler's, which a step that overflows moves. */
+static bool is_of_scaler(const char *name) { return strstr(name, "@scale") || strstr(name, "@skipped"); }
+
+/* All bytes that a model keeps: parameters, buffers, and the optimizer's states with averages and counters. */
+static int keep(tcc_context *cx, tcc_model *m, bool scaler, char *out) {
+    tcc_array a;
+    int bytes = 0;
+    OK(cx, tcc_model_synchronize(m));
+    for (int store = 0; store < 2; store++)
+        for (int i = 0; store ? tcc_model_optimizer_state(m, i, &a) : tcc_model_param(m, i, &a); i++) {
+            int64_t count = a.dtype == TCC_I64 || a.dtype == TCC_F64 ? 8 : 4;
+            for (int d = 0; d < a.rank; d++) count *= a.dims[d];
+            if (!scaler && is_of_scaler(a.name)) continue;
+            assert_true(bytes + count < MOST_BYTES);
+            memcpy(out + bytes, a.data, (size_t)count);
+            bytes += (int)count;
+        }
+    return bytes;
+}
+
+/* `factor`: of row 7, which is in the second of three micro-batches. */
+static tcc_status train_kept(tcc_model *m, float factor) {
+    float x[ROWS * 2], factors[ROWS];
+    for (int i = 0; i < ROWS * 2; i++) x[i] = (float)sin(i) + 1;
+    for (int i = 0; i < ROWS; i++) factors[i] = i == 7 ? factor : 1;
+    const tcc_array batch[] = {{"x", TCC_F32, 2, {ROWS, 2}, x}, {"factor", TCC_F32, 2, {ROWS, 1}, factors}};
+    return tcc_model_train(m, batch, 2);
+}
+
+static void expect_nothing_changed(tcc_context *cx, tcc_model *m, float factor, tcc_status expected, bool scaler) {
+    static char before[MOST_BYTES], after[MOST_BYTES];
+    const int bytes = keep(cx, m, scaler, before);
+    const int64_t step = tcc_model_step(m);
+    assert_int_equal(train_kept(m, factor), expected);
+    tcc_context_clear_error(cx);
+    assert_int_equal(tcc_model_step(m), expected == TCC_OK ? step + 1 : step);
+    assert_int_equal(keep(cx, m, scaler, after), bytes);
+    assert_memory_equal(before, after, (size_t)bytes);
+}
+
+void check_left_out(const char *device, tcc_mixed_precision precision, int parts, bool detects) {
+    tcc_optimizer_options adam;
+    tcc_context *cx;
+    tcc_model *m;
+    static char first[MOST_BYTES], last[MOST_BYTES];
+    tcc_optimizer_init(&adam, TCC_ADAMW);
+    adam.weight_decay = 0.1, adam.clip_grad_norm = 1, adam.ema_decay = 0.9;
+    const bool scaled = precision == TCC_MIXED_FP16;
+    const tcc_model_options o = {.size = sizeof o,
+                                 .device = device,
+                                 .mixed_precision = precision,
+                                 .optimizer = &adam,
+                                 .loss_scale = scaled ? 16 : 0,
+                                 .statistics = true,
+                                 .keep_gradients = true,
+                                 .detect_anomaly = detects,
+                                 .batch_accumulate = parts};
+    OK(NULL, tcc_context_create(&cx));
+    OK(cx, tcc_model_create(cx, keeps_much, NULL, &o, &m));
+    for (int i = 0; i < 2; i++) OK(cx, train_kept(m, 1));
+    const int bytes = keep(cx, m, true, first);
+    if (detects) {
+        expect_nothing_changed(cx, m, NAN, TCC_EINVAL, true);
+        expect_nothing_changed(cx, m, INFINITY, TCC_EINVAL, true);
+    }
+    if (scaled) expect_nothing_changed(cx, m, 60000, TCC_OK, false); /* a gradient overflows, the loss does not */
+    OK(cx, train_kept(m, 1));
+    assert_int_equal(keep(cx, m, true, last), bytes);
+    assert_memory_not_equal(first, last, (size_t)bytes);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}

@@ -9,5 +9,8 @@
  * which names the op and its line, changes nothing and is not counted; steps after it go on. `parts`: micro-batches of
  * a step. */
 void check_anomaly(const char *device, tcc_mode mode, tcc_mixed_precision precision, int parts);
+/* A step that is refused changes no byte of parameters, buffers, the optimizer's states, averages, counters and the
+ * loss's scale. One that is skipped, because a gradient of f16 overflows, changes the scaler's alone. */
+void check_left_out(const char *device, tcc_mixed_precision precision, int parts, bool detects);
 
 #endif

@@ -34,9 +34,9 @@ TCC_API void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc
 #define tcc_output(t, name, x) tcc_output_at(t, name, x, TCC_HERE)
 /* The scalar f32 to minimize; also output "loss". At most once in a trace. */
 #define tcc_loss(t, x) tcc_output_at(t, "loss", x, TCC_HERE)
-/* A scalar f32, 0 or more: your word for what a micro-batch weighs, where options.batch_accumulate refuses the loss. The
- * step's loss is then the mean of the micro-batches' losses, weighed so, and one that weighs 0 does not count at all,
- * even if its loss is NaN. A loss that is not refused needs no such word, and does not ask for it. Also output
+/* A scalar f32, 0 or more: your word for what a micro-batch weighs, where options.batch_accumulate refuses the loss.
+ * The step's loss is then the mean of the micro-batches' losses, weighed so, and one that weighs 0 does not count at
+ * all, even if its loss is NaN. A loss that is not refused needs no such word, and does not ask for it. Also output
  * "loss_weight". At most once in a trace. */
 #define tcc_loss_weight(t, x) tcc_output_at(t, "loss_weight", x, TCC_HERE)
 
@@ -168,16 +168,17 @@ typedef struct tcc_model_options {
     /* Above 1: tcc_model_train takes its batch in so many micro-batches, one after another, as it were smaller: the
      * memory of a step is that of a micro-batch and one sum for each gradient. All arrays of the batch have the same
      * first extent, which is cut in parts of equal size, and one that is smaller where it does not divide. The step is
-     * that of the whole batch but for rounding, whatever the loss divides by. What depends on the batch alone, as a count
-     * of targets, a sum of weights or a mask, is added up over all micro-batches before the first of them. The loss
-     * must be linear in every other sum over the batch, and must not read across samples otherwise: a loss that is the
-     * logarithm of a mean, a maximum over the batch, or contrasts samples is an error (TCC_EINVAL) that names the op's
-     * line. tcc_loss_weight or loss_is_sum, where you know better, take it as you say. The model's function is traced
-     * on the whole batch, too. A step whose loss is NaN because all that it divides by is 0, as no target counts, is
-     * left out: it changes nothing. Gradients are clipped, and their scale is taken from them, once, as a whole. What a
-     * batch norm knows of a batch is of one micro-batch, and its running statistics are updated by each of them; each
-     * has random draws of its own. A buffer that the loss reads is as before the step. Outputs but the loss and
-     * gradients are those of the last micro-batch. */
+     * that of the whole batch but for rounding, whatever the loss divides by. What depends on the batch alone, as a
+     * count of targets, a sum of weights or a mask, is added up over all micro-batches before the first of them. The
+     * loss must be linear in every other sum over the batch, and must not read across samples otherwise: a loss that is
+     * the logarithm of a mean, a maximum over the batch, or contrasts samples is an error (TCC_EINVAL) that names the
+     * op's line. tcc_loss_weight or loss_is_sum, where you know better, take it as you say. The model's function is
+     * traced on the whole batch, too. A step whose loss is NaN because what it divides by is 0, as no target counts, is
+     * left out: it changes nothing. (Without batch_accumulate its gradients are 0, as in PyTorch.) Gradients are
+     * clipped, and their scale is taken from them, once, as a whole. What a batch norm knows of a batch is of one
+     * micro-batch, and its running statistics are updated by each of them; each has random draws of its own. A buffer
+     * that the loss reads is as before the step. Outputs but the loss and gradients are those of the last
+     * micro-batch. */
     int64_t batch_accumulate;
     bool loss_is_sum; /* your word that losses of micro-batches add up, where batch_accumulate refuses the loss */
     /* tcc_model_train waits for its step and is TCC_EINVAL where the loss or a gradient is infinite or NaN. The error
@@ -383,8 +384,8 @@ TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
  * array; usually 0.
  *
  * A batch that would take long is cut to its first samples (options.verify_samples), where all its arrays have one
- * first extent and the model takes fewer. With batch_accumulate the step is verified in one piece, and then as it is taken
- * in micro-batches, whose loss and gradients must be those of the whole. tcc_model_report(model, "verify", ...)
+ * first extent and the model takes fewer. With batch_accumulate the step is verified in one piece, and then as it is
+ * taken in micro-batches, whose loss and gradients must be those of the whole. tcc_model_report(model, "verify", ...)
  * tells what was compared and how close it is; options.progress is told on the way.
  *
  * On a mismatch returns TCC_EBUG; the error names the value, and the first pass whose result differs, or else the fused
