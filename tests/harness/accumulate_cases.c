@@ -303,6 +303,61 @@ static void expect_error(tcc_context *cx, tcc_status got, tcc_status expected, c
     tcc_context_clear_error(cx);
 }
 
+/* What of a loss is no sum over micro-batches: of rows, their mean, and what they are made of. */
+#define REFUSED(name, expression)                                                          \
+    static tcc_tensor name(tcc_trace *t, tcc_tensor h, tcc_tensor rows, tcc_tensor mean) { \
+        (void)t, (void)h, (void)rows, (void)mean;                                          \
+        refused_line = __LINE__;                                                           \
+        return expression;                                                                 \
+    }
+REFUSED(log_of_mean, tcc_log(mean))
+REFUSED(quotient, tcc_div(mean, tcc_sum(h, TCC_ALL)))
+REFUSED(square, tcc_mul(mean, mean))
+REFUSED(largest, tcc_reduce_max(rows, TCC_ALL))
+REFUSED(spread, tcc_std(rows, 0, TCC_ALL))
+REFUSED(contrasted, tcc_matmul(h, tcc_transpose(h, TCC_DIMS(1, 0))))
+REFUSED(running, tcc_cumsum(rows, 0))
+REFUSED(share, tcc_softmax(rows, 0))
+REFUSED(some, tcc_slice(rows, 0, 0, 5))
+REFUSED(numbered, tcc_mul(rows, tcc_iota(t, 0, TCC_F32, TCC_DIMS(tcc_dim(rows, 0)))))
+
+typedef struct refused_loss {
+    tcc_tensor (*make)(tcc_trace *t, tcc_tensor h, tcc_tensor rows, tcc_tensor mean);
+    const char *message;
+} refused_loss;
+static const refused_loss refused_losses[] = {
+    {log_of_mean, "this log, f32[], is not linear in a sum over the batch"},
+    {quotient, "this div, f32[], is not linear in a sum over the batch"},
+    {square, "this mul, f32[], is not linear in a sum over the batch"},
+    {largest, "this reduce_max, f32[], reads across the samples"},
+    {spread, "this reduce_m2, f32[], reads across the samples"},
+    {contrasted, "this dot, f32[14,14], reads across the samples"},
+    {running, "this cumsum, f32[14], reads across the samples"},
+    {share, "this softmax, f32[14], reads across the samples"},
+    {some, "this slice, f32[5], reads across the samples"},
+    {numbered, "this iota, f32[14], has something of its own for each sample"}};
+
+static void refused(tcc_trace *t, void *user) {
+    const refused_loss *loss = user;
+    tcc_tensor h = hidden_of(t), rows = tcc_mean(tcc_mul(h, h), TCC_DIMS(1));
+    tcc_loss(t, tcc_mean(loss->make(t, h, rows, tcc_mean(rows, TCC_ALL)), TCC_ALL));
+}
+
+static void check_refused_losses(tcc_context *cx) {
+    tcc_array batch[2];
+    make_batch(0, batch);
+    for (size_t i = 0; i < sizeof refused_losses / sizeof refused_losses[0]; i++) {
+        const tcc_model_options o = {.size = sizeof o, .batch_accumulate = 2};
+        char place[64];
+        tcc_model *m;
+        OK(cx, tcc_model_create(cx, refused, (void *)&refused_losses[i], &o, &m));
+        expect_error(cx, tcc_model_train(m, batch, 1), TCC_EINVAL, refused_losses[i].message);
+        snprintf(place, sizeof place, "accumulate_cases.c:%d: ", refused_line);
+        expect_error(cx, tcc_model_train(m, batch, 1), TCC_EINVAL, place);
+        tcc_model_destroy(m);
+    }
+}
+
 void check_micro_refusals(void) {
     tcc_context *cx;
     tcc_array batch[3];
@@ -323,6 +378,7 @@ void check_micro_refusals(void) {
     OK(cx, tcc_model_evaluate(m, batch, 3)); /* that is not cut */
     OK(cx, tcc_model_train(m, batch, 1));
     tcc_model_destroy(m);
+    check_refused_losses(cx);
     OK(cx, tcc_model_create(cx, rooted, NULL, &o, &m));
     expect_error(cx, tcc_model_train(m, batch, 2), TCC_EINVAL, "this sqrt, f32[], is not linear in a sum over the");
     char place[64];
