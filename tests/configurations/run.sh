@@ -17,7 +17,8 @@ build)
     cmake -G Ninja -S "$source" -B "$folder" -DCMAKE_C_COMPILER="$clang" \
         -DCMAKE_CXX_COMPILER="${clang%/*}/${name/clang/clang++}" -DCMAKE_BUILD_TYPE=Debug \
         -DCMAKE_C_FLAGS_DEBUG="-O1 -g1 -fno-sanitize-coverage=trace-cmp" \
-        -DTCC_SANITIZE="$sanitizers" -DTCC_FUZZ_SECONDS="$seconds" -DTCC_TEST_CONFIGURATIONS=OFF \
+        -DTCC_SANITIZE="$sanitizers" -DTCC_FUZZ_SECONDS="$seconds" -DTCC_TEST_PATIENCE="$TCC_TEST_PATIENCE" \
+        -DTCC_TEST_CONFIGURATIONS=OFF \
         >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; exit 1; }
     ninja -C "$folder" --quiet "$target"
     ;;

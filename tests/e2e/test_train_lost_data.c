@@ -3,13 +3,13 @@
  * is kept, from which another goes on. */
 #include "harness/check.h"
 #include "harness/files.h"
+#include "harness/patience.h"
 #include "harness/pictures.h"
 #include "harness/program.h"
 #include "harness/train_data.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char *recipe_of(void **state, const char *model_and_data) {
@@ -23,10 +23,11 @@ static program_process start(void **state, const char *recipe, const char *worke
     return program_start(NULL, "tcc-train", arguments);
 }
 
+static bool has_saved(void *path) { return test_exists(path); }
+
 static void wait_for_steps(void **state, program_process *p) {
     const char *saved = test_path(state, "run/checkpoints/step-000005.safetensors");
-    for (int i = 0; i < 6000 && !test_exists(saved); i++) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    if (test_exists(saved)) return;
+    if (test_wait(has_saved, (void *)saved, 60)) return;
     program_result r = program_wait(p);
     fail_msg("no checkpoint came:\n%s%s", r.out, r.err);
 }

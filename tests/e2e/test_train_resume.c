@@ -3,6 +3,7 @@
  * their own first weights. All with dropout and shuffling. */
 #include "harness/check.h"
 #include "harness/files.h"
+#include "harness/patience.h"
 #include "harness/program.h"
 #include "harness/train_data.h"
 #include "traincc/checkpoint.h"
@@ -135,6 +136,24 @@ static void one_cycle(void **state) {
 #undef ONE_CYCLE
 }
 
+/* A first line of metrics says that a step was done. */
+static bool has_logged(void *metrics) {
+    struct stat logged;
+    return !stat(metrics, &logged) && logged.st_size;
+}
+
+/* Whether the process has a handler for both signals that interrupt it. */
+static bool is_ready(void *process) {
+    const program_process *p = process;
+    char path[64], line[256];
+    unsigned long long caught = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)p->pid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) sscanf(line, "SigCgt: %llx", &caught);
+    if (f) fclose(f);
+    return caught >> (SIGINT - 1) & caught >> (SIGTERM - 1) & 1;
+}
+
 /* Interrupted in the middle, at a step that chance chooses. */
 static void interrupted(void **state) {
     const char *recipe = write_recipe(state, "gpt"), *run = test_path(state, "run"),
@@ -142,8 +161,7 @@ static void interrupted(void **state) {
     const char *const arguments[] = {recipe, "--run-dir", run, "training.max_steps=1000000", "training.eval_every=0",
                                      NULL};
     program_process p = program_start(NULL, "tcc-train", arguments);
-    struct stat logged = {0}; /* a first line says that a step was done */
-    for (int i = 0; i < 6000 && (stat(metrics, &logged) || !logged.st_size); i++) usleep(10000);
+    assert_true(test_wait(has_logged, (void *)metrics, 60));
     usleep(50000);
     kill(p.pid, SIGINT);
     program_result r = program_wait(&p);
@@ -173,7 +191,8 @@ static void interrupted_while_compiling(void **state) {
             recipe, "--run-dir", test_path(state, "run"), "model.layers=400", dry ? "--dry-run" : "data.shuffle=true",
             NULL};
         program_process p = program_start(NULL, "tcc-train", arguments);
-        usleep(400000);
+        assert_true(test_wait(is_ready, &p, 20));
+        usleep(50000);
         kill(p.pid, dry ? SIGTERM : SIGINT);
         program_result r = program_wait(&p);
         assert_int_equal(r.status, 130);

@@ -4,6 +4,7 @@
 #include "codegen/build.h"
 #include "frontend/compile_tune.h"
 #include "harness/check.h"
+#include "harness/patience.h"
 #include "traincc/traincc.h"
 
 #include <math.h>
@@ -63,6 +64,7 @@ static void create(fixture *f, tcc_model_options options,
     f->m = NULL;
     options.size = sizeof options;
     options.seed = 1;
+    if (!options.autotune_budget_s) options.autotune_budget_s = test_seconds(60); /* the judge's clock decides */
     must(f, tcc_model_create(f->cx, net, &layers, &options, &f->m));
     if (judge) f->m->making->tuning->judge = judge;
 }

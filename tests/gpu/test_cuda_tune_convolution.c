@@ -5,6 +5,7 @@
 #include "harness/check.h"
 #include "harness/cudnn_device.h"
 #include "harness/judged_model.h"
+#include "harness/patience.h"
 #include "traincc/traincc.h"
 
 #include <math.h>
@@ -150,7 +151,7 @@ static void a_declined_engine_is_passed_over(void **state) {
                                        .mode = TCC_MODE_MAX_AUTOTUNE,
                                        .allow_tf32 = true,
                                        .seed = 1,
-                                       .autotune_budget_s = 60};
+                                       .autotune_budget_s = test_seconds(60)};
     if (!dnn.relu_of) skip();
     dnn.relu(CUDNNSIM_ZERO);
     dnn.relu_of(1u << CUDNNSIM_WORKSPACE);

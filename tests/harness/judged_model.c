@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * See the header. */
 #include "harness/judged_model.h"
+#include "harness/patience.h"
 
 #include "frontend/compile_tune.h"
 
@@ -16,7 +17,7 @@ tcc_status judged_model_create(tcc_context *cx, tcc_model_fn net, tune_judge *ju
                                        .device = "cuda",
                                        .mode = mode,
                                        .seed = 1,
-                                       .autotune_budget_s = 60,
+                                       .autotune_budget_s = test_seconds(60),
                                        .lock = written,
                                        .locked = held};
     float *x = batch[0].data;
