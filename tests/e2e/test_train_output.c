@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What tcc-train writes and prints: the run's folder, the options that look inside, and that every recipe learns. */
 #include "harness/check.h"
+#include "harness/environment.h"
 #include "harness/files.h"
 #include "harness/program.h"
 #include "harness/train_data.h"
@@ -376,9 +377,9 @@ static program_result train_without_gpu(const char *const *arguments) {
 static void devices_and_version(void **state) {
     check_says(TRAIN("--devices"), "cpu");
 #if defined __x86_64__
-    setenv("TCC_CPU", "x86-64-v2", 1);
+    test_environment_set("TCC_CPU", "x86-64-v2");
     check_says(TRAIN("--devices"), ", x86-64-v2 (TCC_CPU)\n");
-    unsetenv("TCC_CPU");
+    test_environment_restore();
     check_says(TRAIN("--devices"), ", x86-64-v");
 #endif
     const char *recipe = write_recipe(state, "mlp");

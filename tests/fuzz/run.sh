@@ -7,8 +7,8 @@ target=$1 corpus=$2 seconds=$3
 name=$(basename "$target")
 found=$(mktemp -d)
 trap 'rm -rf "$found"' EXIT
-options=(-max_total_time="$seconds" -timeout="$((10 * ${TCC_TEST_PATIENCE:-1}))" -rss_limit_mb=2048 -max_len=65536 -verbosity=0
-    -print_final_stats=1 -artifact_prefix="$PWD/$name.")
+options=(-max_total_time="$seconds" -timeout="$((10 * ${TCC_TEST_PATIENCE:-1}))" -rss_limit_mb=2048 -max_len=65536
+    -verbosity=0 -print_final_stats=1 -artifact_prefix="$PWD/$name.")
 dictionary=$(dirname "$corpus")/../$name.dict
 [ ! -e "$dictionary" ] || options+=(-dict="$dictionary")
 [ -d "$corpus" ] || { echo "$corpus is missing: a fuzzer begins from some inputs"; exit 1; }

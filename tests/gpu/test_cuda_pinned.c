@@ -149,7 +149,7 @@ static void trains_with_it(void **state) {
         program_result r = program_run(&(program_options){.environment = "PTXSIM_LOG=none"}, "tcc-train",
                                        (const char *const[]){recipe, "--quiet", "--device", "cuda", "--run-dir",
                                                              test_path(state, i ? "b" : "a"), settings[i],
-                                                             "data.batch_size=12", "training.max_steps=4",
+                                                             "data.batch_size=4", "training.max_steps=4",
                                                              "training.eval_every=2", "data.num_workers=2", NULL});
         if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
         program_free(&r);

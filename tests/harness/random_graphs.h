@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Random graphs, each compiled op by op and fused. TCC_TEST_SEED and TCC_TEST_COUNT choose others. */
+ * Random graphs, each compiled fused, some of them op by op too. TCC_TEST_SEED and TCC_TEST_COUNT choose others. */
 #ifndef TCC_TESTS_HARNESS_RANDOM_GRAPHS_H
 #define TCC_TESTS_HARNESS_RANDOM_GRAPHS_H
 

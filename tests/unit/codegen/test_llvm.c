@@ -3,10 +3,10 @@
 #include "codegen/emit/llvm.h"
 #include "codegen/options.h"
 #include "harness/check.h"
+#include "harness/environment.h"
 #include "harness/object.h"
 #include "ir/support/alloc.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* y[i] += x[i] * params[1] over params[0] elements, vectors with a masked tail; items are rows. */
@@ -111,13 +111,11 @@ static void the_environment_caps_the_host(void **state) {
     tcc_diag diag = {0};
     tcc_llvm_target target;
     tcc_strbuf named = {0}, capped = {0};
-    const char *before = getenv("TCC_CPU");
-    char *kept = before ? strdup(before) : NULL;
-    setenv("TCC_CPU", "x86-64-v9", 1);
+    test_environment_set("TCC_CPU", "x86-64-v9");
     assert_int_equal(tcc_llvm_target_host(NULL, &diag, &target), TCC_EINVAL);
     tcc_diag_clear(&diag);
 #if defined __x86_64__
-    setenv("TCC_CPU", "x86-64-v2", 1);
+    test_environment_set("TCC_CPU", "x86-64-v2");
     assert_ok(tcc_llvm_target_host(NULL, &diag, &target), &diag);
     assert_int_equal(target.lanes, 4);
     assert_false(target.fma);
@@ -130,9 +128,7 @@ static void the_environment_caps_the_host(void **state) {
     assert_non_null(strstr(capped.text, " x86-64-v2 "));
     run_on(NULL);
 #endif
-    if (kept) setenv("TCC_CPU", kept, 1);
-    else unsetenv("TCC_CPU");
-    free(kept);
+    test_environment_restore();
     tcc_strbuf_free(&named);
     tcc_strbuf_free(&capped);
 }

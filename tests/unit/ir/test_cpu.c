@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * What the CPU has, and TCC_CPU, which takes it for less. */
 #include "harness/check.h"
+#include "harness/environment.h"
 
 #include "ir/support/cpu.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const levels[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
@@ -36,7 +36,7 @@ static void sets_are_those_of_the_machine(void **state) {
     static const char *const sets[] = {"avx2", "fma", "avx512f", "avx512bf16", "avx512vnni"};
     int have[] = {__builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"), __builtin_cpu_supports("avx512f"),
                   __builtin_cpu_supports("avx512bf16"), __builtin_cpu_supports("avx512vnni")};
-    unsetenv("TCC_CPU");
+    test_environment_set("TCC_CPU", NULL);
     for (int i = 0; i < 5; i++) {
         char cpu[64];
         snprintf(cpu, sizeof cpu, "some-name,+sse3,+%s,+imaginary", sets[i]);
@@ -50,10 +50,10 @@ static void sets_are_those_of_the_machine(void **state) {
 static void a_level_takes_what_is_above_it(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) {
-        unsetenv("TCC_CPU");
+        test_environment_set("TCC_CPU", NULL);
         const char *wanted, *lacking = tcc_cpu_lacks(features[i]);
         tcc_diag d = {0};
-        setenv("TCC_CPU", levels[i], 1);
+        test_environment_set("TCC_CPU", levels[i]);
         if (lacking) {
             assert_int_equal(tcc_cpu_wanted(&d, &wanted), TCC_EUNSUPPORTED);
             assert_non_null(strstr(tcc_diag_text(&d), "is more than this CPU has: it lacks "));
@@ -70,7 +70,7 @@ static void a_level_takes_what_is_above_it(void **state) {
         assert_int_equal(tcc_cpu_has("avx2"), i > 0);
         assert_true(tcc_cpu_has("imaginary"));
     }
-    unsetenv("TCC_CPU");
+    test_environment_restore();
 }
 #endif
 
@@ -80,16 +80,16 @@ static void other_values_are_errors(void **state) {
     const char *wanted;
     tcc_diag d = {0};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        setenv("TCC_CPU", wrong[i], 1);
+        test_environment_set("TCC_CPU", wrong[i]);
         assert_int_equal(tcc_cpu_wanted(&d, &wanted), TCC_EINVAL);
         assert_non_null(strstr(tcc_diag_text(&d), wrong[i]));
         assert_non_null(strstr(tcc_diag_text(&d), "expected x86-64-v2, x86-64-v3, x86-64-v4 or native"));
         tcc_diag_clear(&d);
     }
-    setenv("TCC_CPU", "native", 1);
+    test_environment_set("TCC_CPU", "native");
     assert_ok(tcc_cpu_wanted(&d, &wanted), &d);
     assert_null(wanted);
-    unsetenv("TCC_CPU");
+    test_environment_set("TCC_CPU", NULL);
     assert_ok(tcc_cpu_wanted(&d, &wanted), &d);
     assert_null(wanted);
 }

@@ -2,6 +2,7 @@
  * Executables on the CPU device: steps, instances, bindings, errors that name things, thread counts, users in several
  * threads. */
 #include "harness/check.h"
+#include "harness/environment.h"
 #include "harness/sample_program.h"
 
 #include "ir/support/alloc.h"
@@ -155,11 +156,11 @@ static void test_malformed_programs(void **state) {
     p->target = TCC_TARGET_CUDA;
     refused(&cx, device, p, TCC_EUNSUPPORTED, "was not made for device 'cpu'");
 #if defined __x86_64__
-    setenv("TCC_CPU", "x86-64-v2", 1);
+    test_environment_set("TCC_CPU", "x86-64-v2");
     p = sample_program();
     p->cpu = "x86-64-v3,+sse3,+avx2";
     refused(&cx, device, p, TCC_EUNSUPPORTED, "made for x86-64-v3, a CPU with avx2, which x86-64-v2 (TCC_CPU) lacks");
-    unsetenv("TCC_CPU");
+    test_environment_restore();
 #endif
     p = sample_program();
     p->cpu = "imaginary,+avx999,+no-such";
