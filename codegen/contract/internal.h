@@ -118,7 +118,7 @@ void tcc_tile_end(tcc_emitter *e, int rows, int vectors, LLVMValueRef to, int64_
 void tcc_tile_configure(int rows, int vectors, int *out);
 
 /* Of a step of k, in cycles of a core with one full-width multiply-add a cycle. */
-double tcc_tile_cycles(int rows, int vectors);
+double tcc_tile_cycles(const tcc_llvm_target *target, int rows, int vectors);
 void tcc_tile_emit(tcc_emitter *e, tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums);
 
 /* Part of a k dimension: its first index and how many follow, inside the block. `count` NULL: all that the level has.

@@ -249,10 +249,13 @@ static void choose_tiles(tcc_contract_plan *p, const tcc_llvm_target *target) {
         }
 }
 
-/* A panel comes from the second-level cache again for each tile: few rows wait for it. */
-double tcc_tile_cycles(int rows, int vectors) {
-    enum { ROWS_OF_STREAM = 6 }; /* with these, two multiply-adds a cycle need 21 bytes of B */
+/* A panel comes from the second-level cache again for each tile: few rows wait for it. A core broadcasts two elements
+ * of A in the time of a multiply-add of 16 lanes, but one in that of 8, where it has two units of that width. Of 16
+ * registers there are addresses for six rows: those of others come from memory. */
+double tcc_tile_cycles(const tcc_llvm_target *target, int rows, int vectors) {
+    enum { ROWS_OF_STREAM = 6 /* with these, two multiply-adds a cycle need 21 bytes of B */, ROWS_ADDRESSED = 6 };
     double work = rows * vectors, loads = vectors + 0.5 * rows;
+    if (target->registers < 32) loads = vectors + rows + (rows > ROWS_ADDRESSED ? rows - ROWS_ADDRESSED : 0);
     return fmax(fmax(work, loads), 8) + 0.1 * (vectors + rows) +
            0.5 * (rows < ROWS_OF_STREAM ? ROWS_OF_STREAM - rows : 0);
 }
@@ -269,7 +272,7 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
             if (p->c.n_windows && !reads_bf16(p) && p->row_extent < p->M && r > 6)
                 continue; /* rows an image apart fall into one set of the cache */
             if (!reads_bf16(p) && p->c.n_windows && p->c.window_b && vectors % v) continue; /* B is read in place */
-            double cost = tcc_tile_cycles(r, v) *
+            double cost = tcc_tile_cycles(target, r, v) *
                           (double)(p->M / p->row_extent * ceil_div(p->row_extent, r) * ceil_div(vectors, v));
             if (cost < best * 0.999) best = cost, p->rows = r, p->vectors = v;
         }

@@ -69,7 +69,7 @@ static tcc_status plan_width(const tcc_llvm_target *target, int64_t columns, int
     for (int v = 1; v <= MOST_VECTORS; v++) {
         int rows = 1;
         while (tile_fits(target, rows + 1, v)) rows++;
-        double cost = tcc_tile_cycles(rows, v) / (rows * v);
+        double cost = tcc_tile_cycles(target, rows, v) / (rows * v);
         if (of_item % v == 0 && cost < best * 0.999) best = cost, w->vectors = v;
     }
     int64_t most = 1;
@@ -107,7 +107,7 @@ static void choose_forward(const tcc_llvm_target *target, tcc_winograd *w) {
             for (int64_t tiles = round_up(w->tiles < 24 ? w->tiles : 24, r); tiles < w->tiles + r; tiles += r) {
                 if (tiles > 24 + r && tiles * POINTS * (row + w->width) > most_words) break;
                 int64_t blocks = ceil_div(w->tiles, tiles);
-                double steps = (double)(blocks * (tiles / r)) * tcc_tile_cycles(r, w->vectors);
+                double steps = (double)(blocks * (tiles / r)) * tcc_tile_cycles(target, r, w->vectors);
                 /* Sums go to scratch and back, filters come from afar, and there should be some items. */
                 double cost = steps * (1 + 3.0 / (double)line + 2.0 / (double)tiles) *
                               (blocks * w->panels < 8 ? 1.2 : 1);
@@ -144,7 +144,7 @@ tcc_status tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_params *
 static void choose_rows(const tcc_llvm_target *target, tcc_winograd *w) {
     double best = INFINITY;
     for (int r = 1; tile_fits(target, r, w->vectors); r++) {
-        double cost = tcc_tile_cycles(r, w->vectors) * (double)ceil_div(w->block_rows, r);
+        double cost = tcc_tile_cycles(target, r, w->vectors) * (double)ceil_div(w->block_rows, r);
         if (cost < best * 0.999) best = cost, w->tile_height = r;
     }
 }

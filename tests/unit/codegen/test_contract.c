@@ -575,6 +575,22 @@ static void the_cpu_decides_how_bf16_is_multiplied(void **state) {
     stored = TCC_F32;
 }
 
+/* With 16 registers a tile's operands are loaded in the time of its products: none is one vector wide. */
+static void narrow_tiles_are_bound_by_products(void **state) {
+    (void)state;
+    static const int columns[] = {65, 72, 128, 384, 1000};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+            tcc_llvm_target target;
+            tcc_contract_plan p;
+            assert_int_equal(tcc_llvm_target_host(k ? "x86-64-v3" : "x86-64-v2", NULL, &target), TCC_OK);
+            tcc_contract c = matmul(768, columns[i], 128, false, true, false);
+            assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
+            assert_in_range(p.rows * p.vectors, p.rows + p.vectors, target.registers - p.vectors - 2);
+            tcc_llvm_target_clear(&target);
+        }
+}
+
 /* The same of Winograd's products; those by tiles are none of its own. */
 static void the_cpu_decides_how_winograd_multiplies(void **state) {
     (void)state;
@@ -691,6 +707,7 @@ int main(void) {
         cmocka_unit_test(narrow_operands_are_widened),
         cmocka_unit_test(bf16_by_its_own_instructions),
         cmocka_unit_test(the_cpu_decides_how_bf16_is_multiplied),
+        cmocka_unit_test(narrow_tiles_are_bound_by_products),
         cmocka_unit_test(the_cpu_decides_how_winograd_multiplies),
         cmocka_unit_test(narrow_types_are_widened_in_vectors),
         cmocka_unit_test(equal_descriptions_have_equal_keys),
