@@ -64,81 +64,6 @@ static tcc_tensor leaf(tcc_trace *t, const user_step *s) {
     }
 }
 
-static tcc_tensor recurrent(const user_step *s, tcc_tensor x) {
-    const int64_t *v = s->ints;
-    const tcc_recurrent_options o = {
-        .size = sizeof o, .layers = v[1], .bidirectional = v[2], .batch_first = v[3], .no_bias = v[4]};
-    return (s->op == USER_lstm ? tcc_lstm_at : tcc_gru_at)(x, s->name, v[0], &o, TCC_HERE).all;
-}
-
-static tcc_tensor layer(const user_step *s, tcc_tensor x) {
-    const int64_t *v = s->ints;
-    switch (s->op) {
-    case USER_linear: return tcc_linear(x, s->name, v[0], .no_bias = v[1]);
-    case USER_conv_layer:
-        return tcc_conv_layer(x, s->name, v[0], v[1], .stride = v[2], .padding = v[3], .dilation = v[4], .groups = v[5],
-                              .no_bias = v[6]);
-    case USER_conv_layer_each:
-        return tcc_conv_layer(x, s->name, v[0], v[1], .kernel_of = {v[2]}, .stride = v[3], .stride_of = {v[4]},
-                              .padding = v[5], .padding_before = {v[6]}, .dilation = v[7], .dilation_of = {v[8]},
-                              .groups = v[9]);
-    case USER_conv_transpose_layer:
-        return tcc_conv_transpose_layer(x, s->name, v[0], v[1], .kernel_of = {v[2]}, .stride = v[3],
-                                        .stride_of = {v[4]}, .padding = v[5], .padding_before = {v[6]},
-                                        .dilation = v[7], .output_padding_of = {v[8]}, .groups = v[9]);
-    case USER_embedding: return tcc_embedding(x, s->name, v[0], v[1], .has_padding_index = v[2], .padding_index = v[3]);
-    case USER_lstm:
-    case USER_gru: return recurrent(s, x);
-    case USER_instance_norm: return tcc_instance_norm(x, s->name, .no_bias = v[0], .no_affine = v[1]);
-    case USER_layer_norm: return tcc_layer_norm(x, s->name, .no_bias = v[0], .no_affine = v[1]);
-    case USER_rms_norm: return tcc_rms_norm(x, s->name, .no_affine = v[1]);
-    case USER_group_norm: return tcc_group_norm(x, s->name, v[2], .no_bias = v[0], .no_affine = v[1]);
-    case USER_batch_norm: return tcc_batch_norm(x, s->name, .no_bias = v[0], .no_affine = v[1]);
-    default: return tcc_dropout(x, s->real);
-    }
-}
-
-static tcc_tensor window(const user_step *s, tcc_tensor a, tcc_tensor b) {
-    const int64_t *v = s->ints;
-    const int n = s->n_ints;
-    switch (s->op) {
-    case USER_conv: return tcc_conv(a, b, .stride = v[0], .padding = v[1], .dilation = v[2], .groups = v[3]);
-    case USER_conv_same: return tcc_conv(a, b, .stride = v[0], .stride_of = {v[1]}, .dilation = v[2], .same = true);
-    case USER_conv_transpose:
-        return tcc_conv_transpose(a, b, .stride = v[0], .stride_of = {v[1]}, .padding = v[2], .padding_after = {v[3]},
-                                  .dilation = v[4], .groups = v[5], .output_padding_of = {v[6]});
-    case USER_max_pool: return tcc_max_pool(a, v[0], .stride = v[1], .padding = v[2]);
-    case USER_avg_pool: return tcc_avg_pool(a, v[0], .stride = v[1], .padding = v[2], .exclude_pad = v[3]);
-    case USER_max_pool_each:
-        return tcc_max_pool(a, v[0], .window_of = {v[1]}, .stride = v[2], .stride_of = {v[3]}, .padding = v[4],
-                            .padding_before = {v[5]}, .ceil_mode = v[6]);
-    case USER_avg_pool_each:
-        return tcc_avg_pool(a, v[0], .window_of = {v[1]}, .stride = v[2], .stride_of = {v[3]}, .padding = v[4],
-                            .padding_before = {v[5]}, .ceil_mode = v[6], .exclude_pad = v[7]);
-    case USER_adaptive_avg_pool: return tcc_adaptive_avg_pool(a, n, v);
-    case USER_resize_nearest: return tcc_resize_nearest(a, v[0], n - 1, v + 1);
-    case USER_resize_bilinear: return tcc_resize_bilinear(a, v[0], n - 1, v + 1);
-    default: return layer(s, a);
-    }
-}
-
-static tcc_tensor attention_or_loss(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tensor c, tcc_tensor d) {
-    const int64_t *v = s->ints;
-    switch (s->op) {
-    case USER_attention: return tcc_attention(a, b, c, .causal = v[0], .scale = s->real);
-    case USER_attention_masked: return tcc_attention(a, b, c, .causal = v[0], .scale = s->real, .mask = d);
-    case USER_multi_head_attention:
-        return tcc_multi_head_attention(a, b, b, s->name, v[0], .kv_heads = v[1], .causal = v[2]);
-    case USER_cross_entropy:
-        return tcc_cross_entropy(a, b, .has_ignore_index = v[0], .ignore_index = v[1], .label_smoothing = s->real);
-    case USER_cross_entropy_weighted:
-        return tcc_cross_entropy(a, b, .has_ignore_index = v[0], .ignore_index = v[1], .label_smoothing = s->real,
-                                 .weight = &c);
-    case USER_ctc_loss: return tcc_ctc_loss(a, b, c, d, .zero_infinity = true);
-    default: return window(s, a, b);
-    }
-}
-
 static tcc_tensor shape(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tensor c) {
     const int64_t *v = s->ints;
     const int n = s->n_ints;
@@ -159,6 +84,9 @@ static tcc_tensor shape(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
     case USER_swap_axes: return tcc_swap_axes(a, (int)v[0], (int)v[1]);
     case USER_diagonal: return tcc_diagonal(a, v[0]);
     case USER_diff: return tcc_diff(a, (int)v[0]);
+    case USER_glu: return tcc_glu(a, (int)v[0]);
+    case USER_pixel_shuffle: return tcc_pixel_shuffle(a, v[0]);
+    case USER_pixel_unshuffle: return tcc_pixel_unshuffle(a, v[0]);
     case USER_scatter_max: return tcc_scatter_max(a, b, c, (int)v[0]);
     case USER_scatter_min: return tcc_scatter_min(a, b, c, (int)v[0]);
     case USER_searchsorted: return tcc_searchsorted(a, b, v[0]);
@@ -229,6 +157,7 @@ static tcc_tensor point(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
         UNARY(asin)
 #undef UNARY
     case USER_leaky_relu: return tcc_leaky_relu(a, s->real);
+    case USER_elu: return tcc_elu(a, s->real);
     case USER_cast: return tcc_cast(a, (tcc_dtype)s->ints[0]);
     case USER_add_scalar: return tcc_add_scalar(a, s->real);
     case USER_scale: return tcc_scale(a, s->real);
@@ -256,6 +185,7 @@ static tcc_tensor point(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
         BINARY(matmul)
         BINARY(atan2)
         BINARY(logaddexp)
+        BINARY(prelu)
         BINARY(mse_loss)
         BINARY(l1_loss)
         BINARY(bce_with_logits)
@@ -273,7 +203,7 @@ tcc_tensor user_step_apply(tcc_trace *t, const user_step *s, const tcc_tensor *v
     if (s->op <= USER_select) return point(s, a[0], a[1], a[2]);
     if (s->op == USER_concat) return concat(s, values);
     if (s->op <= USER_log_softmax) return shape(s, a[0], a[1], a[2]);
-    if (s->op <= USER_dropout) return attention_or_loss(s, a[0], a[1], a[2], a[3]);
+    if (s->op <= USER_dropout) return user_layer_apply(s, a);
     if (s->op == USER_update) tcc_update(a[0], a[1]);
     if (s->op == USER_output) tcc_output(t, s->name, a[0]);
     if (s->op == USER_loss) tcc_loss(t, a[0]);

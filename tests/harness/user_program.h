@@ -17,7 +17,7 @@ typedef enum user_op {
 
 enum {
     USER_ARGS = 64,   /* operands of a step */
-    USER_INTS = 10,   /* integers of a step */
+    USER_INTS = 24,   /* integers of a step */
     USER_STEPS = 512, /* of a program */
     USER_INPUTS = 24, /* batch arrays */
     USER_NAME = 16
@@ -72,8 +72,11 @@ typedef struct user_program {
     const char *memory_budget; /* that the same bits are trained with once more; NULL: none */
     int segment_steps;         /* as many steps in turn are in a segment (tcc_checkpoint_segment) and in none; 0: all in
                                   none */
+    int64_t batch_accumulate, chunk_rows; /* as in tcc_model_options */
 } user_program;
 
+/* The same of layers, windows, attention and losses. Private to user_program*.c. */
+tcc_tensor user_layer_apply(const user_step *s, const tcc_tensor *a);
 /* Calls one step's function. `values` are the results of the steps before. */
 tcc_tensor user_step_apply(tcc_trace *t, const user_step *s, const tcc_tensor *values);
 /* A tcc_model_fn: `user` is a const user_program. */

@@ -28,12 +28,13 @@ static void print_type(tcc_strbuf *out, int64_t dtype) {
 
 /* One % of the op's text; returns what follows it. */
 static const char *print_part(tcc_strbuf *out, const user_step *s, const char *at) {
-    const int k = at[1] >= '0' && at[1] <= '9' ? at[1] - '0' : 0;
+    const int k = at[1] >= '0' && at[1] <= '9' ? at[1] - '0' : at[1] >= 'a' ? at[1] - 'a' + 10 : 0;
     switch (*at) {
     case 'i': tcc_strbuf_printf(out, "%lld", (long long)s->ints[k]); return at + 2;
     case 'b': tcc_strbuf_add(out, s->ints[k] ? "true" : "false"); return at + 2;
     case 'd': print_type(out, s->ints[k]); return at + 2;
     case 'v': print_dims(out, s->n_ints - k, s->ints + k); return at + 2;
+    case 't': print_dims(out, 3, s->ints + k); return at + 2;
     case 'a':
         for (int i = 0; i < s->n_args; i++) tcc_strbuf_printf(out, "%sv%d", i ? ", " : "", s->args[i]);
         return at + 1;
@@ -70,11 +71,13 @@ void user_program_print_c(tcc_strbuf *out, const user_program *p) {
     static const char *const optimizers[] = {"SGD", "Adam", "AdamW"}, *const precisions[] = {"", ", bf16", ", fp16"};
     tcc_strbuf_printf(
         out,
-        "/* seed %llu: %s, lr %g, momentum %g%s, weight decay %g, clip %g%s%s, budget %s, segments of %d steps */\n",
+        "/* seed %llu: %s, lr %g, momentum %g%s, weight decay %g, clip %g%s%s, budget %s, segments of %d steps, "
+        "micro-batches %lld, chunks of %lld rows */\n",
         (unsigned long long)p->seed, optimizers[p->optimizer.kind], p->optimizer.lr, p->optimizer.momentum,
         p->optimizer.nesterov ? " (Nesterov)" : "", p->optimizer.weight_decay, p->optimizer.clip_grad_norm,
         p->keep_gradients ? ", gradients kept" : "", precisions[p->precision],
-        p->memory_budget ? p->memory_budget : "none", p->segment_steps);
+        p->memory_budget ? p->memory_budget : "none", p->segment_steps, (long long)p->batch_accumulate,
+        (long long)p->chunk_rows);
     for (int i = 0; i < p->n_inputs; i++) {
         const user_input *in = &p->inputs[i];
         tcc_strbuf_printf(out, "/* %s: %s[", in->name, tcc_dtype_text(in->dtype));
