@@ -8,44 +8,33 @@
  *     campaign 1 300 json          programs without random numbers, and what the interpreter makes of each, as JSON
  *                                  for another framework (compare_pytorch.py) */
 #include "bench/kernel_cache.h"
+#include "bench/workers.h"
 #include "harness/user_check.h"
 #include "harness/user_random.h"
 #include "harness/user_reference.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define CACHE_BYTES ((size_t)4 << 30) /* of kernels; taken as it fills */
 
 enum {
     GPU_SHARE = 8,
-    CHUNK = 20000,
     SHRINK_SECONDS = 40,
     SECONDS = 400, /* for one program, shrinking included */
     REPORT_EVERY = 2000,
     JSON_RUNS = 6 /* disturbed ones, for the noise */
 };
 
-/* Shared with the child. */
 typedef struct tally {
-    uint64_t seed; /* at work */
     long ran, disagreed, by_mode[USER_MODES], checked[USER_MODES];
     double vague, worst;
     long vague_ones, budgets, again; /* programs with a budget, and those of which something is computed again */
 } tally;
 
-static double now_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+static bool gpu, verbose;
+static double start_seconds;
 
 static user_random_options options_of(uint64_t seed) {
     user_random_options o = {.least = 1, .most = 4};
@@ -56,7 +45,7 @@ static user_random_options options_of(uint64_t seed) {
     return o;
 }
 
-static unsigned modes_of(uint64_t seed, bool gpu) {
+static unsigned modes_of(uint64_t seed) {
     unsigned modes = USER_DEFAULT | USER_EAGER | USER_THREADS | USER_BUDGET;
     if (seed % 4 == 1) modes |= USER_EVALUATE;
     if (gpu && seed % GPU_SHARE == 3) modes |= USER_GPU;
@@ -71,11 +60,11 @@ static void show(const user_program *p) {
     tcc_strbuf_free(&text);
 }
 
-static void run_one(tally *t, uint64_t seed, bool gpu, bool verbose) {
+static void run_one(tally *t, uint64_t seed) {
     static user_program p;
     user_verdict v;
     const user_random_options o = options_of(seed);
-    const unsigned modes = modes_of(seed, gpu);
+    const unsigned modes = modes_of(seed);
     const char *refused = user_program_random(&o, seed, &p);
     if (refused) {
         printf("%llu refused: %s\n", (unsigned long long)seed, refused);
@@ -116,36 +105,11 @@ static void report(const tally *t, double seconds) {
         printf("  %s: checked %ld, disagreed %ld\n", user_mode_name(1u << i), t->checked[i], t->by_mode[i]);
 }
 
-static void run_chunk(tally *t, uint64_t first, uint64_t end, bool gpu, bool verbose) {
-    const double start = now_seconds();
+static void run_and_report(void *user, uint64_t seed) {
+    tally *t = user;
     const long before = t->ran;
-    for (uint64_t seed = first; seed < end; seed++) {
-        t->seed = seed;
-        alarm(10 * SECONDS); /* other work may have the machine */
-        setitimer(ITIMER_VIRTUAL, &(struct itimerval){.it_value = {.tv_sec = SECONDS}}, NULL);
-        run_one(t, seed, gpu, verbose);
-        if ((t->ran - before) % REPORT_EVERY == 0) report(t, now_seconds() - start);
-    }
-}
-
-/* All seeds of one worker, by children that may die. */
-static void run_range(tally *t, uint64_t first, uint64_t end, bool gpu, bool verbose) {
-    for (uint64_t seed = first; seed < end;) {
-        const uint64_t stop = seed + CHUNK < end ? seed + CHUNK : end;
-        const pid_t child = fork();
-        if (!child) {
-            run_chunk(t, seed, stop, gpu, verbose);
-            _exit(0);
-        }
-        int status;
-        waitpid(child, &status, 0);
-        seed = stop;
-        if (!WIFSIGNALED(status)) continue;
-        printf("%llu %s (signal %d)\n", (unsigned long long)t->seed,
-               WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGVTALRM ? "hangs" : "crashes", WTERMSIG(status));
-        t->disagreed++;
-        seed = t->seed + 1;
-    }
+    run_one(t, seed);
+    if (t->ran > before && t->ran % REPORT_EVERY == 0) report(t, workers_now_seconds() - start_seconds);
 }
 
 static void add(tally *sum, const tally *t) {
@@ -204,27 +168,28 @@ int main(int argc, char **argv) {
     const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
                    count = argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
     const char *what = argc > 3 ? argv[3] : "", *asked = getenv("CAMPAIGN_WORKERS");
-    const int workers = asked && atoi(asked) > 1 ? atoi(asked) : 1;
+    const int n_workers = asked && atoi(asked) > 1 ? atoi(asked) : 1;
     setenv("TCC_NUM_THREADS", "1", 0);
     setenv("TCC_POISON", "1", 0);
     setenv("PTXSIM_LOG", "none", 0);
     if (!strcmp(what, "c")) return print_program(first);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    const bool gpu = !getenv("CAMPAIGN_NO_GPU");
-    tally *t = mmap(NULL, (size_t)workers * sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
-          sum = {0};
-    if (t == MAP_FAILED || !kernel_cache_create(CACHE_BYTES)) return fputs("no memory\n", stderr), 1;
+    gpu = !getenv("CAMPAIGN_NO_GPU");
+    verbose = !strcmp(what, "show");
+    if (!kernel_cache_create(CACHE_BYTES)) return fputs("no memory\n", stderr), 1;
     for (uint64_t seed = first; seed < first + count && !strcmp(what, "json"); seed++) print_json(seed);
     if (!strcmp(what, "json")) return 0;
-    const double start = now_seconds();
-    for (int w = 0; w < workers; w++) {
-        if (fork()) continue;
-        run_range(&t[w], first + count * (uint64_t)w / (uint64_t)workers,
-                  first + count * (uint64_t)(w + 1) / (uint64_t)workers, gpu, !strcmp(what, "show"));
-        _exit(0);
-    }
-    while (wait(NULL) > 0) {}
-    for (int w = 0; w < workers; w++) add(&sum, &t[w]);
-    report(&sum, now_seconds() - start);
+    start_seconds = workers_now_seconds();
+    const workers w = {.count = n_workers,
+                       .seconds = SECONDS,
+                       .first = first,
+                       .seeds = count,
+                       .one = run_and_report,
+                       .tally_bytes = sizeof(tally)};
+    tally sum = {0};
+    const tally *t = workers_run(&w, &sum.disagreed);
+    if (!t) return fputs("no memory\n", stderr), 1;
+    for (int i = 0; i < n_workers; i++) add(&sum, &t[i]);
+    report(&sum, workers_now_seconds() - start_seconds);
     return sum.disagreed != 0;
 }
