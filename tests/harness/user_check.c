@@ -137,8 +137,11 @@ static tcc_status use_threads(tcc_model *m, int threads) {
     return TCC_OK;
 }
 
-/* A copy of all that is stored, or back. */
-static void copy_state(tcc_model *m, float **copies, bool back) {
+int user_model_states(const tcc_model *m) {
+    return m->shared->store.entries.count + m->shared->copies.entries.count + m->moments.entries.count;
+}
+
+void user_model_copy_state(tcc_model *m, float **copies, bool back) {
     tcc_store *stores[] = {&m->shared->store, &m->shared->copies, &m->moments};
     for (int s = 0, at = 0; s < 3; s++)
         for (int i = 0; i < stores[s]->entries.count; i++, at++) {
@@ -176,17 +179,17 @@ static const char *record_step(void *user, tcc_model *m, int when) {
 
 /* One thread's results are those of two and three. The model is then in its initial state again. */
 static const char *check_threads(tcc_model *m, const user_program *p, const user_reference *reference) {
-    const int count = m->shared->store.entries.count + m->shared->copies.entries.count + m->moments.entries.count;
+    const int count = user_model_states(m);
     float **initial = calloc((size_t)count + 1, sizeof *initial);
     record r = {.reference = reference};
     const char *wrong = NULL;
-    copy_state(m, initial, false);
+    user_model_copy_state(m, initial, false);
     for (int threads = 1; threads <= 3 && !wrong; threads++) {
         if (threads > 1 && use_threads(m, threads) != TCC_OK) wrong = tcc_context_error(m->cx);
         r.at = 0;
         r.second = threads > 1;
         if (!wrong) wrong = train(m, p, false, record_step, &r);
-        copy_state(m, initial, true);
+        user_model_copy_state(m, initial, true);
         tcc_model_set_step(m, 0);
     }
     for (int i = 0; i < count; i++) free(initial[i]);

@@ -26,6 +26,10 @@ tcc_model_options user_program_options(const user_program *p, unsigned mode);
 tcc_model *user_program_model_with(tcc_context *cx, const user_program *p, const tcc_model_options *options);
 tcc_model *user_program_model(tcc_context *cx, const user_program *p, unsigned mode);
 
+/* How many arrays a model stores, and a copy of all of them, each to be freed; or back. On the CPU. */
+int user_model_states(const tcc_model *m);
+void user_model_copy_state(tcc_model *m, float **copies, bool back);
+
 typedef struct user_verdict {
     unsigned mode;   /* that disagrees; 0: none does */
     char text[1024]; /* what disagrees */
@@ -43,5 +47,8 @@ void user_program_compare(const user_program *p, const user_program *reference, 
 
 /* Makes `p` smaller while the mode of its verdict still disagrees; at most `seconds`. */
 void user_program_shrink(user_program *p, const user_verdict *verdict, double seconds);
+/* The same while some function says that the program is still wrong. */
+typedef bool user_wrong(const user_program *p, const void *verdict);
+void user_program_shrink_while(user_program *p, user_wrong *wrong, const void *verdict, double seconds);
 
 #endif

@@ -24,8 +24,14 @@ typedef struct user_maker {
     int64_t extents[4];          /* of this program */
     int n_extents;
     int64_t most; /* elements of a tensor */
+    double work;  /* of networks (net_maker.h): products that may be added; few: of few sizes */
+    bool few;
     int n_names;
 } user_maker;
+
+/* Every program begins and ends with these. The second is as user_program_random. */
+bool user_maker_begin(user_maker *m, const user_random_options *options, uint64_t seed, user_program *out);
+const char *user_maker_end(user_maker *m);
 
 /* -- Chance -- */
 

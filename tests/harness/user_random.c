@@ -57,6 +57,10 @@ int user_emit(user_maker *m, const user_step *s) {
     to->rank = tcc_rank(y);
     memset(to->dims, 0, sizeof to->dims);
     for (int d = 0; d < to->rank; d++) to->dims[d] = tcc_dim(y, d);
+    if (!y.node && s->n_args) { /* refused: what follows wants some shape */
+        to->rank = p->steps[s->args[0]].rank;
+        memcpy(to->dims, p->steps[s->args[0]].dims, sizeof to->dims);
+    }
     return p->n_steps++;
 }
 
@@ -268,14 +272,29 @@ static void begin_huge(user_maker *m) {
     user_push(m, user_op_real(m, USER_scale, user_op_ints(m, USER_sum, x, 0, NULL), 1e-6));
 }
 
-const char *user_program_random(const user_random_options *options, uint64_t seed, user_program *out) {
-    static char text[1024];
-    static user_maker maker; /* large */
-    user_maker *m = &maker;
+bool user_maker_begin(user_maker *m, const user_random_options *options, uint64_t seed, user_program *out) {
     *m = (user_maker){.p = out, .options = options, .random = seed * 0xd1342543de82ef95u + 77};
     *out = (user_program){.seed = seed};
     m->store.seed = seed;
-    if (tcc_trace_begin(&m->trace, "random", &m->store, true, m->batch, 0, &m->diag) != TCC_OK) return "out of memory";
+    return tcc_trace_begin(&m->trace, "random", &m->store, true, m->batch, 0, &m->diag) == TCC_OK;
+}
+
+const char *user_maker_end(user_maker *m) {
+    static char text[1024];
+    tcc_graph *g = NULL;
+    const bool ok = tcc_trace_end(&m->trace, &g) == TCC_OK;
+    snprintf(text, sizeof text, "%s", tcc_diag_text(&m->diag));
+    tcc_graph_destroy(g);
+    tcc_store_free(&m->store);
+    tcc_diag_clear(&m->diag);
+    user_program_drop_dead(m->p);
+    return ok ? NULL : text;
+}
+
+const char *user_program_random(const user_random_options *options, uint64_t seed, user_program *out) {
+    static user_maker maker; /* large */
+    user_maker *m = &maker;
+    if (!user_maker_begin(m, options, seed, out)) return "out of memory";
     choose_extents(m);
     choose_optimizer(m);
     begin(m);
@@ -285,13 +304,7 @@ const char *user_program_random(const user_random_options *options, uint64_t see
     const int layers = least + (int)((most - least + 1) * share * share); /* few more often than many */
     for (int i = 0; i < layers && out->n_steps < USER_STEPS - 150; i++) add_layer(m);
     finish(m);
-    tcc_graph *g = NULL;
-    const bool ok = tcc_trace_end(&m->trace, &g) == TCC_OK;
-    snprintf(text, sizeof text, "%s", tcc_diag_text(&m->diag));
-    tcc_graph_destroy(g);
-    tcc_store_free(&m->store);
-    tcc_diag_clear(&m->diag);
-    user_program_drop_dead(out);
+    const char *refused = user_maker_end(m);
     choose_budget(out);
-    return ok ? NULL : text;
+    return refused;
 }

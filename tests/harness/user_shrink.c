@@ -15,7 +15,8 @@ static double now_seconds(void) {
 }
 
 /* The same mode disagrees in the same way: by a value, or by an error of the same words. */
-static bool still_wrong(const user_program *p, const user_verdict *verdict) {
+static bool still_wrong(const user_program *p, const void *was_wrong) {
+    const user_verdict *verdict = was_wrong;
     user_verdict v;
     const unsigned mode = verdict->mode;
     user_program_check(p, mode & (USER_THREADS | USER_EVALUATE) ? mode | USER_DEFAULT : mode, &v);
@@ -65,6 +66,10 @@ static bool attempt(user_program *p, int i, int kind) {
 }
 
 void user_program_shrink(user_program *p, const user_verdict *verdict, double seconds) {
+    user_program_shrink_while(p, still_wrong, verdict, seconds);
+}
+
+void user_program_shrink_while(user_program *p, user_wrong *wrong, const void *verdict, double seconds) {
     const double end = now_seconds() + seconds;
     user_program *copy = malloc(sizeof *copy);
     for (bool smaller = true; smaller;) {
@@ -76,7 +81,7 @@ void user_program_shrink(user_program *p, const user_verdict *verdict, double se
                 if (!attempt(copy, i, kind)) continue;
                 user_program_drop_dead(copy);
                 if (copy->n_steps >= p->n_steps && kind) continue;
-                if (copy->n_steps > p->n_steps || !still_wrong(copy, verdict)) continue;
+                if (copy->n_steps > p->n_steps || !wrong(copy, verdict)) continue;
                 *p = *copy;
                 smaller = true;
             }
