@@ -74,12 +74,14 @@ static bool machine_has(const char *name, size_t length, bool *known) {
     return true;
 }
 
+#if defined __x86_64__
 static const char *machine_lacks(const char *features) {
     bool known;
     for (const char *p = features; *p; p = next(p))
         if (*p == '+' && !machine_has(p + 1, length_of(p + 1), &known)) return p + 1;
     return NULL;
 }
+#endif
 
 /* -- TCC_CPU -- */
 
