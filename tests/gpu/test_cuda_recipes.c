@@ -128,7 +128,7 @@ static void test_imdb_classifier(void **state) {
                      write_text_classes_data,
                      {"model.layers=1", "model.width=16", "model.heads=2", "model.context=24", "data.padding_lengths=2",
                       "data.batch_size=4", "optimizer.name=sgd", "optimizer.lr=0.1", vocab},
-                     {STEPS, 6},
+                     {STEPS, STEPS},
                      1e-5});
 }
 
