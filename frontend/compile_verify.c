@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Verification: one training step on the compiled program against the reference interpreter.
  *
- * The compiled side is a second model with the same function and copies of all parameters, made to keep its gradients;
- * so what runs is exactly what training runs, and the first model is untouched. Each kernel is compared with the
- * interpreter on the values that it really gets (compile_verify_kernels.c), and the step's results with those of the
- * graph right after autodiff (compile_verify_passes.c), both within the noise that rounding makes there (ir/noise.h).
- * Where something is wrong, the passes are walked for the first graph that is. */
+ * The compiled side is a second model with the same function and copies of all parameters; so the first model is
+ * untouched. First it is what training runs, on the whole batch: each kernel is compared with the interpreter on the
+ * values that it really gets (compile_verify_kernels.c). Then it keeps its gradients, and the step's results are
+ * compared with those of the graph right after autodiff (compile_verify_passes.c), of as many samples of the batch as
+ * the interpreter gets through. Both within the noise that rounding makes there (ir/noise.h). Where something is wrong,
+ * the passes are walked for the first graph that is. */
 #include "compile_verify.h"
+
+#include "runtime/memory_limits.h"
 
 #include <math.h>
 
@@ -29,8 +32,10 @@ static tcc_status begin_states(tcc_verification *v) {
 }
 
 /* The twin takes the step in one piece. */
-static tcc_status run_twin(tcc_verification *v) {
-    TCC_TRY(tcc__verify_make_twin(v, 0, &v->twin));
+static tcc_status run_twin(tcc_verification *v, bool gradients) {
+    tcc_model_destroy(v->twin);
+    v->twin = NULL;
+    TCC_TRY(tcc__verify_make_twin(v, 0, gradients, &v->twin));
     TCC_TRY(begin_states(v));
     double scale, ignored;
     int64_t before, after;
@@ -60,21 +65,59 @@ static void run_on_pool(void *user, tcc_noise_task *task, void *arg, int count) 
     tcc_pool_run(user, run_tasks, &(tasks){task, arg}, count, 1);
 }
 
-static tcc_status verify(tcc_verification *v, tcc_blame *out) {
-    bool found = false;
-    TCC_TRY(tcc__verify_reference(v));
+/* Whether there is memory for all values of the twin's program, each by itself. */
+static bool has_room(const tcc_verification *v) {
+    const tcc_graph *g = v->twin->last->made->graph;
+    const int64_t left = tcc_memory_left("/proc", "/sys/fs/cgroup");
+    int64_t bytes = 0;
+    for (int i = 0; i < g->groups.count; i++)
+        for (int k = 0; k < g->groups.data[i].n_outputs; k++)
+            bytes += tcc_type_bytes(&g->groups.data[i].outputs[k]->type);
+    return !left || bytes < left / 2;
+}
+
+static tcc_status run_program(tcc_verification *v, tcc_blame *out) {
     tcc__verify_say(v, "running the step");
-    TCC_TRY(run_twin(v));
+    TCC_TRY(run_twin(v, false));
+    if (!has_room(v)) return tcc_enomem(&v->m->cx->diag);
     tcc__verify_say(v, "comparing each of %d kernels with the interpreter", v->twin->last->made->graph->groups.count);
-    TCC_TRY(tcc__verify_kernels(v, out));
+    return tcc__verify_kernels(v, out);
+}
+
+/* The program that training runs, on the whole batch if there is memory for all of its values. */
+static tcc_status verify_program(tcc_verification *v, tcc_blame *out) {
+    const tcc_status status = run_program(v, out);
+    if (status != TCC_ENOMEM || v->batch == v->slice) return status;
+    tcc_diag_begin(&v->m->cx->diag);
+    tcc__verify_say(v, "there is no memory for all values of the whole batch at once: it is cut");
+    v->whole = v->batch = v->slice;
+    return run_program(v, out);
+}
+
+/* What the step computes, of the slice. Where it is wrong, a kernel may be the cause. */
+static tcc_status verify_results(tcc_verification *v, tcc_blame *out) {
+    tcc_blame cause = {{0}, {0}, {0}};
+    TCC_TRY(tcc__verify_reference(v));
+    TCC_TRY(run_twin(v, true));
     tcc__verify_say(v, "comparing loss and gradients with the interpreter");
     TCC_TRY(tcc__verify_skip(v, out));
     TCC_TRY(tcc__verify_outputs(v, out));
     tcc__verify_say(v, "comparing what the passes have made of the graph");
     TCC_TRY(tcc__verify_graph(v, out));
-    if (!out->text.length) return tcc__model_accumulates(v->m) ? tcc__verify_micro(v, out) : TCC_OK;
+    if (!out->text.length || out->cause.length) return TCC_OK;
+    const tcc_status status = tcc__verify_kernels(v, &cause);
+    if (status == TCC_OK && cause.text.length) {
+        tcc__blame_clear(out);
+        *out = cause;
+    } else tcc__blame_clear(&cause);
+    return status;
+}
+
+static tcc_status find_cause(tcc_verification *v, tcc_blame *out) {
+    bool found = false;
     tcc__verify_say(v, "something is wrong: looking for the cause");
     const bool of_code = out->cause.length > 0;
+    if (!v->reference) TCC_TRY(tcc__verify_reference(v));
     TCC_TRY(tcc__verify_passes(v, out, &found));
     if (found || !of_code) return TCC_OK;
     tcc_strbuf cause = {0};
@@ -82,6 +125,20 @@ static tcc_status verify(tcc_verification *v, tcc_blame *out) {
     tcc_strbuf_free(&out->cause);
     out->cause = cause;
     return TCC_OK;
+}
+
+static tcc_status verify(tcc_verification *v, tcc_blame *out) {
+    const bool accumulates = tcc__model_accumulates(v->m);
+    TCC_TRY(tcc__verify_check_finite(v));
+    v->batch = accumulates ? v->slice : v->whole; /* in one piece it need not fit */
+    TCC_TRY(verify_program(v, out));
+    v->batch = v->slice;
+    if (!out->text.length) TCC_TRY(verify_results(v, out));
+    if (out->text.length) return find_cause(v, out);
+    if (!accumulates) return TCC_OK;
+    TCC_TRY(tcc__verify_micro(v, true, out));
+    v->batch = v->whole;
+    return v->whole == v->slice || out->text.length ? TCC_OK : tcc__verify_micro(v, false, out);
 }
 
 static void write_reproducer(tcc_diag *diag, const char *path, const char *text) {
@@ -106,16 +163,20 @@ static tcc_status report(tcc_verification *v, const tcc_blame *b, const char *re
 /* What the report "verify" says. */
 static tcc_status keep_report(tcc_verification *v, int64_t samples, int64_t all) {
     tcc_strbuf b = {0};
-    if (samples != all)
-        tcc_strbuf_printf(&b, "the first %lld of %lld samples of the batch\n", (long long)samples, (long long)all);
     if (tcc__model_accumulates(v->m))
         tcc_strbuf_add(
             &b, "in one piece, and in micro-batches: the kernels of the first two, of a rest and of the update\n");
     tcc_strbuf_printf(&b, "%d kernels, each on the values that it gets: at most %.2f of what rounding explains",
                       v->groups, v->worst_kernel);
     tcc_strbuf_printf(&b, v->worst_kernel > 0 ? ", around %s\n" : "\n", v->worst_kernel_name);
+    if (v->sampled)
+        tcc_strbuf_printf(&b, "a sample of the results of %d of them, drawn from %s batch\n", v->sampled,
+                          v->whole == v->slice && samples != all ? "the cut" : "the whole");
     tcc_strbuf_printf(&b, "loss, gradients and buffers: at most %.2f of it", v->worst_output);
     tcc_strbuf_printf(&b, v->worst_output > 0 ? ", of \"%s\"\n" : "\n", v->worst_output_name);
+    if (samples != all)
+        tcc_strbuf_printf(&b, "loss, gradients and buffers are those of the first %lld of %lld samples of the batch\n",
+                          (long long)samples, (long long)all);
     if (v->skipped)
         tcc_strbuf_add(&b,
                        "the step is skipped, as it must be: a gradient is not finite; what is stored keeps its bits\n");
@@ -141,9 +202,12 @@ static tcc_status verify_batch(tcc_verification *v, tcc_array *slice, const char
     int64_t samples;
     TCC_TRY(tcc__verify_cut(v, slice, &samples));
     const int64_t all = samples ? v->batch[0].dims[0] : 0;
-    v->batch = slice;
-    if (samples != all)
-        tcc__verify_say(v, "the first %lld of %lld samples of the batch", (long long)samples, (long long)all);
+    v->whole = v->slice = v->batch;
+    if (samples != all) {
+        v->slice = slice;
+        tcc__verify_say(v, "loss and gradients of the first %lld of %lld samples of the batch", (long long)samples,
+                        (long long)all);
+    }
     TCC_TRY(tcc_pool_create(&v->m->cx->diag, 0, &v->pool));
     v->noise.run = run_on_pool, v->noise.run_user = v->pool;
     tcc_pool_lock(v->pool);

@@ -7,12 +7,15 @@
 #include "compile_trial.h"
 
 #include "ir/noise.h"
+#include "ir/sample.h"
 #include "runtime/cpu/pool.h"
 
 typedef struct tcc_verification {
     tcc_model *m;             /* whose step is verified; only read */
-    tcc_model *twin;          /* the same with gradients kept, which has run the step */
-    const tcc_array *batch;   /* of which the step is verified: all of what was given, or a slice */
+    tcc_model *twin;          /* the same, which has run the step */
+    const tcc_array *whole;   /* the batch that was given, */
+    const tcc_array *slice;   /* as many of its samples as the interpreter gets through, */
+    const tcc_array *batch;   /* and which of both is at hand */
     int count;                /* of arrays */
     double tolerance;         /* allowed beyond the noise, relative to the largest entry */
     tcc_pool *pool;           /* the interpreter's */
@@ -25,7 +28,7 @@ typedef struct tcc_verification {
     tcc_noisy *expected;  /* its outputs, and the noise of computing them in their types */
     tcc_noisy *meant;     /* the same, with the noise of writing the graph in another way; NULL: not needed yet */
     /* What was seen, for the report. Errors are in units of what is allowed. */
-    int groups;
+    int groups, sampled; /* of these a sample of the results was compared */
     double worst_kernel, worst_output;
     char worst_kernel_name[160], worst_output_name[256];
 } tcc_verification;
@@ -43,14 +46,17 @@ void tcc__blame_graph(tcc_blame *b, const tcc_graph *g, const char *pass);
 
 /* -- In compile_verify_twin.c -- */
 
-/* A model like v->m that keeps gradients, compiled for v->batch, with v->m's parameters and moments. */
-tcc_status tcc__verify_make_twin(const tcc_verification *v, int batch_accumulate, tcc_model **out);
+/* A model like v->m, compiled for v->batch, with v->m's parameters and moments. `gradients`: it keeps them, which may
+ * make another program of it. */
+tcc_status tcc__verify_make_twin(const tcc_verification *v, int batch_accumulate, bool gradients, tcc_model **out);
 
 /* -- In compile_verify_reference.c -- */
 
 /* Sets `slice` to the first *samples of v->batch: as many as the options say, or half as often as the work is too much
  * for the interpreter. All of it, where the model takes no such slice; *samples is 0 where it cannot be cut. */
 tcc_status tcc__verify_cut(tcc_verification *v, tcc_array *slice, int64_t *samples);
+/* Says so where v->m is not finite before the step, or the batch has a NaN: then nothing can be judged. */
+tcc_status tcc__verify_check_finite(const tcc_verification *v);
 /* Makes v->reference from v->batch. */
 tcc_status tcc__verify_reference(tcc_verification *v);
 
@@ -93,6 +99,7 @@ typedef struct tcc_verified {
     const void **given;
     void *zeros;
     tcc_trial t;
+    double work_left; /* for its kernels */
 } tcc_verified;
 /* Runs it so on the state of v->m and v->batch, and checks that each kernel does what its
  * group says, on the values that it gets. *p is to be cleared after an error, too. */
@@ -104,8 +111,9 @@ void tcc__verified_clear(tcc_verified *p);
  * bits, and that each kernel does what its group says, on the values that it gets. */
 tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out);
 /* In compile_verify_micro.c. Where the batch is taken in micro-batches: a twin takes the step so, and the programs that
- * add to sums, and that of the update, are verified as the one of the whole step is. */
-tcc_status tcc__verify_micro(tcc_verification *v, tcc_blame *out);
+ * add to sums, and that of the update, are verified as the one of the whole step is. `meaning`: so are their graphs,
+ * and what comes of them. */
+tcc_status tcc__verify_micro(tcc_verification *v, bool meaning, tcc_blame *out);
 /* In compile_verify_passes.c. What the twin has computed of output i of the reference, against v->expected; *out stays
  * as it is where there is nothing of that name. */
 tcc_status tcc__verify_result(tcc_verification *v, int i, tcc_difference *out);

@@ -3,8 +3,9 @@
  * memory of its own, so that all of them can be read. Three things follow. The step itself must give the same bits:
  * what differs is a fault of the memory plan or of the steps, seen without any tolerance. Each group's outputs must be
  * what the interpreter makes of the very values that the group has read: so no error of one kernel is taken for
- * another's, and no tolerance has to cover what the network makes of rounding. And where a group is wrong there, it
- * runs as a program by itself: if that is right, the kernel is, and the steps are not. */
+ * another's, and no tolerance has to cover what the network makes of rounding. Of results that would take it too long a
+ * sample is compared (ir/sample.h): the kernel is that of the whole batch all the same. And where a group is wrong
+ * there, it runs as a program by itself: if that is right, the kernel is, and the steps are not. */
 #include "compile_alone.h"
 #include "compile_trial.h"
 #include "compile_verify.h"
@@ -21,18 +22,15 @@ enum {
     NEIGHBOURS = 128, /* over which noise is evened out */
     PROGRESS_SECONDS = 5
 };
+/* What is spent on the kernels of a program, and on one of them at least, in operations: each is done by so many draws
+ * and some more. */
+static const double most_work = 1e9, least_work = 2e6;
 
 /* The graph with a plan that keeps all values, or, for a lone group, just a plan. */
 static tcc_status plan(tcc_verification *v, const tcc_graph *g, bool apart, tcc_graph **out) {
     const tcc_pass_options options = {.apart = apart};
     tcc_pass_cx cx = {.cx = v->m->cx, .diag = &v->m->cx->diag, .options = &options};
     return tcc_pass_plan_memory(&cx, g, out);
-}
-
-static tcc_status new_value(const tcc_type *type, const void *packed, tcc_value *out, tcc_diag *diag) {
-    TCC_TRY(tcc_value_create(type, out, diag));
-    if (packed) tcc_value_load(out, packed);
-    return TCC_OK;
 }
 
 /* -- The same bits -- */
@@ -100,6 +98,7 @@ typedef struct group_check {
     tcc_node **loads;
     void **packed; /* what it loads */
     tcc_graph *alone;
+    tcc_sample sample; /* of alone */
     tcc_noisy *expected;
 } group_check;
 
@@ -108,6 +107,7 @@ static void group_check_clear(group_check *c) {
     tcc__noisy_array_free(c->expected, c->group->n_outputs);
     tcc__free(c->packed);
     tcc__free(c->loads);
+    tcc_sample_free(&c->sample);
     tcc_graph_destroy(c->alone);
 }
 
@@ -125,17 +125,26 @@ static tcc_status group_check_begin(group_check *c) {
     return tcc__group_alone(c->v->m, c->p->t.g, c->group, c->loads, c->n_loads, &c->alone);
 }
 
+/* A fair share of what is left; what a group does not need is for the others. */
+static tcc_status take_sample(group_check *c, tcc_verified *p, int number) {
+    const double fair = p->work_left / (p->t.g->groups.count - number), most = fair > least_work ? fair : least_work;
+    TCC_TRY(tcc_sample_create(c->alone, most, (uint64_t)number + 1, &c->sample, &c->v->m->cx->diag));
+    p->work_left -= tcc_graph_work(c->sample.graph);
+    c->v->sampled += !c->sample.all;
+    return TCC_OK;
+}
+
 static tcc_status interpret(group_check *c) {
     tcc_diag *diag = &c->v->m->cx->diag;
     tcc_noise noise = c->v->noise;
     noise.draws = DRAWS, noise.factor = FACTOR;
-    tcc_value *inputs = tcc__calloc((size_t)c->n_loads + 1, sizeof *inputs);
+    const int n_inputs = c->sample.graph->inputs.count;
+    tcc_value *inputs = tcc__calloc((size_t)n_inputs + 1, sizeof *inputs);
     tcc_noisy *outputs = tcc__calloc((size_t)c->group->n_outputs + 1, sizeof *outputs);
     tcc_status status = inputs && outputs ? TCC_OK : tcc_enomem(diag);
-    for (int i = 0; i < c->n_loads && status == TCC_OK; i++)
-        status = new_value(&c->loads[i]->type, c->packed[i], &inputs[i], diag);
-    if (status == TCC_OK) status = tcc_graph_eval_noisy(c->alone, inputs, &noise, outputs, diag);
-    tcc__values_free(inputs, c->n_loads);
+    if (status == TCC_OK) status = tcc_sample_inputs(&c->sample, (const void *const *)c->packed, inputs, diag);
+    if (status == TCC_OK) status = tcc_graph_eval_noisy(c->sample.graph, inputs, &noise, outputs, diag);
+    tcc__values_free(inputs, n_inputs);
     if (status == TCC_OK) c->expected = outputs;
     else tcc__free(outputs);
     return status;
@@ -145,12 +154,14 @@ static tcc_status interpret(group_check *c) {
 static tcc_status compare_output(const group_check *c, const tcc_trial *t, const tcc_node *node, int i,
                                  tcc_difference *worst, int *worst_output) {
     tcc_diag *diag = &c->v->m->cx->diag;
+    const tcc_node *own = c->alone->outputs.data[i].node;
     void *packed = tcc__malloc((size_t)tcc_type_bytes(&node->type));
     tcc_value got = {.type = node->type};
     tcc_status status = packed ? tcc__trial_value(t, node, packed) : tcc_enomem(diag);
-    if (status == TCC_OK) status = new_value(&node->type, packed, &got, diag);
+    if (status == TCC_OK) status = tcc_sample_value(&c->sample, own, packed, &got, diag);
     if (status == TCC_OK) {
-        const tcc_difference d = tcc__noisy_difference(&c->expected[i], &got, MULTIPLE, NEIGHBOURS, c->v->tolerance);
+        tcc_difference d = tcc__noisy_difference(&c->expected[i], &got, MULTIPLE, NEIGHBOURS, c->v->tolerance);
+        d.element = tcc_sample_element(&c->sample, own, d.element);
         if (d.ratio > worst->ratio) *worst = d, *worst_output = i;
     }
     tcc_value_free(&got);
@@ -195,11 +206,12 @@ static tcc_status blame(group_check *c, int number, const tcc_difference *d, int
     return TCC_OK;
 }
 
-static tcc_status check_group(tcc_verification *v, const tcc_verified *p, int number, tcc_blame *out) {
+static tcc_status check_group(tcc_verification *v, tcc_verified *p, int number, tcc_blame *out) {
     group_check c = {.v = v, .p = p, .group = &p->t.g->groups.data[number]};
     tcc_difference worst = {0};
     int output = 0;
     tcc_status status = group_check_begin(&c);
+    if (status == TCC_OK) status = take_sample(&c, p, number);
     if (status == TCC_OK) status = interpret(&c);
     if (status == TCC_OK) status = compare(&c, &p->t, &worst, &output);
     if (status == TCC_OK && worst.ratio > v->worst_kernel) {
@@ -213,8 +225,9 @@ static tcc_status check_group(tcc_verification *v, const tcc_verified *p, int nu
 
 /* -- All -- */
 
-static tcc_status check_groups(tcc_verification *v, const tcc_verified *p, tcc_blame *out) {
+static tcc_status check_groups(tcc_verification *v, tcc_verified *p, tcc_blame *out) {
     double said = tcc_clock_seconds();
+    p->work_left = most_work;
     const int count = p->t.g->groups.count;
     v->groups += count;
     for (int i = 0; i < count && !out->text.length; i++) {

@@ -2,9 +2,9 @@
  * What the interpreter computes of a training step: of how much of the batch, and by which graph. */
 #include "compile_verify.h"
 
-/* What the interpreter gets through in about half a minute on two cores: operations on elements. A batch with more is
- * cut to a slice. */
-static const double most_work = 1e10;
+/* What the interpreter gets through in about half a minute on two cores: operations on elements. For loss and gradients
+ * a batch with more is cut to a slice. */
+static const double most_work = 5e9;
 
 /* -- How much of the batch -- */
 

@@ -12,10 +12,10 @@ static void copy_store(const tcc_store *from, tcc_store *to) {
     }
 }
 
-tcc_status tcc__verify_make_twin(const tcc_verification *v, int batch_accumulate, tcc_model **out) {
+tcc_status tcc__verify_make_twin(const tcc_verification *v, int batch_accumulate, bool gradients, tcc_model **out) {
     tcc_model_options options = v->m->options;
     options.optimizer = &v->m->optimizer;
-    options.keep_gradients = true;
+    options.keep_gradients |= gradients;
     options.detect_anomaly = false; /* it would end the step; what is not finite is compared as well */
     options.statistics = false;     /* nobody reads them there */
     options.batch_accumulate = batch_accumulate;

@@ -2,6 +2,8 @@
  * Values of a verification: what goes into a training step, and whether what comes out lies within the noise. */
 #include "compile_verify.h"
 
+#include "ir/support/element.h"
+
 #include <math.h>
 
 void tcc__verify_say(const tcc_verification *v, const char *format, ...) {
@@ -37,6 +39,47 @@ void tcc__values_free(tcc_value *values, int count) {
 void tcc__noisy_array_free(tcc_noisy *values, int count) {
     for (int i = 0; values && i < count; i++) tcc_noisy_free(&values[i]);
     tcc__free(values);
+}
+
+/* The first element that is not finite, or, `numbers`, that is no number; -1: there is none. */
+static int64_t find_bad(const tcc_type *type, const void *packed, bool numbers) {
+    if (!tcc_dtype_is_float(type->dtype)) return -1;
+    for (int64_t e = 0, count = tcc_type_numel(type); e < count; e++) {
+        const double x = tcc_element_get(type->dtype, packed, e);
+        if (numbers ? isnan(x) : !isfinite(x)) return e;
+    }
+    return -1;
+}
+
+static tcc_status refuse(const tcc_verification *v, const char *what, const char *name, const tcc_type *type,
+                         const void *packed, int64_t e) {
+    return tcc_error(&v->m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                     "verify: nothing can be judged: %s \"%s\" is %g before the step, in element %lld of %s", what,
+                     name, tcc_element_get(type->dtype, packed, e), (long long)e, tcc_type_text(type));
+}
+
+static tcc_status check_store(const tcc_verification *v, const tcc_store *store, const char *what) {
+    for (int i = 0; i < store->entries.count; i++) {
+        const tcc_stored *s = &store->entries.data[i];
+        const int64_t e = s->data ? find_bad(&s->type, s->data, false) : -1;
+        if (e >= 0) return refuse(v, what, s->name, &s->type, s->data, e);
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc__verify_check_finite(const tcc_verification *v) {
+    tcc_graph *g;
+    TCC_TRY(tcc__model_trace(v->m, true, v->whole, v->count, &g)); /* makes the parameters */
+    tcc_graph_destroy(g);
+    TCC_TRY(tcc_store_fill(&v->m->shared->store, &v->m->cx->diag));
+    TCC_TRY(check_store(v, &v->m->shared->store, "parameter"));
+    TCC_TRY(check_store(v, &v->m->moments, "state"));
+    for (int i = 0; i < v->count; i++) { /* an infinity may be meant, as in a mask */
+        const tcc_type type = tcc__array_type(&v->whole[i]);
+        const int64_t e = find_bad(&type, v->whole[i].data, true);
+        if (e >= 0) return refuse(v, "batch array", v->whole[i].name, &type, v->whole[i].data, e);
+    }
+    return TCC_OK;
 }
 
 const tcc_stored *tcc__verify_stored(const tcc_verification *v, const char *name) {

@@ -18,14 +18,17 @@ TCC_EVAL_RULE(constant) {
     return TCC_OK;
 }
 
+/* Element e of iota, which goes to element `to` of `out`. */
+static void set_iota(const tcc_node *n, int64_t e, tcc_value *out, int64_t to) {
+    int64_t strides[TCC_MAX_RANK];
+    tcc__strides(&n->type, strides);
+    const int64_t index = e / strides[n->attrs->axis.axis] % n->type.dims[n->attrs->axis.axis];
+    if (tcc__value_is_float(out)) out->f[to] = tcc_dtype_round(out->type.dtype, (double)index);
+    else out->i[to] = tcc__wrap(out->type.dtype, index);
+}
+
 TCC_EVAL_RULE(iota) {
-    int64_t strides[TCC_MAX_RANK], axis = n->attrs->axis.axis, count = tcc_type_numel(&out->type);
-    tcc__strides(&out->type, strides);
-    for (int64_t e = 0; e < count; e++) {
-        int64_t index = e / strides[axis] % out->type.dims[axis];
-        if (tcc__value_is_float(out)) out->f[e] = tcc_dtype_round(out->type.dtype, (double)index);
-        else out->i[e] = tcc__wrap(out->type.dtype, index);
-    }
+    for (int64_t e = 0, count = tcc_type_numel(&out->type); e < count; e++) set_iota(n, e, out, e);
     return TCC_OK;
 }
 
@@ -38,37 +41,42 @@ void tcc__eval_draw(const tcc_value *key_value, int64_t id, int64_t block, uint3
     tcc_philox4x32(key, counter, words);
 }
 
-TCC_EVAL_RULE(rng_bits) {
-    int64_t count = tcc_type_numel(&out->type);
+/* Element e of a draw, whose block is `words`. */
+static void set_draw(const tcc_node *n, const uint32_t words[4], int64_t e, tcc_value *out, int64_t to) {
+    const uint32_t *pair = words + e % 4 / 2 * 2;
+    const double u1 = ((double)(pair[0] >> 8) + 1) * 0x1p-24, u2 = (double)(pair[1] >> 8) * 0x1p-24;
+    if (n->op == TCC_OP_RNG_BITS) out->i[to] = (int32_t)words[e % 4];
+    else if (n->op == TCC_OP_RNG_UNIFORM) out->f[to] = (double)(words[e % 4] >> 8) * 0x1p-24;
+    else out->f[to] = sqrt(-2 * log(u1)) * (e % 2 == 0 ? cos(2 * M_PI * u2) : sin(2 * M_PI * u2));
+}
+
+static tcc_status eval_draws(const tcc_node *n, const tcc_value *key, tcc_value *out) {
     uint32_t words[4];
-    for (int64_t e = 0; e < count; e++) {
-        if (e % 4 == 0) tcc__eval_draw(in[0], n->attrs->rng.id, e / 4, words);
-        out->i[e] = (int32_t)words[e % 4];
+    for (int64_t e = 0, count = tcc_type_numel(&out->type); e < count; e++) {
+        if (e % 4 == 0) tcc__eval_draw(key, n->attrs->rng.id, e / 4, words);
+        set_draw(n, words, e, out, e);
     }
     return TCC_OK;
 }
 
-TCC_EVAL_RULE(rng_uniform) {
-    int64_t count = tcc_type_numel(&out->type);
-    uint32_t words[4];
-    for (int64_t e = 0; e < count; e++) {
-        if (e % 4 == 0) tcc__eval_draw(in[0], n->attrs->rng.id, e / 4, words);
-        out->f[e] = (double)(words[e % 4] >> 8) * 0x1p-24;
-    }
-    return TCC_OK;
-}
+TCC_EVAL_RULE(rng_bits) { return eval_draws(n, in[0], out); }
+TCC_EVAL_RULE(rng_uniform) { return eval_draws(n, in[0], out); }
+TCC_EVAL_RULE(rng_normal) { return eval_draws(n, in[0], out); }
 
-TCC_EVAL_RULE(rng_normal) {
-    int64_t count = tcc_type_numel(&out->type);
+void tcc__eval_placed(const tcc_node *n, const int64_t *key, int64_t e, tcc_value *out, int64_t to) {
+    const tcc_value key_value = {.type = {TCC_I64, 1, {2}}, .i = (int64_t *)key};
     uint32_t words[4];
-    for (int64_t e = 0; e < count; e++) {
-        if (e % 4 == 0) tcc__eval_draw(in[0], n->attrs->rng.id, e / 4, words);
-        const uint32_t *pair = words + e % 4 / 2 * 2;
-        double u1 = ((double)(pair[0] >> 8) + 1) * 0x1p-24, u2 = (double)(pair[1] >> 8) * 0x1p-24;
-        double radius = sqrt(-2 * log(u1)), angle = 2 * M_PI * u2;
-        out->f[e] = radius * (e % 2 == 0 ? cos(angle) : sin(angle));
+    switch (n->op) {
+    case TCC_OP_CONSTANT:
+        if (tcc__value_is_float(out)) out->f[to] = n->attrs->constant.values.v[e];
+        else out->i[to] = (int64_t)n->attrs->constant.values.v[e];
+        return;
+    case TCC_OP_IOTA: set_iota(n, e, out, to); return;
+    default:
+        tcc__eval_draw(&key_value, n->attrs->rng.id, e / 4, words);
+        set_draw(n, words, e, out, to);
+        return;
     }
-    return TCC_OK;
 }
 
 /* -- Unary -- */

@@ -33,6 +33,10 @@ tcc_graph *tcc__eval_definition(const tcc_node *n, tcc_diag *diag);
 /* Words 4 block ... 4 block + 3 of the draws `id` under a key value, as attrs.def describes them. */
 void tcc__eval_draw(const tcc_value *key, int64_t id, int64_t block, uint32_t words[4]);
 
+/* Element e of a literal with a value for each element, of iota, or of a draw, by the key: what follows from its
+ * position alone. It goes to element `to` of `out`. */
+void tcc__eval_placed(const tcc_node *n, const int64_t *key, int64_t e, tcc_value *out, int64_t to);
+
 /* Attention, or one of its gradients but sdpa_lse, as if each factor that its scores make had been rounded: p z, by
  * which v or do is multiplied, or ds. `error(user, factor, element)` is relative. */
 typedef struct tcc_attention_error {

@@ -44,7 +44,7 @@ for recipe in ${*:-csv-mlp mnist-cnn char-gpt cifar-resnet18}; do
             fi
             kernel=$(sed -n 's/^verify: .* gets: at most \([0-9.]*\) of.*/\1/p' <<<"$out")
             result=$(sed -n 's/^verify: loss.* at most \([0-9.]*\) of.*/\1/p' <<<"$out")
-            samples=$(sed -n 's/^verify: the first \([0-9]*\) of.*/\1/p' <<<"$out" | head -1)
+            samples=$(sed -n 's/^verify: .* the first \([0-9]*\) of [0-9]* samples.*/\1/p' <<<"$out" | head -1)
             printf '%-16s %6s %5s %8s %8s %8s %8s\n' "$recipe" "$batch" "$seed" "$kernel" "$result" \
                 "${samples:-$batch}" "$((ms / 1000)).$((ms % 1000 / 100))"
         done

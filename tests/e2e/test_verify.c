@@ -13,11 +13,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROWS = 4, FEATURES = 6, CLASSES = 3 };
+enum { ROWS = 4, FEATURES = 6, CLASSES = 3, MANY_ROWS = 1 << 17 };
 
 /* -- The seams: calls of these two go through here (linked with --wrap) -- */
 
-static enum fault { NONE, IN_PASS, IN_KERNEL, IN_STEPS, IN_PLAN, SLIGHTLY_IN_PASS, SLIGHTLY_IN_KERNEL } fault;
+static enum fault {
+    NONE,
+    IN_PASS,
+    IN_KERNEL,
+    IN_KERNEL_OF_MANY_ROWS,
+    IN_STEPS,
+    IN_PLAN,
+    SLIGHTLY_IN_PASS,
+    SLIGHTLY_IN_KERNEL
+} fault;
 
 /* Turns one op into another, as a tanh into a sine. */
 static void corrupt(const tcc_graph *g, tcc_op from, tcc_op to) {
@@ -45,16 +54,25 @@ tcc_status __wrap_tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_g
     return status;
 }
 
+/* Whether the graph has a value of that many rows. */
+static bool has_many_rows(const tcc_graph *g) {
+    bool found = false;
+    for (int i = 0; i < g->nodes.count; i++)
+        found |= g->nodes.data[i]->type.rank > 1 && g->nodes.data[i]->type.dims[0] == MANY_ROWS;
+    return found;
+}
+
 tcc_status __real_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
                                     const tcc_codegen_options *options, tcc_program **out);
 tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
                                     const tcc_codegen_options *options, tcc_program **out);
 tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
                                     const tcc_codegen_options *options, tcc_program **out) {
-    if (fault == IN_KERNEL) corrupt(g, TCC_OP_TANH, TCC_OP_SIN);
+    const bool wrong = fault == IN_KERNEL || (fault == IN_KERNEL_OF_MANY_ROWS && has_many_rows(g));
+    if (wrong) corrupt(g, TCC_OP_TANH, TCC_OP_SIN);
     if (fault == SLIGHTLY_IN_KERNEL) scale_constants(g, 1 + 0x1p-14);
     tcc_status status = __real_tcc_codegen_build(cx, diag, g, options, out);
-    if (fault == IN_KERNEL) corrupt(g, TCC_OP_SIN, TCC_OP_TANH); /* the graph itself was right */
+    if (wrong) corrupt(g, TCC_OP_SIN, TCC_OP_TANH); /* the graph itself was right */
     if (fault == SLIGHTLY_IN_KERNEL) scale_constants(g, 1 / (1 + 0x1p-14));
     if (status == TCC_OK && fault == IN_STEPS && g->groups.count > 1) (*out)->n_steps = 1; /* the rest is left out */
     return status;
@@ -163,6 +181,41 @@ static void a_wrong_kernel_is_found_and_written_alone(void **state) {
     }
 }
 
+/* What is verified is the program of the whole batch: loss and gradients are compared on two samples of it, but each
+ * kernel on a sample of all of its results. */
+static void the_program_of_the_whole_batch(void **state) {
+    (void)state;
+    float *x = malloc(sizeof *x * MANY_ROWS * FEATURES);
+    int32_t *y = malloc(sizeof *y * MANY_ROWS);
+    for (int i = 0; i < MANY_ROWS * FEATURES; i++) x[i] = (float)(i * 37 % 1009) / 504 - 1;
+    for (int i = 0; i < MANY_ROWS; i++) y[i] = i % CLASSES;
+    const tcc_array batch[] = {{.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {MANY_ROWS, FEATURES}, .data = x},
+                               {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {MANY_ROWS}, .data = y}};
+    for (int wrong = 0; wrong < 2; wrong++) {
+        tcc_context *cx;
+        tcc_model *m;
+        const tcc_model_options options = {.size = sizeof options, .verify_samples = 2};
+        assert_int_equal(tcc_context_create(&cx), TCC_OK);
+        assert_int_equal(tcc_model_create(cx, net, NULL, &options, &m), TCC_OK);
+        fault = wrong ? IN_KERNEL_OF_MANY_ROWS : NONE;
+        const tcc_status status = tcc_model_verify(m, batch, 2, 0, NULL);
+        fault = NONE;
+        if (status != (wrong ? TCC_EBUG : TCC_OK)) fail_msg("%s: %s", tcc_status_name(status), tcc_context_error(cx));
+        char *text;
+        if (wrong) assert_non_null(strstr(tcc_context_error(cx), "the code generated for group "));
+        else {
+            assert_int_equal(tcc_model_report(m, "verify", &text), TCC_OK);
+            if (!strstr(text, "a sample of the results of ") || !strstr(text, "of the first 2 of 131072 samples"))
+                fail_msg("%s", text);
+            tcc_string_free(text);
+        }
+        tcc_model_destroy(m);
+        tcc_context_destroy(cx);
+    }
+    free(x);
+    free(y);
+}
+
 static void right_kernels_in_a_wrong_program(void **state) {
     check(verify(state, IN_STEPS, TCC_MODE_DEFAULT), TCC_EBUG,
           "every kernel by itself is right: the steps or the memory plan are wrong", "graph @train");
@@ -188,6 +241,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {FOLDER_TEST(right_programs_pass),
                                        FOLDER_TEST(a_wrong_pass_is_named),
                                        FOLDER_TEST(a_wrong_kernel_is_found_and_written_alone),
+                                       cmocka_unit_test(the_program_of_the_whole_batch),
                                        FOLDER_TEST(right_kernels_in_a_wrong_program),
                                        FOLDER_TEST(a_wrong_memory_plan_is_found),
                                        FOLDER_TEST(slight_faults_are_found)};

@@ -236,12 +236,48 @@ static void cuts_a_batch_and_says_so(void **state) {
     tcc_string_free(report);
 }
 
+/* Where a value is NaN before the step, everything behind it agrees with the interpreter. */
+static void says_that_nothing_can_be_judged(void **state) {
+    (void)state;
+    tcc_tensor (*body)(tcc_tensor) = bias_before_norm;
+    static float x[ROWS * FEATURES];
+    int32_t y[ROWS];
+    for (int of_batch = 0; of_batch < 2; of_batch++) {
+        make_batch(1, ROWS, x, y);
+        if (of_batch) x[5] = NAN;
+        const tcc_array batch[] = {
+            {.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {ROWS, CHANNELS, SIZE, SIZE}, .data = x},
+            {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {ROWS}, .data = y}};
+        tcc_context *cx;
+        tcc_model *m;
+        tcc_array p;
+        assert_int_equal(tcc_context_create(&cx), TCC_OK);
+        assert_int_equal(tcc_model_create(cx, net, (void *)&body, NULL, &m), TCC_OK);
+        assert_int_equal(tcc_model_compile(m, true, batch, 2), TCC_OK);
+        assert_true(tcc_model_find_param(m, "conv2.bias", &p));
+        ((float *)p.data)[3] = of_batch ? 0 : INFINITY;
+        assert_int_equal(tcc_model_set_param(m, &p), TCC_OK);
+        assert_int_equal(tcc_model_verify(m, batch, 2, 0, NULL), TCC_EINVAL);
+        const char *says = of_batch ? "nothing can be judged: batch array \"x\" is nan before the step, in element 5 of"
+                                    : "nothing can be judged: parameter \"conv2.bias\" is inf before the step, in "
+                                      "element 3 of f32[8]";
+        if (!strstr(tcc_context_error(cx), says)) fail_msg("%s", tcc_context_error(cx));
+        tcc_model_destroy(m);
+        tcc_context_destroy(cx);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bias_that_a_norm_takes_away), cmocka_unit_test(attention_that_is_saturated),
-        cmocka_unit_test(channels_that_are_constant),    cmocka_unit_test(windows_of_ties),
-        cmocka_unit_test(says_how_it_gets_on),           cmocka_unit_test(says_that_a_step_is_skipped),
-        cmocka_unit_test(whole_numbers_that_f16_rounds), cmocka_unit_test(values_at_the_border_of_f16),
-        cmocka_unit_test(compares_micro_batches),        cmocka_unit_test(cuts_a_batch_and_says_so)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_bias_that_a_norm_takes_away),
+                                       cmocka_unit_test(attention_that_is_saturated),
+                                       cmocka_unit_test(channels_that_are_constant),
+                                       cmocka_unit_test(windows_of_ties),
+                                       cmocka_unit_test(says_how_it_gets_on),
+                                       cmocka_unit_test(says_that_a_step_is_skipped),
+                                       cmocka_unit_test(whole_numbers_that_f16_rounds),
+                                       cmocka_unit_test(values_at_the_border_of_f16),
+                                       cmocka_unit_test(compares_micro_batches),
+                                       cmocka_unit_test(cuts_a_batch_and_says_so),
+                                       cmocka_unit_test(says_that_nothing_can_be_judged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

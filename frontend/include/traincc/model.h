@@ -127,8 +127,8 @@ typedef struct tcc_model_options {
     void (*progress)(void *user, const char *text); /* called by what takes long (tcc_model_verify) at each stage
                                                        and every few seconds, with a line of text; or NULL */
     void *progress_user;
-    int64_t verify_samples; /* the most samples of a batch that tcc_model_verify takes; 0: as many as its
-                               interpreter does in about half a minute on two cores */
+    int64_t verify_samples; /* the most samples of a batch whose loss and gradients tcc_model_verify compares; 0: as
+                               many as its interpreter does in about half a minute on two cores */
     tcc_mixed_precision mixed_precision;
     const char *mixed_precision_ops; /* other choices for some ops, as "gelu=fp32,take=fp32": "low" computes in the low
                                         type, "fp32" in float32, "opmath" in float32 with a result of its first
@@ -378,19 +378,23 @@ TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
  * unchanged.
  *
  * How much may differ is measured, not guessed: beside the exact run, the interpreter makes a few in which every result
- * is disturbed as rounding to its type might. Each kernel is compared on the values that it really gets, then the loss,
- * all gradients and buffers are, then what the passes have made of the graph. The step must also give the same bits
- * when every value has memory of its own. `tolerance` is allowed beyond that, relative to the largest entry of an
- * array; usually 0.
+ * is disturbed as rounding to its type might. Each kernel of the program that trains on this batch is compared on the
+ * values that it really gets, then the loss, all gradients and buffers are, then what the passes have made of the
+ * graph. The step must also give the same bits when every value has memory of its own. `tolerance` is allowed beyond
+ * that, relative to the largest entry of an array; usually 0.
  *
- * A batch that would take long is cut to its first samples (options.verify_samples), where all its arrays have one
- * first extent and the model takes fewer. With batch_accumulate the step is verified in one piece, and then as it is
- * taken in micro-batches, whose loss and gradients must be those of the whole. tcc_model_report(model, "verify", ...)
- * tells what was compared and how close it is; options.progress is told on the way.
+ * The kernels are those of the whole batch, if there is memory for all of its values at once; of results that take the
+ * interpreter long a fixed sample is compared. For loss and gradients, a batch that would take long is cut to its
+ * first samples (options.verify_samples), where all its arrays have one first extent and the model takes fewer. With
+ * batch_accumulate these are verified in one piece, and then as they are taken in micro-batches, whose loss and
+ * gradients must be those of the whole; the kernels are those of the micro-batches and of the update.
+ * tcc_model_report(model, "verify", ...) tells what was compared and how close it is; options.progress is told on the
+ * way.
  *
- * On a mismatch returns TCC_EBUG; the error names the value, and the first pass whose result differs, or else the fused
- * group whose kernel does, or else the memory plan; the smallest failing graph is written to `reproducer` (may be
- * NULL).
+ * Where a parameter or a state is not finite before the step, or the batch has a NaN, nothing can be judged:
+ * TCC_EINVAL. On a mismatch returns TCC_EBUG; the error names the value, and the first pass whose result differs, or
+ * else the fused group whose kernel does, or else the memory plan; the smallest failing graph is written to
+ * `reproducer` (may be NULL).
  */
 TCC_API tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance,
                                     const char *reproducer);
