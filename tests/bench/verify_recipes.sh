@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Verifies the first step of each recipe at several batch sizes and seeds, which must raise no alarm:
 #   tests/bench/verify_recipes.sh BUILD TEXT_FILE IDX_FOLDER CIFAR_FOLDER [RECIPE...]
-# BATCHES and SEEDS may say which ones, RUN what to run each by. A line a run: the worst kernel and the worst result, of
+# BATCHES and SEEDS may say which ones, `own` being the recipe's; RUN what to run each by. The recipe imdb-classifier
+# needs REVIEWS, its data, and VOCAB, the file of its words. A line a run: the worst kernel and the worst result, of
 # what rounding explains; the samples that were compared; seconds. Ends with status 1 if any run found a fault.
 set -u
 build=$(cd "$1" && pwd) text=$2 idx=$3 cifar=$4
@@ -27,14 +28,18 @@ awk 'BEGIN {
     }
 }' >"$scratch/table.csv"
 
-declare -A data=([char-gpt]=$text [mnist-cnn]=$idx [cifar-resnet18]=$cifar [csv-mlp]=$scratch/table.csv)
+declare -A data=([char-gpt]=$text [mnist-cnn]=$idx [cifar-resnet18]=$cifar [csv-mlp]=$scratch/table.csv
+    [imdb-classifier]=${REVIEWS:-})
 printf '%-16s %6s %5s %8s %8s %8s %8s\n' recipe batch seed kernel result samples seconds
 for recipe in ${*:-csv-mlp mnist-cnn char-gpt cifar-resnet18}; do
     for batch in ${BATCHES:-1 2 4 8 16}; do
         for seed in ${SEEDS:-1 2 3 4}; do
             start=$(date +%s%N)
+            more=()
+            [ "$batch" = own ] || more+=("data.batch_size=$batch")
+            [ "$recipe" != imdb-classifier ] || more+=("data.vocab_file=${VOCAB:?}")
             out=$(cd "$scratch" && ${RUN:-} "$build/bin/tcc-train" "$recipes/$recipe.yaml" \
-                "data.path=${data[$recipe]}" "data.batch_size=$batch" "training.seed=$seed" --verify --dry-run 2>&1)
+                "data.path=${data[$recipe]}" "${more[@]}" "training.seed=$seed" --verify --dry-run 2>&1)
             status=$?
             ms=$((($(date +%s%N) - start) / 1000000))
             if [ $status -ne 0 ]; then
