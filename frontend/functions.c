@@ -73,7 +73,9 @@ tcc_tensor tcc_glu_at(tcc_tensor x, int axis, tcc_loc at) {
     if (n % 2)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at, "glu: dim %d of %s, %lld, has no halves", axis,
                                tcc_type_text(&x.node->type), (long long)n);
-    return tcc_mul(tcc_slice(x, axis, 0, n / 2), tcc_sigmoid(tcc_slice(x, axis, n / 2, n)));
+    tcc_tensor wide = tcc__tensor_widened(x, at);
+    return tcc_cast(tcc_mul(tcc_slice(wide, axis, 0, n / 2), tcc_sigmoid(tcc_slice(wide, axis, n / 2, n))),
+                    tcc_get_dtype(x));
 }
 
 tcc_tensor tcc_clamp_at(tcc_tensor x, double low, double high, tcc_loc at) {
@@ -83,6 +85,8 @@ tcc_tensor tcc_clamp_at(tcc_tensor x, double low, double high, tcc_loc at) {
     if (!(low <= high))
         return tcc_trace_error(x.trace, TCC_EINVAL, at, "clamp: there is nothing from %g to %g", low, high);
     tcc_tensor y = x;
+    if (tcc_dtype_is_float(x.node->type.dtype)) /* a bound beyond the type is none */
+        low = tcc_dtype_round(x.node->type.dtype, low), high = tcc_dtype_round(x.node->type.dtype, high);
     if (low > -INFINITY) {
         tcc_tensor bound = tcc__tensor_like(x, low, at);
         y = tcc_select(tcc_lt(x, bound), bound, y);

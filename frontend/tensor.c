@@ -133,7 +133,7 @@ static bool takes_constant(tcc_trace *t, const char *op, tcc_dtype dtype, int ra
 }
 
 /* Whether a type has the value; otherwise that is an error: an integer that silently drops the fraction of its factor
- * is a wrong result. A float rounds. */
+ * is a wrong result. A float rounds, but what is finite must not become infinite. */
 static bool holds(tcc_trace *t, const char *op, tcc_dtype dtype, double value, tcc_loc at) {
     const double two63 = 9223372036854775808.0;
     double low = 0, high = 0; /* [low, high) */
@@ -142,7 +142,8 @@ static bool holds(tcc_trace *t, const char *op, tcc_dtype dtype, double value, t
     case TCC_U8: high = 256; break;
     case TCC_I32: low = -2147483648.0, high = 2147483648.0; break;
     case TCC_I64: low = -two63, high = two63; break;
-    default: return true;
+    default:
+        if (!isfinite(value) || isfinite(tcc_dtype_round(dtype, value))) return true;
     }
     if (value >= low && value < high && value == floor(value)) return true;
     tcc_trace_error(t, TCC_EDTYPE, at, "%s: %.10g is no value of %s", op, value, tcc_dtype_text(dtype));
@@ -262,9 +263,9 @@ tcc_tensor tcc_add_scalar_at(tcc_tensor x, double c, tcc_loc at) {
 tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at) { return with_scalar(TCC_OP_MUL, "scale", x, c, at); }
 
 tcc_tensor tcc__tensor_root(tcc_tensor x, tcc_loc at) {
-    tcc_tensor zero = tcc__tensor_like(x, 0, at), above = tcc_gt_at(x, zero, at);
-    tcc_tensor root = tcc_sqrt_at(tcc_select_at(above, x, tcc__tensor_like(x, 1, at), at), at);
-    return tcc_select_at(above, root, zero, at);
+    tcc_tensor zero = tcc__tensor_like(x, 0, at), none = tcc_eq_at(x, zero, at); /* false of NaN, which stays */
+    tcc_tensor root = tcc_sqrt_at(tcc_select_at(none, tcc__tensor_like(x, 1, at), x, at), at);
+    return tcc_select_at(none, zero, root, at);
 }
 
 /* -- Shape -- */

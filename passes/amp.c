@@ -12,7 +12,10 @@
  * The user can give an op another class (tcc_amp_spec), and nodes that are `full` are FP32.
  *
  * Some values take either type, and what they meet decides: parameters, constants of one value, and views of them. So a
- * bias is added in the type of the product. An embedding reads the low copy of its table: what a transformer adds its
+ * bias is added in the type of the product. A constant that the low type does not hold, since it would be infinite there
+ * or lose its digits below the normal numbers, stays f32 with the op that reads it: -1e9, which masks scores, or an eps of
+ * 1e-8 in f16. A mask of attention is as low as the largest number of the low type instead, so that the products stay
+ * low. An embedding reads the low copy of its table: what a transformer adds its
  * layers' results to is low (class fp32 for `take` makes it f32, as torch.autocast has it).
  *
  * Sums that the op table calls wide stay f32 beside operands of the low type: the log-sum-exp of attention, the
@@ -21,9 +24,11 @@
  * A value is cast once to each type (equal nodes are one node), where it is made and not behind views of it. Integers,
  * f64, and what the user has cast to f16 or bf16 are left alone. Outputs keep their types. */
 #include "ir/build.h"
+#include "ir/sdpa.h"
 #include "ir/support/alloc.h"
 #include "passes/pass.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char *const class_names[] = {
@@ -44,6 +49,52 @@ typedef struct caster {
 } caster;
 
 static bool is_managed(const tcc_node *n) { return n->type.dtype == TCC_F32; }
+
+/* -- Constants -- */
+
+/* Whether the low type has v within the rounding of a normal number. */
+static bool low_holds(const caster *c, double v) {
+    return !isfinite(v) || fabs(tcc_dtype_round(c->spec->low, v) - v) <= fabs(v) * 0x1p-8;
+}
+
+/* Whether all that constant n is made of is held. */
+static bool holds_constant(const caster *c, const tcc_node *n) {
+    const tcc_doubles values = n->attrs->constant.values;
+    for (int64_t i = 0; i < values.count; i++)
+        if (!low_holds(c, values.v[i])) return false;
+    return true;
+}
+
+static const tcc_node *behind_views(const tcc_node *n) {
+    while (tcc_op_get_info(n->op)->fusion == TCC_FUSION_VIEW && n->n_operands == 1) n = n->operands[0];
+    return n;
+}
+
+/* Whether the low type does not hold what n reads as a constant or an attribute, but for a mask. */
+static bool reads_wide(const caster *c, const tcc_node *n) {
+    const tcc_node *mask = tcc_op_get_info(n->op)->fusion == TCC_FUSION_ATTENTION ? tcc_sdpa_mask(n) : NULL;
+    if (n->op == TCC_OP_PAD && !low_holds(c, n->attrs->pad.value)) return true;
+    for (int i = 0; i < n->n_operands; i++) {
+        const tcc_node *x = behind_views(n->operands[i]);
+        if (n->operands[i] != mask && is_managed(x) && x->op == TCC_OP_CONSTANT && !holds_constant(c, x)) return true;
+    }
+    return false;
+}
+
+/* Whether n may have finite values that would be infinite in the low type. */
+static bool may_overflow(const caster *c, const tcc_node *n) {
+    n = behind_views(n);
+    if (n->op == TCC_OP_CONSTANT) return !holds_constant(c, n);
+    return n->op != TCC_OP_SELECT || may_overflow(c, n->operands[1]) || may_overflow(c, n->operands[2]);
+}
+
+/* x, of f32, in the low type: what is finite stays so. */
+static tcc_node *saturated(const caster *c, tcc_node *x) {
+    const double most = c->spec->low == TCC_F16 ? 65504 : 0x1.fep127;
+    tcc_graph *g = c->rw.to;
+    tcc_node *bounded = tcc_ir_binary_c(g, TCC_OP_MAX, tcc_ir_binary_c(g, TCC_OP_MIN, x, most), -most);
+    return tcc_ir_cast(g, tcc_ir_select(g, tcc_ir_unary(g, TCC_OP_ISFINITE, x), bounded, x), c->spec->low);
+}
 
 /* -- Forms of a value -- */
 
@@ -108,7 +159,8 @@ static census look(const caster *c, const tcc_node *n) {
     return s;
 }
 
-static bool runs_low(const tcc_node *n, tcc_amp_class class, census s) {
+static bool runs_low(const caster *c, const tcc_node *n, tcc_amp_class class, census s) {
+    if (s.any && reads_wide(c, n)) return false;
     switch (class) {
     case TCC_AMP_LOW: return s.any;
     case TCC_AMP_FP32:
@@ -117,6 +169,13 @@ static bool runs_low(const tcc_node *n, tcc_amp_class class, census s) {
     case TCC_AMP_NONE: break;
     }
     return s.any && !s.full && (s.low || tcc_op_get_info(n->op)->fusion == TCC_FUSION_INDEX);
+}
+
+/* The mask of attention, where it was f32, is cast so that no finite score becomes infinite. */
+static void bound_mask(caster *c, const tcc_node *old, tcc_node **operands) {
+    const tcc_node *mask = tcc_sdpa_mask(old);
+    if (!mask || !is_managed(mask) || c->forms[mask->id].is_low || !may_overflow(c, mask)) return;
+    operands[tcc_op_get_info(old->op)->least] = saturated(c, get(c, mask, false));
 }
 
 static tcc_node *run(caster *c, const tcc_node *old, bool low) {
@@ -129,6 +188,7 @@ static tcc_node *run(caster *c, const tcc_node *old, bool low) {
     for (int i = 0; i < old->n_operands; i++)
         operands[i] = get(c, old->operands[i], low && !tcc_op_is_wide(old->op, i));
     tcc_ir_set_origin(c->rw.to, old);
+    if (low && tcc_op_get_info(old->op)->fusion == TCC_FUSION_ATTENTION) bound_mask(c, old, operands);
     tcc_node *n = build(c, old, operands, low ? c->spec->low : TCC_F32);
     if (operands != few) tcc__free(operands);
     return n;
@@ -136,7 +196,7 @@ static tcc_node *run(caster *c, const tcc_node *old, bool low) {
 
 static bool is_weak(const caster *c, const tcc_node *n) {
     if (n->op == TCC_OP_INPUT) return n->attrs->input.role == TCC_ROLE_PARAM;
-    if (n->op == TCC_OP_CONSTANT) return n->attrs->constant.values.count == 1;
+    if (n->op == TCC_OP_CONSTANT) return n->attrs->constant.values.count == 1 && holds_constant(c, n);
     return tcc_op_get_info(n->op)->fusion == TCC_FUSION_VIEW && n->n_operands == 1 &&
            c->forms[n->operands[0]->id].weak && !(n->marks & TCC_MARK_FULL);
 }
@@ -156,7 +216,7 @@ static void visit(caster *c, const tcc_node *old) {
     tcc_node *n;
     if (old->op == TCC_OP_INPUT) n = c->rw.map[old->id];
     else if (old->op == TCC_OP_CAST) n = run_cast(c, old);
-    else n = run(c, old, low = runs_low(old, class, s));
+    else n = run(c, old, low = runs_low(c, old, class, s));
     c->rw.map[old->id] = n;
     if (!is_managed(old) || !n) return;
     low = low && n->type.dtype == c->spec->low; /* a sum is f32 whatever it is of */

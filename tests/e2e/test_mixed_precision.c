@@ -423,6 +423,56 @@ static void refused_scopes(void **state) {
 
 enum { ROWS = 70001, COLUMNS = 241 }; /* more bytes than caches hold, and no multiple of a vector */
 
+/* -- Numbers that the low type does not hold -- */
+
+/* Rows of scores masked by hand with -1e9, one of them as a whole; and the same as a mask of attention. */
+static void masked_model(tcc_trace *t, void *user) {
+    const double masked = *(const double *)user;
+    tcc_tensor x = tcc_input(t, "x"), mask = tcc_input(t, "mask"), k = tcc_linear(x, "k", 8);
+    tcc_tensor scores = tcc_matmul(tcc_linear(x, "q", 8), tcc_transpose(k, TCC_DIMS(1, 0)));
+    tcc_output(t, "p", tcc_cast(tcc_softmax(tcc_masked_fill(scores, mask, masked), -1), TCC_F32));
+    tcc_tensor zero = tcc_constant(t, 0, TCC_F32, TCC_DIMS(4, 4)),
+               ones = tcc_constant(t, 1, TCC_F32, TCC_DIMS(1, 4, 4)),
+               added = tcc_reshape(tcc_masked_fill(zero, mask, masked), TCC_DIMS(1, 4, 4)),
+               q = tcc_reshape(k, TCC_DIMS(1, 4, 8));
+    tcc_output(t, "y", tcc_cast(tcc_attention(q, q, ones, .mask = added), TCC_F32));
+    tcc_loss(t, tcc_mean(tcc_cast(k, TCC_F32), TCC_ALL));
+}
+
+static void finite_masks_stay_finite(void **state) {
+    (void)state;
+    static const double masks[] = {-1e9, -3.4028234663852886e38}; /* what bf16 does not hold, too */
+    float x[4 * 8];
+    uint8_t mask[4 * 4] = {0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0};
+    for (int i = 0; i < 32; i++) x[i] = (float)(i * 7 % 11) / 11;
+    for (int precision = TCC_MIXED_NONE; precision <= TCC_MIXED_FP16; precision++)
+        for (int m = 0; m < 2; m++) {
+            tcc_context *cx;
+            tcc_model *model;
+            tcc_array p, y;
+            const tcc_model_options o = {.size = sizeof o, .mixed_precision = precision};
+            const tcc_array b[] = {{.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {4, 8}, .data = x},
+                                   {.name = "mask", .dtype = TCC_BOOL, .rank = 2, .dims = {4, 4}, .data = mask}};
+            assert_int_equal(tcc_context_create(&cx), TCC_OK);
+            if (tcc_model_create(cx, masked_model, (void *)&masks[m], &o, &model) || tcc_model_train(model, b, 2) ||
+                tcc_model_output(model, "p", &p) || tcc_model_output(model, "y", &y))
+                fail_msg("%s", tcc_context_error(cx));
+            for (int i = 0; i < 4; i++) {
+                double sum = 0;
+                for (int c = 0; c < 4; c++) {
+                    const double is = ((float *)p.data)[4 * i + c];
+                    sum += is;
+                    if (i == 2) assert_true(fabs(is - 0.25) < 1e-3); /* all masked: alike */
+                    else if (mask[4 * i + c]) assert_true(is == 0);
+                    assert_true(fabs(((float *)y.data)[4 * i + c] - 1) < 1e-2); /* so rows of attention add up to 1 */
+                }
+                assert_true(fabs(sum - 1) < 1e-2);
+            }
+            tcc_model_destroy(model);
+            tcc_context_destroy(cx);
+        }
+}
+
 static void wide_model(tcc_trace *t, void *user) {
     (void)user;
     tcc_tensor y = tcc_linear(tcc_input(t, "x"), "wide", ROWS, .no_bias = true);
@@ -466,6 +516,7 @@ int main(void) {
         cmocka_unit_test(gradients_in_the_model),
         cmocka_unit_test(refused_options),
         cmocka_unit_test(refused_scopes),
+        cmocka_unit_test(finite_masks_stay_finite),
         cmocka_unit_test(scales_as_pytorch),
         cmocka_unit_test(skipped_steps_leave_no_trace),
         cmocka_unit_test(large_copies_follow_their_weights),
