@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Parameters and layers. */
 #include "layers.h"
+#include "tensor_ops.h"
 
 #include "ir/decompose.h"
 
@@ -318,10 +319,11 @@ tcc_tensor tcc_instance_norm_at(tcc_tensor x, const char *name, const tcc_norm_o
     return norm(TCC_OP_GROUP_NORM, x, name, &options, 1, tcc_dim(x, 1), at);
 }
 
-/* running = (1 - momentum) running + momentum statistic */
+/* running = (1 - momentum) running + momentum statistic, which is f32 at least */
 static void update_running(tcc_tensor running, tcc_tensor statistic, double momentum, tcc_loc at) {
-    tcc_update_at(running,
-                  tcc_add_at(tcc_scale_at(running, 1 - momentum, at), tcc_scale_at(statistic, momentum, at), at), at);
+    tcc_tensor kept = tcc_scale_at(tcc__tensor_widened(running, at), 1 - momentum, at);
+    tcc_tensor next = tcc_add_at(kept, tcc_scale_at(statistic, momentum, at), at);
+    tcc_update_at(running, tcc_cast_at(next, tcc_get_dtype(running), at), at);
 }
 
 tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
@@ -353,7 +355,7 @@ tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_opti
     tcc_tensor y = norm(TCC_OP_BATCH_NORM, x, name, &options, 1, 0, at);
     const tcc_attrs attrs = {
         .norm = {.eps = options.eps ? options.eps : 1e-5, .axis = 1}}; /* y's, so that all is computed once */
-    const tcc_type type = {x.node->type.dtype, 1, {channels}};
+    const tcc_type type = {x.node->type.dtype == TCC_F64 ? TCC_F64 : TCC_F32, 1, {channels}};
     tcc_node *batch_mean = tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_MEAN, &x.node, 1, &attrs, &type, at);
     tcc_node *batch_variance = tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_VARIANCE, &x.node, 1, &attrs, &type, at);
     double momentum = options.momentum ? options.momentum : 0.1;

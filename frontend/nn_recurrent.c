@@ -6,6 +6,7 @@
  *   LSTM   c = sigmoid(f) c + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c), of i, f, g, o = z + u
  *   GRU    h = n + sigmoid(z_z + u_z) (h - n), n = tanh(z_n + sigmoid(z_r + u_r) u_n) */
 #include "layers.h"
+#include "tensor_ops.h"
 
 #include "ir/builder.h"
 
@@ -57,22 +58,30 @@ static tcc_tensor gate(const recurrent *r, tcc_tensor z, int i) {
     return tcc_slice(z, 1, i * r->hidden, (i + 1) * r->hidden);
 }
 
+/* A step computes in f32 between its products and its states, which are of the weights' type. */
+static tcc_tensor widened(const recurrent *r, tcc_tensor x) { return x.node ? tcc__tensor_widened(x, r->at) : x; }
+
 /* z: the inputs' part of the gates, with both biases; [N, 4 hidden]. */
 static state lstm_step(const recurrent *r, const weights *w, tcc_tensor z, state s) {
     const tcc_loc at = r->at;
-    if (s.h.node) z = tcc_add(z, tcc__layer_product(s.h, w->hh, at));
+    const tcc_dtype dtype = tcc_get_dtype(z);
+    z = widened(r, z);
+    if (s.h.node) z = tcc_add(z, widened(r, tcc__layer_product(s.h, w->hh, at)));
     tcc_tensor c = tcc_mul(tcc_sigmoid(gate(r, z, 0)), tcc_tanh(gate(r, z, 2)));
-    if (s.c.node) c = tcc_add(tcc_mul(tcc_sigmoid(gate(r, z, 1)), s.c), c);
-    return (state){tcc_mul(tcc_sigmoid(gate(r, z, 3)), tcc_tanh(c)), c};
+    if (s.c.node) c = tcc_add(tcc_mul(tcc_sigmoid(gate(r, z, 1)), widened(r, s.c)), c);
+    return (state){tcc_cast(tcc_mul(tcc_sigmoid(gate(r, z, 3)), tcc_tanh(c)), dtype), tcc_cast(c, dtype)};
 }
 
 /* z: the inputs' part with its bias; [N, 3 hidden]. */
 static state gru_step(const recurrent *r, const weights *w, tcc_tensor z, state s) {
     const tcc_loc at = r->at;
-    tcc_tensor u = s.h.node ? tcc__layer_product(s.h, w->hh, at) : (tcc_tensor){0};
-    if (w->bias_hh.node) {
-        if (u.node) u = tcc_add(u, w->bias_hh);
-        else u = tcc_broadcast(w->bias_hh, TCC_DIMS(r->batch, 3 * r->hidden));
+    const tcc_dtype dtype = tcc_get_dtype(z);
+    tcc_tensor u = s.h.node ? widened(r, tcc__layer_product(s.h, w->hh, at)) : (tcc_tensor){0},
+               bias = widened(r, w->bias_hh), h = widened(r, s.h);
+    z = widened(r, z);
+    if (bias.node) {
+        if (u.node) u = tcc_add(u, bias);
+        else u = tcc_broadcast(bias, TCC_DIMS(r->batch, 3 * r->hidden));
     }
     tcc_tensor parts[3];
     for (int i = 0; i < 3; i++) parts[i] = gate(r, z, i);
@@ -81,8 +90,8 @@ static state gru_step(const recurrent *r, const weights *w, tcc_tensor z, state 
         parts[2] = tcc_add(parts[2], tcc_mul(tcc_sigmoid(parts[0]), gate(r, u, 2)));
     }
     tcc_tensor n = tcc_tanh(parts[2]), update = tcc_sigmoid(parts[1]);
-    if (s.h.node) return (state){.h = tcc_add(n, tcc_mul(update, tcc_sub(s.h, n)))};
-    return (state){.h = tcc_sub(n, tcc_mul(update, n))};
+    tcc_tensor next = h.node ? tcc_add(n, tcc_mul(update, tcc_sub(h, n))) : tcc_sub(n, tcc_mul(update, n));
+    return (state){.h = tcc_cast(next, dtype)};
 }
 
 /* The steps of one direction of a layer, into out[steps]; returns the last state. */

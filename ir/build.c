@@ -133,11 +133,11 @@ tcc_node *tcc_ir_reduce(tcc_graph *g, tcc_op op, tcc_node *x, const tcc_dims *ax
 }
 
 tcc_node *tcc_ir_mean(tcc_graph *g, tcc_node *x, const tcc_dims *axes) {
-    tcc_node *sum = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, x, axes);
-    if (!sum) return NULL; /* else the axes are in range */
+    tcc_node *sum = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, tcc_ir_widen(g, x), axes); /* f16 cannot hold many */
+    if (!sum) return NULL;                                                         /* else the axes are in range */
     int64_t count = 1;
     for (int i = 0; i < axes->count; i++) count *= x->type.dims[axes->v[i]];
-    return count == 1 ? sum : tcc_ir_binary_c(g, TCC_OP_MUL, sum, 1.0 / (double)count);
+    return tcc_ir_cast(g, count == 1 ? sum : tcc_ir_binary_c(g, TCC_OP_MUL, sum, 1.0 / (double)count), x->type.dtype);
 }
 
 tcc_node *tcc_ir_dot(tcc_graph *g, tcc_node *a, tcc_node *b, const tcc_attrs_dot *attrs) {

@@ -31,19 +31,37 @@ static tcc_definition *const definitions[TCC_OP_COUNT] = {
     DEFINITION_COMPOSITE(MAX_POOL_GRAD) DEFINITION_COMPOSITE(SDPA_LSE) DEFINITION_COMPOSITE(SDPA_GRAD_Q)
         DEFINITION_COMPOSITE(SDPA_GRAD_K) DEFINITION_COMPOSITE(SDPA_GRAD_V)};
 
+enum { MOST_OPERANDS = 8 }; /* of a composite */
+
+bool tcc_ir_rounds_inside(const tcc_node *n) {
+    const tcc_op_info *info = tcc_op_get_info(n->op);
+    if (info->fusion != TCC_FUSION_COMPOSITE || info->flags & TCC_FLAG_EXACT) return false;
+    bool narrow = false;
+    for (int i = 0; i < n->n_operands; i++) {
+        const tcc_dtype dtype = n->operands[i]->type.dtype;
+        if (dtype == TCC_F32 || dtype == TCC_F64) return false; /* it computes in that */
+        narrow |= tcc_dtype_is_float(dtype);
+    }
+    return narrow;
+}
+
 tcc_node *tcc_ir_decompose(tcc_graph *g, const tcc_node *n, tcc_node *const *operands) {
     if (!definitions[n->op]) {
         TCC_BUG(g->diag, "decompose: %s has no definition", tcc_op_get_info(n->op)->text);
         return NULL;
     }
-    for (int i = 0; i < n->n_operands; i++)
-        if (!operands[i]) return NULL;
+    const bool widens = tcc_ir_rounds_inside(n);
+    tcc_node *in[MOST_OPERANDS];
     tcc_ir_set_origin(g, n);
-    return definitions[n->op](g, n, operands);
+    for (int i = 0; i < n->n_operands; i++) {
+        in[i] = widens ? tcc_ir_widen(g, operands[i]) : operands[i];
+        if (!in[i]) return NULL;
+    }
+    tcc_node *y = definitions[n->op](g, n, in);
+    return widens ? tcc_ir_cast(g, y, n->type.dtype) : y;
 }
 
 tcc_node *tcc_rewrite_decompose(tcc_rewrite *rw, const tcc_node *n) {
-    enum { MOST_OPERANDS = 8 }; /* of a composite */
     tcc_node *operands[MOST_OPERANDS];
     if (n->n_operands > MOST_OPERANDS) {
         TCC_BUG(rw->to->diag, "decompose: %s has %d operands", tcc_op_get_info(n->op)->text, n->n_operands);

@@ -10,6 +10,10 @@
 
 #include "ir/ir.h"
 
+/* Whether composite `n`, whose floats are all f16 or bf16, is made of operations that round: its definition and its
+ * gradient are then of f32, from its operands to its result, which is rounded once. */
+bool tcc_ir_rounds_inside(const tcc_node *n);
+
 /* Builds in `g` the definition of composite node `n` (which may be of another graph) on `operands`
  * of g, and returns its value; NULL after an error, which g->diag tells. The value holds no
  * composite. */

@@ -47,7 +47,7 @@ static tcc_node *spread(tcc_graph *g, const windows *w, tcc_node *values, const 
     return tcc_ir_pad(g, values, 0, start, behind, between);
 }
 
-/* in: x, dy. Each window gives its dy to its first element, in row-major order, that equals its maximum. */
+/* in: x, dy. Each window gives its dy to its first element, in row-major order, that equals its maximum, or is NaN. */
 TCC_DEFINITION(MAX_POOL_GRAD) {
     tcc_node *x = in[0], *dy = in[1], *sum = NULL, *found = NULL;
     const windows w = find_windows(n, &x->type, &dy->type);
@@ -58,7 +58,9 @@ TCC_DEFINITION(MAX_POOL_GRAD) {
     for (int i = 0; i < w.pool->window.count; i++) elements *= w.pool->window.v[i];
     for (int64_t e = 0; e < elements; e++) {
         find_element(&w, e, start, limit);
-        tcc_node *equal = tcc_ir_binary(g, TCC_OP_EQ, tcc_ir_slice(g, image, start, limit, w.stride), largest);
+        tcc_node *own = tcc_ir_slice(g, image, start, limit, w.stride);
+        tcc_node *equal = tcc_ir_binary(g, TCC_OP_OR, tcc_ir_binary(g, TCC_OP_EQ, own, largest),
+                                        tcc_ir_binary(g, TCC_OP_NE, own, own));
         tcc_node *first = found ? tcc_ir_binary(g, TCC_OP_AND, equal, tcc_ir_unary(g, TCC_OP_NOT, found)) : equal;
         found = found ? tcc_ir_binary(g, TCC_OP_OR, found, equal) : equal;
         tcc_node *given = spread(g, &w, tcc_ir_select(g, first, dy, zero), start, limit);

@@ -91,19 +91,25 @@ TCC_DEFINITION(BATCH_NORM) {
     return tcc_ir_cast(g, scale_and_shift(g, n, in, value), in[0]->type.dtype);
 }
 
+/* x in the type of statistic n, f32 at least. */
+static tcc_node *observed(tcc_graph *g, const tcc_node *n, tcc_node *x) {
+    const tcc_dtype dtype = n->type.dtype;
+    return tcc_ir_cast(g, x, dtype == TCC_F16 || dtype == TCC_BF16 ? TCC_F32 : dtype);
+}
+
 TCC_DEFINITION(BATCH_NORM_MEAN) {
     tcc_dims axes = tcc_ir_norm_axes(n);
-    return mean_of(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes);
+    return mean_of(g, observed(g, n, in[0]), &axes);
 }
 
 TCC_DEFINITION(BATCH_NORM_VARIANCE) {
     tcc_dims axes = tcc_ir_norm_axes(n);
-    return variance_of(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes);
+    return variance_of(g, observed(g, n, in[0]), &axes);
 }
 
 TCC_DEFINITION(BATCH_NORM_SCALE) {
     tcc_dims axes = tcc_ir_norm_axes(n);
-    return scale_of(g, variance_of(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes), n->attrs->norm.eps);
+    return scale_of(g, variance_of(g, observed(g, n, in[0]), &axes), n->attrs->norm.eps);
 }
 
 /* Operands of the gradients. */

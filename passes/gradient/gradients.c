@@ -174,12 +174,23 @@ static void set_place(const tcc_autodiff *a, const tcc_node *n) {
     tcc_ir_set_marks(a->g, n->marks);
 }
 
+/* The rule of a composite in f32, as its definition is; its gradients are rounded as they are given. */
+static void visit_widened(tcc_vjp *v) {
+    enum { MOST_OPERANDS = 8 };
+    tcc_node *wide[MOST_OPERANDS];
+    for (int i = 0; i < v->y->n_operands; i++) wide[i] = tcc_ir_widen(v->g, v->x[i]);
+    v->x = wide;
+    v->dy = tcc_ir_widen(v->g, v->dy);
+    rules[v->y->op](v);
+}
+
 static void visit(tcc_autodiff *a, tcc_node *n) {
     if (!operand_needs(a, n)) return;
     set_place(a, n);
     tcc_vjp v = {a, a->g, n, n->operands, tcc__gradient_of(a, a->g, n)};
     if (!v.dy) return;
     if (a->definition[n->id]) tcc__gradient_add(a, a->definition[n->id], v.dy);
+    else if (tcc_ir_rounds_inside(n)) visit_widened(&v);
     else rules[n->op](&v);
 }
 

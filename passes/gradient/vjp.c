@@ -2,9 +2,10 @@
  * What gradient rules call, and the rules that stand for themselves. */
 #include "passes/gradient/vjp.h"
 
+#include "ir/decompose.h"
 #include "ir/support/alloc.h"
 
-bool tcc__vjp_wants(const tcc_vjp *v, int i) { return v->autodiff->needs[v->x[i]->id]; }
+bool tcc__vjp_wants(const tcc_vjp *v, int i) { return v->autodiff->needs[v->y->operands[i]->id]; }
 
 void tcc__gradient_add(tcc_autodiff *a, const tcc_node *x, tcc_node *gradient) {
     tcc_contribution *c = gradient ? TCC_ARENA_NEW(&a->memory, tcc_contribution) : NULL;
@@ -21,13 +22,15 @@ void tcc__gradient_add(tcc_autodiff *a, const tcc_node *x, tcc_node *gradient) {
 
 void tcc__vjp_give(tcc_vjp *v, int i, tcc_node *gradient) {
     if (!tcc__vjp_wants(v, i)) return;
-    const tcc_type *type = &v->x[i]->type;
+    const tcc_node *x = v->y->operands[i];
+    const tcc_type *type = &x->type;
+    if (tcc_ir_rounds_inside(v->y)) gradient = tcc_ir_cast(v->g, gradient, type->dtype);
     if (gradient && !tcc_type_equal(&gradient->type, type)) {
         TCC_BUG(v->g->diag, "the gradient of %s by operand %d is %s, not %s", tcc_node_text(v->y), i,
                 tcc_type_text(&gradient->type), tcc_type_text(type));
         gradient = NULL;
     }
-    tcc__gradient_add(v->autodiff, v->x[i], gradient);
+    tcc__gradient_add(v->autodiff, x, gradient);
 }
 
 tcc_node *tcc__gradient_of(tcc_autodiff *a, tcc_graph *g, const tcc_node *x) {

@@ -33,7 +33,8 @@ void tcc__gradient_add(tcc_autodiff *a, const tcc_node *x, tcc_node *gradient);
 /* The gradient by node x: all that its uses gave. NULL if there was none, or after an error (`failed`). */
 tcc_node *tcc__gradient_of(tcc_autodiff *a, tcc_graph *g, const tcc_node *x);
 
-/* The gradient of the loss through one node: dy is the loss's gradient by y, of y's type. */
+/* The gradient of the loss through one node: dy is the loss's gradient by y, of y's type. Of a composite that rounds
+ * inside (ir/decompose.h) x and dy are in f32 instead, and so may be what the rule gives. */
 typedef struct tcc_vjp {
     tcc_autodiff *autodiff;
     tcc_graph *g;
