@@ -37,7 +37,10 @@ static tcc_tensor magnitude(tcc_tensor x, tcc_tensor negative, tcc_loc at) {
 static tcc_tensor first_quadrant(tcc_tensor y, tcc_tensor x, tcc_loc at) {
     tcc_tensor steep = tcc_gt(y, x), large = tcc_select(steep, y, x), small = tcc_select(steep, x, y);
     tcc_tensor none = tcc_eq(large, tcc__tensor_like(large, 0, at));
-    tcc_tensor angle = small_atan(tcc_div(small, tcc_select(none, tcc__tensor_like(large, 1, at), large)), at);
+    tcc_tensor share = tcc_div(small, tcc_select(none, tcc__tensor_like(large, 1, at), large));
+    tcc_tensor infinite = tcc_and(tcc_eq(small, large), tcc_eq(small, tcc__tensor_like(small, INFINITY, at)));
+    share = tcc_select(infinite, tcc__tensor_like(share, 1, at), share); /* two infinities are alike */
+    tcc_tensor angle = small_atan(share, at);
     return tcc_select(steep, tcc_add_scalar(tcc_neg(angle), M_PI_2), angle);
 }
 
@@ -103,14 +106,15 @@ tcc_tensor tcc_atan2_at(tcc_tensor y, tcc_tensor x, tcc_loc at) {
     return tcc_cast(magnitude(angle, below, at), dtype);
 }
 
-/* The larger plus softplus of the difference. The larger alone where it is infinite. */
+/* The larger plus softplus of the difference. The larger alone where it is infinite. The difference of operands one of
+ * which is NaN is NaN, whichever counts as the larger. */
 tcc_tensor tcc_logaddexp_at(tcc_tensor a, tcc_tensor b, tcc_loc at) {
     const tcc_dtype dtype = tcc_get_dtype(a);
     if (!takes_two("logaddexp", &a, &b, at)) return tcc_trace_poison();
     tcc_tensor first = tcc_ge(a, b), high = tcc_select(first, a, b), low = tcc_select(first, b, a);
-    tcc_tensor infinite = tcc_eq(tcc_abs(high), tcc__tensor_like(high, INFINITY, at)),
-               zero = tcc__tensor_like(high, 0, at);
-    tcc_tensor rest = tcc_softplus(tcc_sub(tcc_select(infinite, zero, low), tcc_select(infinite, zero, high)));
+    tcc_tensor numbers = tcc_eq(low, low), zero = tcc__tensor_like(high, 0, at);
+    tcc_tensor alone = tcc_and(numbers, tcc_eq(tcc_abs(high), tcc__tensor_like(high, INFINITY, at)));
+    tcc_tensor rest = tcc_softplus(tcc_sub(tcc_select(alone, zero, low), tcc_select(alone, zero, high)));
     return tcc_cast(tcc_add(high, rest), dtype);
 }
 

@@ -166,6 +166,7 @@ static tcc_tensor class_rows(const likelihood *l, tcc_tensor z, tcc_tensor *shar
     *share = tcc_select(counts, good, zero);
     if (l->options.weight) {
         tcc_tensor w = tcc_take(l->weight, tcc_select(known, t, first), 0);
+        w = tcc_select(counts, w, zero); /* what an ignored target weighs may be NaN */
         row = tcc_mul(row, w), *share = tcc_mul(*share, w);
     }
     if (s != 0) {

@@ -12,11 +12,12 @@
  * The user can give an op another class (tcc_amp_spec), and nodes that are `full` are FP32.
  *
  * Some values take either type, and what they meet decides: parameters, constants of one value, and views of them. So a
- * bias is added in the type of the product. A constant that the low type does not hold, since it would be infinite there
- * or lose its digits below the normal numbers, stays f32 with the op that reads it: -1e9, which masks scores, or an eps of
- * 1e-8 in f16. A mask of attention is as low as the largest number of the low type instead, so that the products stay
- * low. An embedding reads the low copy of its table: what a transformer adds its
+ * bias is added in the type of the product. An embedding reads the low copy of its table: what a transformer adds its
  * layers' results to is low (class fp32 for `take` makes it f32, as torch.autocast has it).
+ *
+ * A constant that the low type does not hold, since it would be infinite there or lose its digits below the normal
+ * numbers, stays f32 with the op that reads it: -1e9, which masks scores, or an eps of 1e-8 in f16. A mask of attention
+ * is bounded by the largest number of the low type instead, so that the products stay low.
  *
  * Sums that the op table calls wide stay f32 beside operands of the low type: the log-sum-exp of attention, the
  * statistics of a batch norm. They have no say in what the op runs in.

@@ -384,9 +384,8 @@ void run_compiled(const tcc_graph *g, const tcc_value *inputs, const compiled_op
     compiled_destroy(c);
 }
 
-void check_compiled(const tcc_graph *g, const compiled_options *options) {
+void compiled_check(compiled *c, const tcc_graph *g, const compiled_options *options) {
     tcc_value *inputs = random_inputs(g, options), *expected = expected_outputs(g, inputs, options);
-    compiled *c = compiled_create(g, options);
     void **first = calloc((size_t)g->outputs.count + 1, sizeof *first);
     for (int round = 0; round < 2; round++) {
         if (round == 1) compiled_use_threads(c, 2);
@@ -406,9 +405,14 @@ void check_compiled(const tcc_graph *g, const compiled_options *options) {
     }
     for (int i = 0; i < g->outputs.count; i++) free(first[i]);
     free(first);
-    compiled_destroy(c);
     free_values(inputs, g->inputs.count);
     free_values(expected, g->outputs.count);
+}
+
+void check_compiled(const tcc_graph *g, const compiled_options *options) {
+    compiled *c = compiled_create(g, options);
+    compiled_check(c, g, options);
+    compiled_destroy(c);
 }
 
 void check_threads(const tcc_graph *g, const compiled_options *options, int most) {

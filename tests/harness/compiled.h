@@ -82,8 +82,9 @@ typedef void graph_check(const tcc_graph *g, const compiled_options *options);
 typedef void graph_run(const tcc_graph *g, const tcc_value *inputs, const compiled_options *options, void **outputs);
 void run_compiled(const tcc_graph *g, const tcc_value *inputs, const compiled_options *options, void **outputs);
 
-/* Compiles `g`, runs it from poisoned scratch with one thread and with two, compares with the interpreter, and requires
- * equal bits of both runs. */
+/* Runs what was compiled of `g` from poisoned scratch with one thread and with two, compares with the interpreter, and
+ * requires equal bits of both runs. check_compiled compiles it first. */
+void compiled_check(compiled *c, const tcc_graph *g, const compiled_options *options);
 void check_compiled(const tcc_graph *g, const compiled_options *options);
 /* Runs with one thread, with two ... with `most`, from poisoned scratch: all outputs have the same bits. */
 void check_threads(const tcc_graph *g, const compiled_options *options, int most);

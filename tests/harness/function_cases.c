@@ -68,10 +68,10 @@ static tcc_tensor slope(tcc_tensor y, tcc_tensor x) { return tcc_gradient(tcc_su
 #undef FUNCTION
 
 static const struct {
-    const char *name, *operands, *in_pytorch;
+    const char *name, *operands, *in_c, *in_pytorch;
     tcc_tensor (*make)(const tcc_tensor *x);
 } cases[] = {
-#define FUNCTION(name, operands, in_c, in_pytorch) {#name, operands, in_pytorch, make_##name},
+#define FUNCTION(name, operands, in_c, in_pytorch) {#name, operands, #in_c, in_pytorch, make_##name},
 #include "harness/function_cases.def"
 #undef FUNCTION
 };
@@ -79,6 +79,13 @@ static const struct {
 int function_case_count(void) { return (int)(sizeof cases / sizeof *cases); }
 const char *function_case_name(int i) { return cases[i].name; }
 bool function_case_is_layer(int i) { return strstr(cases[i].in_pytorch, "layer(") != NULL; }
+bool function_case_is_slope(int i) {
+    return strstr(cases[i].in_pytorch, "second_order.") || strstr(cases[i].in_pytorch, "slope(");
+}
+bool function_case_is_one_call(int i) {
+    const char *first = strstr(cases[i].in_c, "tcc_");
+    return first == cases[i].in_c && !strstr(first + 1, "tcc_");
+}
 bool function_case_is_smooth(int i) { return !strpbrk(cases[i].operands, "bhvdk"); }
 
 /* -- Operands -- */
@@ -105,6 +112,12 @@ static int parse(int i, tcc_dtype dtype, operand *out) {
         if (!*p) break;
     }
     return n;
+}
+
+bool function_case_takes_any(int i, const tcc_node *input) {
+    operand operands[MOST_OPERANDS];
+    const int n = parse(i, input->type.dtype, operands), which = atoi(input->attrs->input.name + 1);
+    return *input->attrs->input.name == 'x' && which < n && strchr("pg", operands[which].kind);
 }
 
 static double element(const operand *o, int i, int64_t e) {

@@ -11,6 +11,12 @@ int function_case_count(void);
 const char *function_case_name(int i);
 /* Whether its operands are tame: differences tell its gradients. */
 bool function_case_is_smooth(int i);
+/* Whether an input of its graph may hold any numbers. */
+bool function_case_takes_any(int i, const tcc_node *input);
+/* Whether it is a call of one function of the library. */
+bool function_case_is_one_call(int i);
+/* Whether it is made of gradients. */
+bool function_case_is_slope(int i);
 /* Whether it has parameters of its own. */
 bool function_case_is_layer(int i);
 

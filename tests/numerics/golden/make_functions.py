@@ -6,7 +6,8 @@ tests/harness/function_cases.def, which says how their operands are made, for te
     python3 tests/numerics/golden/make_functions.py        (PyTorch 2.4 or newer)
 
 Of y and of each gradient of the sum of y times r, an operand g behind the others, are stored four inner products, as
-make_ops.py says.
+make_ops.py says. `infinite` is a hash of what y's elements are, finite, infinite or NaN, with +inf and -inf in a few
+elements of each operand in turn (tests/harness/special_values.c).
 """
 import json
 import math
@@ -171,13 +172,49 @@ def case(operands, expression):
     return expected
 
 
+def positions(n):
+    return sorted({k * (n - 1) // 5 for k in range(6)} if n else ())
+
+
+def infinite(operands, expression, which, value):
+    """FNV-1a of n, +, - or . for each element of y, and of | behind each y."""
+    text = ""
+    for e in positions(operand(which, operands.split()[which]).numel()):
+        made.clear()
+        x = [operand(i, o) for i, o in enumerate(operands.split())]
+        with torch.no_grad():
+            x[which].view(-1)[e] = value
+        y = eval(expression, {**globals(), "x": x})
+        text += "".join("n" if v != v else "." if abs(v) < math.inf else "+" if v > 0 else "-"
+                        for v in y.flatten().tolist()) + "|"
+    h = 2166136261
+    for c in text.encode():
+        h = (h ^ c) * 16777619 % 2**32
+    return h
+
+
+# Where ours is otherwise: products with a padding, or with keys that a query does not see, are not made; and a product
+# by 0 or by -inf is resolved one way or the other.
+OTHERWISE = re.compile(r"bce(_weight|_saturated)?$|conv_|attention_|mha_|kl|ctc_|resize_bilinear|"
+                       r"cumprod_slope|logaddexp_slope|pooled_|upsampled_|sided_|hessian_|few_keys_")
+
+
+def infinities(name, operands, expression):
+    """Of each operand of floats: with +inf and with -inf."""
+    if OTHERWISE.match(name):
+        return {}
+    return {"x%d" % i: [infinite(operands, expression, i, v) for v in (math.inf, -math.inf)]
+            for i, o in enumerate(operands.split()) if o[0] not in "ikl"}
+
+
 def main():
     rows = open(os.path.join(HERE, "../../harness/function_cases.def")).read()
     pattern = r'^FUNCTION\((\w+), "([^"]*)", .*, "([^"]*)"\)$'
     found = re.findall(pattern, rows, re.M)
     assert len(found) == rows.count("\nFUNCTION(")
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # it alone has second gradients
-        lines = [json.dumps(name) + ": " + json.dumps(case(*rest)) for name, *rest in found]
+        cases = [(name, {**case(*rest), "infinite": infinities(name, *rest)}) for name, *rest in found]
+        lines = [json.dumps(name) + ": " + json.dumps(expected) for name, expected in cases]
     with open(os.path.join(HERE, "functions.json"), "w") as f:
         f.write("{\n" + ",\n".join(lines) + "\n}\n")
 
