@@ -4,6 +4,7 @@
  * that comes to need the values works on what is left. */
 #include "frontend/run/model.h"
 
+#include "ir/support/fp_mode.h"
 #include "runtime/cpus.h"
 #include "runtime/memory_limits.h"
 
@@ -13,11 +14,14 @@ enum { CLAIM = 8 /* parts */ };
 
 static void *draw(void *user) {
     tcc_filling *f = user;
+    const tcc_fp_mode mode = tcc_fp_begin();
     for (;;) {
         const int64_t begin = atomic_fetch_add_explicit(&f->next, CLAIM, memory_order_relaxed);
-        if (begin >= f->parts) return NULL;
+        if (begin >= f->parts) break;
         tcc_store_initialize(f->store, begin, begin + CLAIM);
     }
+    tcc_fp_end(mode);
+    return NULL;
 }
 
 /* Reserves memory and starts threads, the caller's own not counted. One that cannot be started is done without. */

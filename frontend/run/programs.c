@@ -3,6 +3,7 @@
 #include "frontend/run/model.h"
 
 #include "ir/support/clock.h"
+#include "ir/support/fp_mode.h"
 
 /* -- Signatures -- */
 
@@ -240,5 +241,8 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
 
 tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, int count) {
     tcc_diag_begin(&m->cx->diag);
-    return tcc__model_compiled(m, train, batch, count, &m->last);
+    const tcc_fp_mode mode = tcc_fp_begin();
+    const tcc_status status = tcc__model_compiled(m, train, batch, count, &m->last);
+    tcc_fp_end(mode);
+    return status;
 }

@@ -3,6 +3,7 @@
 #include "frontend/run/model.h"
 
 #include "ir/support/clock.h"
+#include "ir/support/fp_mode.h"
 
 #include <math.h>
 
@@ -144,14 +145,21 @@ static tcc_status run_batch(tcc_model *m, bool train, const tcc_array *batch, in
     return TCC_OK;
 }
 
-static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
-    tcc_diag_begin(&m->cx->diag);
+static tcc_status run_named(tcc_model *m, bool train, const tcc_array *batch, int count) {
     if (!m->nvtx.push) return run_batch(m, train, batch, count);
     char name[40] = "evaluate";
     if (train) snprintf(name, sizeof name, "train step %lld", (long long)m->step);
     tcc_nvtx_push(&m->nvtx, name);
     const tcc_status status = run_batch(m, train, batch, count);
     tcc_nvtx_pop(&m->nvtx);
+    return status;
+}
+
+static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_diag_begin(&m->cx->diag);
+    const tcc_fp_mode mode = tcc_fp_begin();
+    const tcc_status status = run_named(m, train, batch, count);
+    tcc_fp_end(mode);
     return status;
 }
 

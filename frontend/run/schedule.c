@@ -5,6 +5,8 @@
 
 #include "frontend/run/model.h"
 
+#include "ir/support/fp_mode.h"
+
 #include <math.h>
 
 static const double PI = 3.14159265358979323846;
@@ -137,7 +139,7 @@ static double one_cycle(const tcc_schedule *s, int64_t step, double start, doubl
 
 static double times_gamma(const tcc_schedule *s, int64_t count) { return s->lr * pow(s->gamma, (double)count); }
 
-double tcc_schedule_lr(const tcc_schedule *s, int64_t step) {
+static double lr_at(const tcc_schedule *s, int64_t step) {
     double damping, start = s->lr / s->div_factor;
     if (step < s->warmup_steps) return s->lr * (double)(step + 1) / (double)(s->warmup_steps + 1);
     const int64_t after = step - s->warmup_steps, length = s->steps - s->warmup_steps;
@@ -161,7 +163,14 @@ double tcc_schedule_lr(const tcc_schedule *s, int64_t step) {
     return s->lr;
 }
 
-double tcc_schedule_momentum(const tcc_schedule *s, int64_t step) {
+double tcc_schedule_lr(const tcc_schedule *s, int64_t step) {
+    const tcc_fp_mode mode = tcc_fp_begin();
+    const double lr = lr_at(s, step);
+    tcc_fp_end(mode);
+    return lr;
+}
+
+static double momentum_at(const tcc_schedule *s, int64_t step) {
     const double least = s->base_momentum, most = s->max_momentum;
     double damping;
     if (!s->cycle_momentum) return NAN;
@@ -169,4 +178,11 @@ double tcc_schedule_momentum(const tcc_schedule *s, int64_t step) {
     if (s->kind != TCC_SCHEDULE_CYCLIC) return NAN;
     const double height = cycle_height(s, step, &damping);
     return most - (most - least) * height * damping;
+}
+
+double tcc_schedule_momentum(const tcc_schedule *s, int64_t step) {
+    const tcc_fp_mode mode = tcc_fp_begin();
+    const double momentum = momentum_at(s, step);
+    tcc_fp_end(mode);
+    return momentum;
 }

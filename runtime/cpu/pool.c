@@ -11,6 +11,7 @@
  * has claimed nothing. A child of fork(), which has no threads, still finishes every job by itself. */
 #include "runtime/cpu/pool.h"
 #include "ir/support/clock.h"
+#include "ir/support/fp_mode.h"
 #include "runtime/cpus.h"
 
 #include "ir/support/alloc.h"
@@ -60,6 +61,7 @@ struct tcc_pool {
     atomic_int done_events, caller_asleep;         /* futex word and its guard */
 
     _Alignas(LINE_BYTES) pthread_mutex_t mutex;
+    tcc_fp_mode callers_mode; /* of whoever holds the lock */
     int threads, started;
     bool spin; /* threads have a CPU each */
     int64_t scratch_bytes;
@@ -168,6 +170,7 @@ static void *worker_main(void *arg) {
     char name[16];
     snprintf(name, sizeof name, "tcc-%d", self->index);
     pthread_setname_np(pthread_self(), name);
+    tcc_fp_begin();       /* a thread begins with the mode of the one that made it */
     if (self->cpu >= 0) { /* advice: where it is refused, the thread runs unpinned */
         unsigned long mask[8192 / 8 / sizeof(unsigned long)] = {0};
         CPU_SET_S((size_t)self->cpu, sizeof mask, (cpu_set_t *)mask);
@@ -237,12 +240,14 @@ static void move_caller(tcc_pool *pool) {
 
 void tcc_pool_lock(tcc_pool *pool) {
     pthread_mutex_lock(&pool->mutex);
+    pool->callers_mode = tcc_fp_begin();
     atomic_store_explicit(&pool->in_run, 1, memory_order_relaxed);
     if (pool->threads > 1) move_caller(pool);
 }
 
 void tcc_pool_unlock(tcc_pool *pool) {
     atomic_store_explicit(&pool->in_run, 0, memory_order_relaxed);
+    tcc_fp_end(pool->callers_mode);
     pthread_mutex_unlock(&pool->mutex);
 }
 

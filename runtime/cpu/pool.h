@@ -27,7 +27,8 @@ void tcc_pool_destroy(tcc_pool *pool);
 int tcc_pool_threads(const tcc_pool *pool);
 
 /* One user at a time: runs happen between lock and unlock, which several threads may call. Between them the threads
- * stay awake longer, because the next step usually follows at once. */
+ * stay awake longer, because the next step usually follows at once, and the caller rounds as by default
+ * (ir/support/fp_mode.h). */
 void tcc_pool_lock(tcc_pool *pool);
 void tcc_pool_unlock(tcc_pool *pool);
 

@@ -7,6 +7,7 @@
  * The consumer's slot is handed back when the next batch is asked for. */
 #include "ir/support/alloc.h"
 #include "ir/support/clock.h"
+#include "ir/support/fp_mode.h"
 #include "runtime/data/data.h"
 #include "runtime/data/order.h"
 
@@ -87,7 +88,9 @@ static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc__dr
 
 static void fill_slot(const tcc_loader *l, slot *s, int64_t number) {
     tcc_diag_clear(&s->diag);
+    const tcc_fp_mode mode = tcc_fp_begin(); /* numbers are read and scaled as by default */
     s->status = fill(&s->diag, l, number, s->space, &s->batch);
+    tcc_fp_end(mode);
 }
 
 /* ---- workers ---- */
