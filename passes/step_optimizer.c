@@ -156,7 +156,7 @@ static tcc_status update_adam(tcc_step *b, tcc_trained *t) {
     tcc_node *change = step_sub(b, g, old_m.value);
     tcc_node *m = step_add(b, old_m.value, step_mul(b, step_spread(b, rate1, p), change));
     tcc_node *rate2_at_p = step_spread(b, rate2, p);
-    tcc_node *fresh = step_mul(b, step_mul(b, g, g), rate2_at_p);
+    tcc_node *fresh = step_mul(b, step_mul(b, rate2_at_p, g), g); /* g^2 alone would overflow earlier */
     tcc_node *v = step_add(b, step_mul(b, old_v.value, step_spread(b, step_one_minus(b, rate2), p)), fresh);
     tcc_node *correction = step_spread(b, step_sqrt(b, bias(b, t, TCC_HYPER_BETA2_COMPLEMENT)), p);
     tcc_node *root = step_mul(b, step_sqrt(b, v), correction);
