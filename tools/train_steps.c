@@ -275,6 +275,10 @@ tcc_status run_train(run *s) {
     else if (due(r->training.eval_every, s->first_step) || s->first_step == s->total_steps)
         status = run_report_evaluation(s,
                                        s->first_step); /* its line went when the metrics were taken back to this step */
+    if (status == TCC_OK && !strcmp(r->training.mixed_precision, "fp16")) {
+        double scale; /* what was skipped before this run began is no part of a row */
+        status = tcc_model_loss_scale(s->model, &scale, &s->skipped);
+    }
     s->started = now_seconds();
     s->logged_step = s->first_step - 1;
     s->watched_step = s->first_step;

@@ -106,6 +106,24 @@ static void lion(void **state) {
 #undef LION
 }
 
+/* More steps in all than may be skipped in a row: the scale grows every second step. */
+static void many_skipped(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *whole = test_path(state, "first"),
+               *resumed = test_path(state, "resumed");
+#define SKIPS "training.mixed_precision=fp16", "training.loss_scale=16777216", "training.loss_scale_interval=2"
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", whole, SKIPS, "training.max_steps=140"));
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", resumed, SKIPS, "training.max_steps=130"));
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", resumed, SKIPS, "training.max_steps=140", "--resume"));
+    same_file(state, "first", "resumed", "checkpoints/step-000140.safetensors");
+    same_file(state, "first", "resumed", "checkpoints/step-000140.state.safetensors");
+    char *metrics = test_read(test_path(state, "first/metrics.jsonl"), NULL);
+    const char *skipped = NULL;
+    for (const char *at = metrics; (at = strstr(at, "\"skipped_steps\":")); at++) skipped = at;
+    if (!skipped || atoi(skipped + strlen("\"skipped_steps\":")) <= 30) fail_msg("too few were skipped: %s", metrics);
+    free(metrics);
+#undef SKIPS
+}
+
 /* Whose states have other shapes than the parameters. */
 static void adafactor(void **state) {
     const char *recipe = write_recipe(state, "cnn"), *whole = test_path(state, "first"),
@@ -361,6 +379,7 @@ int main(void) {
                                        FOLDER_TEST(cnn),
                                        FOLDER_TEST(mlp),
                                        FOLDER_TEST(lion),
+                                       FOLDER_TEST(many_skipped),
                                        FOLDER_TEST(adafactor),
                                        FOLDER_TEST(one_cycle),
                                        FOLDER_TEST(interrupted),
