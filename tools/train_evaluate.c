@@ -40,12 +40,18 @@ static bool wants_confusion(const run *s) {
 
 static tcc_tensor count_of(tcc_trace *t, tcc_tensor holds) { return tcc_sum(tcc_cast(holds, TCC_F32), TCC_ALL); }
 
-/* How many logits of a row are larger than that of its label is the label's place. */
+/* Rows that have no NaN, of which no answer is right. */
+static tcc_tensor are_numbers(tcc_tensor rows, tcc_trace *t) { return tcc_all(tcc_eq(rows, rows), TCC_DIMS(-1)); }
+
+/* How many logits of a row come before that of its label is the label's place: larger ones, and equal ones of classes
+ * before it. */
 static tcc_tensor top5(tcc_trace *t, tcc_tensor logits, tcc_tensor y, int64_t classes) {
     const tcc_tensor rows = tcc_reshape(logits, TCC_DIMS(-1, classes)), labels = tcc_reshape(y, TCC_DIMS(-1, 1));
-    const tcc_tensor larger = tcc_cast(tcc_gt(rows, tcc_take_along(rows, labels, 1)), TCC_I32);
-    const tcc_tensor place = tcc_sum(larger, TCC_DIMS(1));
-    return count_of(t, tcc_lt(place, tcc_constant(t, 5, TCC_I32, TCC_DIMS(1))));
+    const tcc_tensor own = tcc_take_along(rows, labels, 1), class = tcc_iota(t, 0, TCC_I32, TCC_DIMS(classes));
+    const tcc_tensor before = tcc_or(tcc_gt(rows, own), tcc_and(tcc_eq(rows, own), tcc_lt(class, labels)));
+    const tcc_tensor place = tcc_sum(tcc_cast(before, TCC_I32), TCC_DIMS(1));
+    const tcc_tensor among = tcc_lt(place, tcc_constant(t, 5, TCC_I32, TCC_DIMS(1)));
+    return count_of(t, tcc_and(among, are_numbers(rows, t)));
 }
 
 /* Additions at label * classes + answer, which are exact up to 2^24 labels a batch. */
@@ -59,10 +65,15 @@ static tcc_tensor confusion(tcc_trace *t, tcc_tensor answers, tcc_tensor y, int6
 void run_metric_outputs(const run *s, tcc_trace *t, tcc_tensor logits, tcc_tensor y) {
     const int64_t classes = tcc_dim(logits, -1);
     const bool matrix = wants_confusion(s);
-    const tcc_tensor answers = wants(s, EVAL_ACCURACY) || matrix ? tcc_argmax(logits, -1) : y;
-    if (wants(s, EVAL_ACCURACY)) tcc_output(t, "correct", count_of(t, tcc_eq(answers, y)));
+    const tcc_tensor answers = wants(s, EVAL_ACCURACY) || matrix ? tcc_argmax(logits, -1) : y,
+                     numbers = are_numbers(logits, t);
+    if (wants(s, EVAL_ACCURACY)) tcc_output(t, "correct", count_of(t, tcc_and(tcc_eq(answers, y), numbers)));
     if (wants(s, EVAL_TOP5)) tcc_output(t, "top5", top5(t, logits, y, classes));
-    if (matrix) tcc_output(t, "confusion", confusion(t, answers, y, classes));
+    if (matrix) { /* NaN counts as the class behind the label's */
+        const tcc_tensor all = tcc_constant(t, (double)classes, TCC_I32, 0, NULL),
+                         wrong = tcc_rem(tcc_add_scalar(y, 1), all);
+        tcc_output(t, "confusion", confusion(t, tcc_select(numbers, answers, wrong), y, classes));
+    }
 }
 
 /* -- Counting -- */

@@ -7,9 +7,11 @@
 #include "traincc/checkpoint.h"
 #include "traincc/traincc.h"
 
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RUN(...) program_run(NULL, "tcc-train", (const char *const[]){__VA_ARGS__, NULL})
 
@@ -117,6 +119,59 @@ static void stops_early(void **state) {
     assert_true(isnan(metric(state, 15, "val_f1")));
 }
 
+/* A checkpoint whose head's parameters all hold `value`, without metadata: those have a checksum. */
+static void fill_head(const char *from, const char *to, float value) {
+    size_t size;
+    char *bytes = test_read(from, &size);
+    uint64_t length;
+    memcpy(&length, bytes, sizeof length);
+    cJSON *header = cJSON_ParseWithLength(bytes + 8, length), *entry;
+    int found = 0;
+    assert_non_null(header);
+    cJSON_ArrayForEach(entry, header) {
+        if (strncmp(entry->string, "fc2.", 4)) continue;
+        const cJSON *offsets = cJSON_GetObjectItem(entry, "data_offsets");
+        const size_t begin = (size_t)cJSON_GetArrayItem(offsets, 0)->valuedouble,
+                     end = (size_t)cJSON_GetArrayItem(offsets, 1)->valuedouble;
+        for (size_t at = begin; at < end; at += sizeof value) memcpy(bytes + 8 + length + at, &value, sizeof value);
+        found++;
+    }
+    assert_int_equal(found, 2);
+    cJSON_DeleteItemFromObject(header, "__metadata__");
+    char *text = cJSON_PrintUnformatted(header);
+    const uint64_t written = strlen(text), rest = size - 8 - length;
+    FILE *f = fopen(to, "w");
+    assert_int_equal(fwrite(&written, sizeof written, 1, f), 1);
+    assert_int_equal(fwrite(text, 1, written, f), written);
+    assert_int_equal(fwrite(bytes + 8 + length, 1, rest, f), rest);
+    fclose(f);
+    cJSON_free(text);
+    cJSON_Delete(header);
+    free(bytes);
+}
+
+/* Equal logits are ranked by class, so five of eight classes are among the first five; NaN is never right. */
+static void ties_and_nan(void **state) {
+    const char *recipe = write_recipe(state, "");
+    program_result r = RUN(recipe, "--device", "cpu", "--run-dir", test_path(state, "run"), "training.max_steps=1");
+    assert_int_equal(r.status, 0);
+    program_free(&r);
+    for (int nan = 0; nan < 2; nan++) {
+        char weights[4200];
+        snprintf(weights, sizeof weights, "init_from=%s", test_path(state, "head.safetensors"));
+        fill_head(test_path(state, "run/checkpoints/step-000000.safetensors"), test_path(state, "head.safetensors"),
+                  nan ? NAN : 0);
+        r = RUN(recipe, "--device", "cpu", "--run-dir", test_path(state, "run"), weights, "optimizer.lr=0",
+                "training.max_steps=1", "training.eval_every=1", "training.on_nan=continue");
+        if (r.status) fail_msg("%d: %s%s", r.status, r.out, r.err);
+        program_free(&r);
+        assert_true(metric(state, 1, "val_accuracy") == (nan ? 0 : 1.0 / 8));
+        assert_true(metric(state, 1, "val_top5") == (nan ? 0 : 5.0 / 8));
+        const double f1 = metric(state, 1, "val_f1"), iou = metric(state, 1, "val_mean_iou");
+        assert_true(nan ? f1 == 0 && iou == 0 : f1 > 0 && iou > 0);
+    }
+}
+
 static void check_refused(void **state, const char *a, const char *b, const char *message) {
     program_result r = RUN(test_path(state, "recipe.yaml"), "--dry-run", "--device", "cpu", a, b);
     if (r.status != 2 || !strstr(r.err, message))
@@ -177,7 +232,7 @@ static void shares_the_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(numbers), FOLDER_TEST(counts_on_the_device),
-                                       FOLDER_TEST(stops_early), FOLDER_TEST(refuses),
-                                       cmocka_unit_test(shares_the_arena)};
+                                       FOLDER_TEST(ties_and_nan), FOLDER_TEST(stops_early),
+                                       FOLDER_TEST(refuses),      cmocka_unit_test(shares_the_arena)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
