@@ -229,6 +229,7 @@ typedef struct tcc_body_run {
     bool *given;                            /* by expr: the schedule provides the value itself, in tcc_body_give */
     LLVMValueRef *bases;                    /* by buffer: pointer */
     LLVMValueRef loops[TCC_BODY_MAX_LOOPS]; /* value of lane 0, i64 */
+    tcc_emit_loop *nest; /* by loop: a place for the one that runs it, which is too large for a frame */
     uint64_t open;
     int lane_var, lanes; /* lane l has loop value + l; lane_var -1: no lanes */
     LLVMValueRef mask;   /* lanes that exist; NULL: all */

@@ -27,7 +27,8 @@ tcc_status tcc_body_run_begin(tcc_body_run *r, tcc_emitter *e, const tcc_body *b
     r->needed = tcc__calloc(n, sizeof *r->needed);
     r->given = tcc__calloc(n, sizeof *r->given);
     r->bases = tcc__calloc((size_t)b->buffers.count + 1, sizeof *r->bases);
-    if (!r->values || !r->needed || !r->given || !r->bases) {
+    r->nest = tcc__calloc((size_t)b->n_loops + 1, sizeof *r->nest);
+    if (!r->values || !r->needed || !r->given || !r->bases || !r->nest) {
         tcc_body_run_end(r);
         return tcc_enomem(e->diag);
     }
@@ -43,6 +44,8 @@ void tcc_body_run_end(tcc_body_run *r) {
     tcc__free(r->needed);
     tcc__free(r->given);
     tcc__free(r->bases);
+    tcc__free(r->nest);
+    r->nest = NULL;
     r->values = NULL;
     r->needed = NULL;
     r->given = NULL;

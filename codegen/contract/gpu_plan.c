@@ -323,7 +323,8 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
                                       const tcc_contract_gpu_operands *operands, tcc_params *params, tcc_diag *diag,
                                       tcc_contract_gpu_plan *p) {
     const int bytes = (int)tcc_dtype_bytes(operands->sum);
-    *p = (tcc_contract_gpu_plan){.c = *c, .sum = operands->sum, .chunk = CHUNK / bytes};
+    memset(p, 0, sizeof *p); /* a literal of its size would be a copy on the stack */
+    p->c = *c, p->sum = operands->sum, p->chunk = CHUNK / bytes;
     normalize(p);
     p->M = tcc_contract_extent(&p->c.m), p->N = tcc_contract_extent(&p->c.n);
     p->K = tcc_contract_extent(&p->c.k), p->B = tcc_contract_extent(&p->c.b);

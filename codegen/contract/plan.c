@@ -392,20 +392,20 @@ static void try_panels(tcc_contract_plan *p, tcc_contract_plan *trial, const tcc
 }
 
 /* Blocks of rows and panels for the k blocks that `trial` has; keeps in *p what costs less than *best. */
-static void try_blocks(tcc_contract_plan *p, tcc_contract_plan trial, const tcc_llvm_target *target, int64_t wanted,
+static void try_blocks(tcc_contract_plan *p, tcc_contract_plan *trial, const tcc_llvm_target *target, int64_t wanted,
                        double *best) {
     int64_t most = cache_floats(target) / 2, /* of packed A, so that it stays in the cache */
-        rows_fit = max64(p->rows, most / trial.block_k), least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
+        rows_fit = max64(p->rows, most / trial->block_k), least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
     for (int64_t row_blocks = least; row_blocks <= p->tiles && row_blocks < least + MOST_ITEMS; row_blocks++) {
-        trial.tiles_per_block = ceil_div(p->tiles, row_blocks);
-        trial.row_blocks = ceil_div(p->tiles, trial.tiles_per_block);
-        const int64_t others = p->B * trial.k_splits * trial.row_blocks;
+        trial->tiles_per_block = ceil_div(p->tiles, row_blocks);
+        trial->row_blocks = ceil_div(p->tiles, trial->tiles_per_block);
+        const int64_t others = p->B * trial->k_splits * trial->row_blocks;
         int64_t blocks = min64(p->panels, max64(1, ceil_div(wanted, others)));
-        try_panels(p, &trial, target, blocks, wanted, best);
+        try_panels(p, trial, target, blocks, wanted, best);
         /* Fewer items pack bf16 less often, which may be worth more than they are, if each processor has one. */
         const int64_t enough = min64(wanted, target->hw.processors);
         while (reads_bf16(p) && (blocks /= 2) > 0 && others * blocks >= enough)
-            try_panels(p, &trial, target, blocks, wanted, best);
+            try_panels(p, trial, target, blocks, wanted, best);
     }
 }
 
@@ -424,7 +424,7 @@ static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
             trial.k_blocks_per_split = ceil_div(trial.k_blocks, splits);
             trial.k_splits = ceil_div(trial.k_blocks, trial.k_blocks_per_split);
             int64_t same = trial.block_k * 64 + trial.k_splits;
-            if (same != before) try_blocks(p, trial, target, wanted, &best);
+            if (same != before) try_blocks(p, &trial, target, wanted, &best);
             before = same;
         }
 }
@@ -513,7 +513,8 @@ static void size_pairs(tcc_contract_plan *p, int64_t block_rows, int64_t panel) 
 
 tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_params *params,
                                   tcc_diag *diag, tcc_contract_plan *p) {
-    *p = (tcc_contract_plan){.c = *c};
+    memset(p, 0, sizeof *p); /* a literal of its size would be a copy on the stack */
+    p->c = *c;
     if (c->n_accesses < 1 || c->n_accesses > TCC_CONTRACT_MAX_ACCESSES)
         return TCC_BUG(diag, "a contraction with %d accesses", c->n_accesses);
     if (c->dtype != TCC_F32 && c->dtype != TCC_F16 && c->dtype != TCC_BF16)

@@ -187,15 +187,15 @@ void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef i
             tcc_body_enter(r, var, index);
             break;
         }
-        if (last && lanes) tcc_emit_lane_loop_begin(e, &l->loops[i], from, to, lanes, NULL, 0);
-        else if (last) tcc_emit_split_loop_begin(e, &l->loops[i], from, to, NULL, 0);
-        else tcc_emit_loop_begin(e, &l->loops[i], from, to, 1, NULL, 0);
+        if (last && lanes) tcc_emit_lane_loop_begin(e, &r->nest[var], from, to, lanes, NULL, 0);
+        else if (last) tcc_emit_split_loop_begin(e, &r->nest[var], from, to, NULL, 0);
+        else tcc_emit_loop_begin(e, &r->nest[var], from, to, 1, NULL, 0);
         if (last && lanes > 1) {
             r->lane_var = var;
             r->lanes = lanes;
-            if (extent % lanes) r->mask = tcc_emit_tail_mask(e, lanes, to, l->loops[i].index);
+            if (extent % lanes) r->mask = tcc_emit_tail_mask(e, lanes, to, r->nest[var].index);
         }
-        tcc_body_enter(r, var, l->loops[i].index);
+        tcc_body_enter(r, var, r->nest[var].index);
     }
 }
 
@@ -212,7 +212,7 @@ void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loo
             tcc_emit_barrier(e);
             e->shared_reused = false;
         }
-        tcc_emit_loop_end(e, &l->loops[i], NULL);
+        tcc_emit_loop_end(e, &r->nest[cut->order[i]], NULL);
     }
     r->mask = r->inside = NULL;
     r->lane_var = -1;

@@ -33,7 +33,6 @@ void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, L
 /* The same, and the loops of an item from the cut on. The lane group shares the last of them in vectors of `lanes`, 0:
  * it does not. r has lane_var, lanes and mask set inside. */
 typedef struct tcc_emit_cut_loops {
-    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
     bool one;   /* the last loop is one vector of the lane group: no loop at all */
     bool lanes; /* the lane group shares the last loop */
 } tcc_emit_cut_loops;

@@ -51,7 +51,6 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, LLVMValueRef from, LL
     tcc_emitter *e = r->e;
     const tcc_item_cut *cut = &p->cut;
     int last = cut->n - 1;
-    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
     for (int i = cut->cut; i <= last; i++) {
         int var = cut->order[i];
         int64_t extent = r->body->vars.data[var].high + 1;
@@ -65,13 +64,13 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, LLVMValueRef from, LL
             emit_vectors(r, p->lanes, var, from, to, !p->any_extent && extent % p->lanes == 0);
             break;
         }
-        tcc_emit_loop_begin(e, &loops[i], from, to, 1, NULL, 0);
-        tcc_body_enter(r, var, loops[i].index);
+        tcc_emit_loop_begin(e, &r->nest[var], from, to, 1, NULL, 0);
+        tcc_body_enter(r, var, r->nest[var].index);
         tcc_body_emit(r, 0);
     }
     for (int i = last - 1; i >= cut->cut; i--) {
         tcc_body_leave(r, cut->order[i]);
-        tcc_emit_loop_end(e, &loops[i], NULL);
+        tcc_emit_loop_end(e, &r->nest[cut->order[i]], NULL);
     }
 }
 

@@ -336,7 +336,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         for (int i = 0; i < b->stores.count; i++)
             if (!b->stores.data[i].kept) tcc_body_need(r, b->stores.data[i].value);
     tcc_body_emit(r, 0); /* what does not depend on the reduced loops */
-    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS], runs;
+    tcc_emit_loop runs;
     int n_loops = p->columns && !s->n_moments ? p->n_reduced : p->n_reduced - 1;
     if (p->n_reduced == 0) n_loops = 0;
     int64_t length = 0;
@@ -359,10 +359,10 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         if (i < n_loops) {
             const int64_t stride = i == 0 && p->columns && e->split ? e->shape.shape.split : 1;
             if (i == cut) runs_begin(e, is_sum, &runs, length * stride, extent, &from, &to, carry, n_carry);
-            if (i == 0 && p->columns) tcc_emit_split_loop_begin(e, &loops[i], from, to, carry, n_carry);
-            else tcc_emit_loop_begin(e, &loops[i], from, to, 1, carry, n_carry);
-            memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
-            tcc_body_enter(r, var, loops[i].index);
+            if (i == 0 && p->columns) tcc_emit_split_loop_begin(e, &r->nest[var], from, to, carry, n_carry);
+            else tcc_emit_loop_begin(e, &r->nest[var], from, to, 1, carry, n_carry);
+            memcpy(carry, r->nest[var].carry, sizeof *carry * (size_t)n_carry);
+            tcc_body_enter(r, var, r->nest[var].index);
             if (i < p->n_reduced - 1) tcc_body_emit(r, 0);
         } else if (s->n_moments) {
             emit_segments(r, s, from, to, whole, carry, n_carry);
@@ -377,8 +377,9 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
     if (!s->n_moments && (p->columns || p->n_reduced == 0)) emit_inside(r, s, carry);
     for (int i = n_loops - 1; i >= 0; i--) {
         tcc_body_leave(r, p->reduced[i]);
-        tcc_emit_loop_end(e, &loops[i], carry);
-        memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
+        tcc_emit_loop *loop = &r->nest[p->reduced[i]];
+        tcc_emit_loop_end(e, loop, carry);
+        memcpy(carry, loop->carry, sizeof *carry * (size_t)n_carry);
         if (i == cut) runs_end(e, is_sum, &runs, carry, n_carry);
     }
     tcc_op ops[TCC_REDUCE_MOST];

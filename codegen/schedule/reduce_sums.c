@@ -46,40 +46,39 @@ void tcc_reduce_add_to_sum(tcc_body_run *r, const tcc_reduce *p, int store, LLVM
 }
 
 /* The vectors of a row one after the other, for work on its columns alone. */
-static void columns_begin(tcc_body_run *r, const tcc_reduce *p, tcc_emit_loop *loops) {
+static void columns_begin(tcc_body_run *r, const tcc_reduce *p) {
     tcc_emitter *e = r->e;
     for (int i = 0; i < p->n_reduced; i++) {
         int var = p->reduced[i];
         LLVMValueRef from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, r->body->vars.data[var].high + 1);
         if (i < p->n_reduced - 1) {
-            tcc_emit_loop_begin(e, &loops[i], from, to, 1, NULL, 0);
+            tcc_emit_loop_begin(e, &r->nest[var], from, to, 1, NULL, 0);
         } else {
-            tcc_emit_lane_loop_begin(e, &loops[i], from, to, p->lanes, NULL, 0);
+            tcc_emit_lane_loop_begin(e, &r->nest[var], from, to, p->lanes, NULL, 0);
             if (p->lanes > 1) {
                 r->lane_var = var;
                 r->lanes = p->lanes;
                 if ((r->body->vars.data[var].high + 1) % p->lanes)
-                    r->mask = tcc_emit_tail_mask(e, p->lanes, to, loops[i].index);
+                    r->mask = tcc_emit_tail_mask(e, p->lanes, to, r->nest[var].index);
             }
         }
-        tcc_body_enter(r, var, loops[i].index);
+        tcc_body_enter(r, var, r->nest[var].index);
     }
 }
 
-static void columns_end(tcc_body_run *r, const tcc_reduce *p, tcc_emit_loop *loops) {
+static void columns_end(tcc_body_run *r, const tcc_reduce *p) {
     r->mask = NULL;
     r->lane_var = -1;
     r->lanes = 1;
     for (int i = p->n_reduced - 1; i >= 0; i--) {
         tcc_body_leave(r, p->reduced[i]);
-        tcc_emit_loop_end(r->e, &loops[i], NULL);
+        tcc_emit_loop_end(r->e, &r->nest[p->reduced[i]], NULL);
     }
 }
 
 void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *sums) {
     const tcc_body *b = r->body;
-    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
-    if (!p->steps) columns_begin(r, p, loops);
+    if (!p->steps) columns_begin(r, p);
     for (int i = 0; i < b->stores.count; i++) {
         const tcc_store *s = &b->stores.data[i];
         if (!s->sum) continue;
@@ -91,7 +90,7 @@ void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *s
             tcc_emit_store(r->e, LLVMConstNull(type), *place, 0);
         }
     }
-    if (!p->steps) columns_end(r, p, loops);
+    if (!p->steps) columns_end(r, p);
 }
 
 /* The thread's own sums of store `at`: into the slice's row of partial sums, or, for others of the block, into shared

@@ -60,20 +60,21 @@ static void emit_line(tcc_body_run *r, const void *data) {
     const tcc_body *b = r->body;
     LLVMValueRef carry[TCC_SCAN_MOST];
     int n = tcc_scan_begin(r, r->lanes, carry);
-    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
     for (int i = 0; i < p->n_axis; i++) {
+        tcc_emit_loop *loop = &r->nest[p->axis[i]];
         int64_t extent = b->vars.data[p->axis[i]].high + 1;
-        tcc_emit_loop_begin(e, &loops[i], tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, carry, n);
-        memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n);
-        LLVMValueRef index = loops[i].index;
+        tcc_emit_loop_begin(e, loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, carry, n);
+        memcpy(carry, loop->carry, sizeof *carry * (size_t)n);
+        LLVMValueRef index = loop->index;
         if (p->reverse) index = tcc_emit_sub(e, tcc_emit_i64(e, extent - 1), index);
         tcc_body_enter(r, p->axis[i], index);
     }
     emit_step(r, carry);
     for (int i = p->n_axis - 1; i >= 0; i--) {
         tcc_body_leave(r, p->axis[i]);
-        tcc_emit_loop_end(e, &loops[i], carry);
-        memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n);
+        tcc_emit_loop *loop = &r->nest[p->axis[i]];
+        tcc_emit_loop_end(e, loop, carry);
+        memcpy(carry, loop->carry, sizeof *carry * (size_t)n);
     }
 }
 

@@ -15,21 +15,22 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     const tcc_store *s = &b->stores.data[0];
     tcc_body_need(&run, s->value);
     tcc_body_need(&run, s->guard);
-    tcc_emit_loop items, loops[TCC_BODY_MAX_LOOPS];
+    tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
     tcc_emit_cut_loops cut_loops;
     tcc_emit_cut_begin(&run, &p->cut, items.index, p->lanes, &cut_loops);
     tcc_body_emit(&run, 0);
     for (int i = 0; i < p->n_positions; i++) {
         int64_t extent = b->vars.data[p->positions[i]].high + 1;
-        tcc_emit_loop_begin(e, &loops[i], tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, NULL, 0);
-        tcc_body_enter(&run, p->positions[i], loops[i].index);
+        tcc_emit_loop *loop = &run.nest[p->positions[i]];
+        tcc_emit_loop_begin(e, loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, NULL, 0);
+        tcc_body_enter(&run, p->positions[i], loop->index);
         tcc_body_emit(&run, 0);
     }
     tcc_body_emit_store(&run, s);
     for (int i = p->n_positions - 1; i >= 0; i--) {
         tcc_body_leave(&run, p->positions[i]);
-        tcc_emit_loop_end(e, &loops[i], NULL);
+        tcc_emit_loop_end(e, &run.nest[p->positions[i]], NULL);
     }
     tcc_emit_cut_end(&run, &p->cut, &cut_loops);
     tcc_emit_loop_end(e, &items, NULL);

@@ -154,7 +154,7 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     for (int i = 0; i < p->n_staged; i++) r->given[p->staged[i]->id] = true;
     for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
     tcc_body_emit(r, 0);
-    tcc_emit_loop items, outer[TCC_BODY_MAX_LOOPS];
+    tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
     LLVMValueRef from, to;
     tcc_emit_cut(r, &p->cut, items.index, &from, &to);
@@ -162,14 +162,15 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     for (int i = p->cut.cut; i <= last; i++) {
         int var = p->cut.order[i];
         if (i > p->cut.cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent_of(b, var));
-        tcc_emit_loop_begin(e, &outer[i], from, to, i == last ? p->rows : 1, NULL, 0);
-        if (i < last) tcc_body_enter(r, var, outer[i].index);
+        tcc_emit_loop_begin(e, &r->nest[var], from, to, i == last ? p->rows : 1, NULL, 0);
+        if (i < last) tcc_body_enter(r, var, r->nest[var].index);
     }
-    LLVMValueRef count = tcc_emit_min(e, tcc_emit_sub(e, to, outer[last].index), tcc_emit_i64(e, p->rows));
-    (p->dense ? emit_dense : emit_squares)(r, p, outer[last].index, count);
+    LLVMValueRef first = r->nest[p->cut.order[last]].index,
+                 count = tcc_emit_min(e, tcc_emit_sub(e, to, first), tcc_emit_i64(e, p->rows));
+    (p->dense ? emit_dense : emit_squares)(r, p, first, count);
     for (int i = last; i >= p->cut.cut; i--) {
         tcc_body_leave(r, p->cut.order[i]);
-        tcc_emit_loop_end(e, &outer[i], NULL);
+        tcc_emit_loop_end(e, &r->nest[p->cut.order[i]], NULL);
     }
     for (int i = 0; i < p->cut.cut; i++) tcc_body_leave(r, p->cut.order[i]);
     tcc_emit_loop_end(e, &items, NULL);

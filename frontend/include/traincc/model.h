@@ -8,7 +8,10 @@
  *
  * tcc_model_train compiles the whole training step - forward, backward, clipping, optimizer - into one program the
  * first time it sees a batch's names, shapes and types, and runs it; tcc_model_evaluate does the same for a
- * forward-only program. */
+ * forward-only program.
+ *
+ * A thread that calls these needs a stack of 128 KiB. Results do not depend on its floating-point mode: whatever
+ * rounding it has set, it is the default one within a call, and the thread's own again after it. */
 #ifndef TRAINCC_MODEL_H
 #define TRAINCC_MODEL_H
 
