@@ -30,6 +30,8 @@ tcc_tensor tcc_arange_at(tcc_trace *t, double start, double limit, double step, 
     if (!isfinite(start) || !isfinite(limit) || !isfinite(step) || !(n >= 1 && n <= 0x1p53))
         return tcc_trace_error(t, TCC_EINVAL, at, "arange: there is nothing from %g to below %g in steps of %g", start,
                                limit, step);
+    const double last = start + (n - 1) * step; /* the type must have all of them; a fraction is found below */
+    if (last == floor(last) && !tcc_constant(t, last, dtype, 0, NULL).node) return tcc_trace_poison();
     return steps_from(t, start, step, (int64_t)n, dtype, at);
 }
 

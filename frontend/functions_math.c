@@ -36,8 +36,9 @@ static tcc_tensor magnitude(tcc_tensor x, tcc_tensor negative, tcc_loc at) {
 /* The angle between the first axis and [x, y], neither of which is negative: in [0, pi / 2]. */
 static tcc_tensor first_quadrant(tcc_tensor y, tcc_tensor x, tcc_loc at) {
     tcc_tensor steep = tcc_gt(y, x), large = tcc_select(steep, y, x), small = tcc_select(steep, x, y);
-    tcc_tensor none = tcc_eq(large, tcc__tensor_like(large, 0, at));
+    tcc_tensor none = tcc_eq(large, tcc__tensor_like(large, 0, at)), zero = tcc__tensor_like(large, 0, at);
     tcc_tensor share = tcc_div(small, tcc_select(none, tcc__tensor_like(large, 1, at), large));
+    share = tcc_select(none, zero, share); /* so that there is no slope, either */
     tcc_tensor infinite = tcc_and(tcc_eq(small, large), tcc_eq(small, tcc__tensor_like(small, INFINITY, at)));
     share = tcc_select(infinite, tcc__tensor_like(share, 1, at), share); /* two infinities are alike */
     tcc_tensor angle = small_atan(share, at);
@@ -52,9 +53,9 @@ static tcc_tensor arc_tangent(tcc_tensor x, tcc_loc at) {
     return magnitude(angle, negative, at);
 }
 
-/* sqrt(1 - x^2) near 1, too. */
+/* sqrt(1 - x^2) near 1, too; its slope at 1 and -1 is infinite. */
 static tcc_tensor cathetus(tcc_tensor x, tcc_loc at) {
-    return tcc_sqrt(tcc_mul(tcc_add_scalar(tcc_neg(x), 1), tcc_add_scalar(x, 1)));
+    return tcc_mul(tcc_sqrt(tcc_add_scalar(tcc_neg(x), 1)), tcc_sqrt(tcc_add_scalar(x, 1)));
 }
 
 WIDE(tan, tcc_div(tcc_sin(w), tcc_cos(w)))

@@ -27,6 +27,11 @@ static tcc_tensor ones_where(tcc_tensor x, tcc_loc at) {
 tcc_tensor tcc_count_nonzero_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
     tcc_dims list;
     if (!tcc__tensor_axes(x, "count_nonzero", count, axes, at, &list)) return tcc_trace_poison();
+    double most = 1;
+    for (int i = 0; i < list.count; i++) most *= (double)tcc_dim(x, (int)list.v[i]);
+    if (most > INT32_MAX)
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "count_nonzero: %.0f elements may be more than an i32 counts",
+                               most);
     return tcc_sum(ones_where(x, at), count, axes);
 }
 

@@ -172,6 +172,9 @@ tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, i
 tcc_tensor tcc_iota_at(tcc_trace *t, int axis, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at) {
     if (!takes_constant(t, "iota", dtype, rank, dims, at)) return tcc_trace_poison();
     tcc_type type = make_type(dtype, rank, dims);
+    const int along = axis < 0 ? axis + rank : axis;
+    if (along >= 0 && along < rank && !holds(t, "iota", dtype, (double)(dims[along] - 1), at))
+        return tcc_trace_poison();
     return tcc_trace_wrap(t, tcc_ir_iota(tcc__tensor_begin(t, at), &type, axis < 0 ? axis + rank : axis));
 }
 

@@ -64,8 +64,8 @@ TCC_API tcc_tensor tcc_square_at(tcc_tensor x, tcc_loc at);     /* also of integ
 #define tcc_isnan(x) tcc_isnan_at(x, TCC_HERE)
 #define tcc_square(x) tcc_square_at(x, TCC_HERE)
 
-/* Of two operands of floats, which broadcast: the angle of the point [x, y] in (-pi, pi]; log(e^a + e^b), which does
- * not overflow; a + weight (b - a). */
+/* Of two operands of floats, which broadcast: the angle of the point [x, y] in (-pi, pi], 0 with slopes of 0 at [0, 0];
+ * log(e^a + e^b), which does not overflow; a + weight (b - a). */
 TCC_API tcc_tensor tcc_atan2_at(tcc_tensor y, tcc_tensor x, tcc_loc at);
 TCC_API tcc_tensor tcc_logaddexp_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_lerp_at(tcc_tensor a, tcc_tensor b, double weight, tcc_loc at);
@@ -79,7 +79,8 @@ TCC_API tcc_tensor tcc_masked_fill_at(tcc_tensor x, tcc_tensor mask, double valu
 /* -- Constants -- */
 /* `value` in x's shape and type. */
 TCC_API tcc_tensor tcc_full_like_at(tcc_tensor x, double value, tcc_loc at);
-/* start, start + step, ... below `limit` (above it, if step is negative): ceil((limit - start) / step) numbers. */
+/* start, start + step, ... below `limit` (above it, if step is negative): ceil((limit - start) / step) numbers, all of
+ * which the type must hold. */
 TCC_API tcc_tensor tcc_arange_at(tcc_trace *t, double start, double limit, double step, tcc_dtype dtype, tcc_loc at);
 /* n floats from `start` to `end`, both included. */
 TCC_API tcc_tensor tcc_linspace_at(tcc_trace *t, double start, double end, int64_t n, tcc_dtype dtype, tcc_loc at);
@@ -107,7 +108,7 @@ TCC_API tcc_tensor tcc_logsumexp_at(tcc_tensor x, int count, const int64_t *axes
 TCC_API tcc_tensor tcc_argmin_at(tcc_tensor x, int axis, tcc_loc at);
 /* The product of floats or integers. Gradients are right where factors are 0, too. */
 TCC_API tcc_tensor tcc_prod_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
-/* Of any type: i32: how many are not 0; bool: whether any is, whether all are. */
+/* Of any type: i32: how many of at most 2^31 - 1 are not 0; bool: whether any is, whether all are. */
 TCC_API tcc_tensor tcc_count_nonzero_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
 TCC_API tcc_tensor tcc_any_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
 TCC_API tcc_tensor tcc_all_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
@@ -123,7 +124,7 @@ TCC_API tcc_tensor tcc_diff_at(tcc_tensor x, int axis, tcc_loc at);
 /* x divided by its norm along `axis`, which counts as 1e-12 at least. */
 TCC_API tcc_tensor tcc_normalize_at(tcc_tensor x, double p, int axis, tcc_loc at);
 /* Of a and b, of one shape: the cosine of the angle between them along `axis`, which vanishes. Lengths count as 1e-8 at
- * least. */
+ * least, and slopes are those of that: of a row of zeros the other one's direction times 1e8. */
 TCC_API tcc_tensor tcc_cosine_similarity_at(tcc_tensor a, tcc_tensor b, int axis, tcc_loc at);
 /* a [.., M, D], b [.., N, D] -> [.., M, N]: the norm of each row of a less each of b; leading dims broadcast. The
  * gradient of equal rows is 0. */

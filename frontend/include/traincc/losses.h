@@ -95,7 +95,8 @@ TCC_API tcc_tensor tcc_smooth_l1_loss_at(tcc_tensor x, tcc_tensor target, const 
 /* |d| < delta ? d^2 / 2 : delta (|d| - delta / 2) with d = x - target (Huber 1964). */
 TCC_API tcc_tensor tcc_huber_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
 /* Binary cross-entropy of probabilities x in [0, 1]: -(t log x + (1 - t) log(1 - x)), with logarithms of -100 at least
- * and slopes of 1e12 where x is 0 or 1. NaN where x is no probability. */
+ * and slopes of 1e12 where x is 0 or 1 and that logarithm counts. The slopes are those of the logarithms, so 1 or -1
+ * where x is the target's 0 or 1, where PyTorch has 0. NaN where x is no probability. */
 TCC_API tcc_tensor tcc_bce_loss_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);
 /* Of logits: the same of sigmoid(x), with pos_weight t log x. */
 TCC_API tcc_tensor tcc_bce_with_logits_at(tcc_tensor x, tcc_tensor target, const tcc_loss_options *options, tcc_loc at);

@@ -55,7 +55,7 @@ TCC_API tcc_tensor tcc_constant_at(tcc_trace *t, double value, tcc_dtype dtype, 
 /* `values` in row-major order, one for each element; copied. */
 TCC_API tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, int rank, const int64_t *dims,
                                   tcc_loc at);
-/* The index along `axis`: 0, 1, 2, ... Not of bool. */
+/* The index along `axis`: 0, 1, 2, ..., which the type must hold. Not of bool. */
 TCC_API tcc_tensor tcc_iota_at(tcc_trace *t, int axis, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at);
 #define tcc_constant(t, value, dtype, ...) tcc_constant_at(t, value, dtype, __VA_ARGS__, TCC_HERE)
 #define tcc_literal(t, values, dtype, ...) tcc_literal_at(t, values, dtype, __VA_ARGS__, TCC_HERE)
@@ -229,7 +229,8 @@ TCC_API tcc_tensor tcc_reduce_max_at(tcc_tensor x, int count, const int64_t *axe
 TCC_API tcc_tensor tcc_reduce_min_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at); /* NaN if any is */
 /* i32: the index of the first maximum along `axis`, which vanishes; of the first NaN if there is one. */
 TCC_API tcc_tensor tcc_argmax_at(tcc_tensor x, int axis, tcc_loc at);
-/* The running sum along `axis`, each element included; x's shape. */
+/* The running sum along `axis`, each element included; x's shape. Sums of integers are of their type and wrap: convert
+ * i32 first where they may be beyond 2^31. */
 TCC_API tcc_tensor tcc_cumsum_at(tcc_tensor x, int axis, tcc_loc at);
 #define tcc_sum(x, ...) tcc_sum_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_mean(x, ...) tcc_mean_at(x, __VA_ARGS__, TCC_HERE)
