@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reductions: the identity, one step, and the combination of lanes, of a lane group's threads and of lane groups. */
 #include "codegen/body/body.h"
+#include "ir/support/alloc.h"
 
 int tcc_fold_carries(tcc_op op) { return tcc_is_moment(op) ? TCC_MOMENT_STATE : op == TCC_OP_ARGMAX ? 2 : 1; }
 
@@ -149,14 +150,18 @@ void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *
 }
 
 void tcc_fold_split(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry) {
-    enum { MOST_SPLIT = 32 };
     int n_carry = 0;
-    LLVMValueRef all[MOST_SPLIT * TCC_EMIT_MAX_CARRY];
     for (int i = 0; i < n_ops; i++) n_carry += tcc_fold_carries(ops[i]);
     if (!e->split || n_carry == 0) return;
+    LLVMValueRef *all = tcc__calloc((size_t)e->shape.shape.split * (size_t)n_carry, sizeof(LLVMValueRef));
+    if (!all) {
+        e->status = tcc_enomem(e->diag);
+        return;
+    }
     tcc_emit_gather_split(e, carry, n_carry, all);
     for (int i = 0, c = 0; i < n_ops; c += tcc_fold_carries(ops[i++])) {
         for (int k = 0; k < tcc_fold_carries(ops[i]); k++) carry[c + k] = all[c + k];
         for (int d = 1; d < e->shape.shape.split; d++) fold_pair(e, ops[i], carry + c, all + d * n_carry + c);
     }
+    tcc__free(all);
 }
