@@ -117,25 +117,28 @@ static void survey_epoch(tcc__order *o, tcc__drawn *space, survey *s) {
  * dynamic programming finds. cost[k][c]: of all rows up to candidate c, in k lengths of which c is the longest. */
 static void choose_lengths(tcc__order *o, const survey *s, int most) {
     static const int64_t none = INT64_MAX;
-    int64_t cost[TCC__LENGTHS_MAX + 1][CANDIDATES + 1] = {{0}}, rows[CANDIDATES + 1] = {0};
-    int before[TCC__LENGTHS_MAX + 1][CANDIDATES + 1], best = 1;
+    int64_t cost[2][CANDIDATES + 1] = {{0}} /* of k and of k - 1 */, rows[CANDIDATES + 1] = {0}, least = 0;
+    short before[TCC__LENGTHS_MAX + 1][CANDIDATES + 1];
+    int best = 1;
     for (int c = 1; c <= s->longest; c++) rows[c] = rows[c - 1] + s->rows[c];
     for (int k = 1; k <= most; k++) {
+        int64_t *own = cost[k % 2];
+        const int64_t *fewer = cost[(k - 1) % 2];
         for (int c = 1; c <= s->longest; c++) {
-            cost[k][c] = k == 1 ? rows[c] * candidate_length(s, c) : none;
+            own[c] = k == 1 ? rows[c] * candidate_length(s, c) : none;
             before[k][c] = 0;
             for (int b = 1; b < c && k > 1; b++) {
-                if (cost[k - 1][b] == none) continue;
-                const int64_t with = cost[k - 1][b] + (rows[c] - rows[b]) * candidate_length(s, c);
-                if (with >= cost[k][c]) continue;
-                cost[k][c] = with;
-                before[k][c] = b;
+                if (fewer[b] == none) continue;
+                const int64_t with = fewer[b] + (rows[c] - rows[b]) * candidate_length(s, c);
+                if (with >= own[c]) continue;
+                own[c] = with;
+                before[k][c] = (short)b;
             }
         }
-        if (cost[k][s->longest] < cost[best][s->longest]) best = k;
+        if (k == 1 || own[s->longest] < least) best = k, least = own[s->longest];
     }
     o->n_lengths = best;
-    o->padding.padded = cost[best][s->longest];
+    o->padding.padded = least;
     for (int k = best, c = s->longest; k > 0; c = before[k--][c]) o->lengths[k - 1] = candidate_length(s, c);
 }
 

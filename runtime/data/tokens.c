@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 1 << 14 };
+enum { PIECE_BYTES = 1 << 13 };
 static const int64_t default_token_bytes = 2;
 
 typedef struct part {
