@@ -95,12 +95,12 @@ static tcc_status fuse_from(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *give
     return g->diag->status != TCC_OK ? g->diag->status : f.out_of_memory ? tcc_enomem(g->diag) : status;
 }
 
+/* A graph that came with groups has their sums, in their order, or it is an error: nobody finds other bits. */
 static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *given, int count) {
     bool possible;
     TCC_TRY(fuse_from(cx, g, given, count, &possible));
     if (possible) return TCC_OK;
-    if (cx->keeps_given) return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "a given group is none in this graph");
-    return fuse_from(cx, g, NULL, 0, &possible);
+    return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "a given group is none in this graph");
 }
 
 /* Every node a group of its own. */

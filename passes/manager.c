@@ -121,7 +121,7 @@ bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *op
 }
 
 tcc_status tcc_pipeline_plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_tried *tried, tcc_graph **out) {
-    tcc_pass_cx quiet = {.diag = cx->diag, .options = cx->options, .keeps_given = cx->keeps_given};
+    tcc_pass_cx quiet = {.diag = cx->diag, .options = cx->options};
     tcc_graph *at = NULL;
     tcc_pass_id made_by = TCC_PASS_FUSE;
     int first = 0;

@@ -73,7 +73,6 @@ typedef struct tcc_pass_cx {
     /* What the passes behind made of the very graph that the pass at hand gives out: the manager takes it, and does not
      * run them again. NULL: nothing is taken. Set by the manager, who owns what is in it. */
     tcc_tried *tried;
-    bool keeps_given; /* fuse: where sums of a group that the graph came with would change, it is TCC_EINVAL */
 } tcc_pass_cx;
 
 /* Makes *out from `in`, which stays the caller's. On error *out is untouched and the diag says why. */

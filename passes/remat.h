@@ -37,6 +37,7 @@ typedef struct tcc_remat_value {
     const char *where; /* its place: "train.c:41"; "" if that is unknown */
     int64_t bytes, ns; /* memory that it takes; predicted time to compute it again */
     bool again;        /* is computed again; else kept */
+    bool refused;      /* is kept although the user marked it: else a sum would be in another order */
 } tcc_remat_value;
 
 /* Zero before it is filled; free with tcc_remat_report_free. */

@@ -4,6 +4,7 @@
 #include "ir/support/alloc.h"
 #include "passes/plan.h"
 #include "passes/remat_apply.h"
+#include "passes/remat_passing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,50 +39,18 @@ static bool add_point(tcc_remat_choice *c, int moves, int values, int64_t peak, 
     return tcc_vec_push(&c->ends, moves) && tcc_vec_push(&c->report->frontier, point);
 }
 
-static tcc_status list_points(tcc_remat_choice *c) {
-    tcc_remat_evaluate(c->model);
-    bool ok = add_point(c, 0, 0, c->model->peak, 0);
-    if (ok) c->report->frontier.data[0].peak = c->planned->arena_bytes;
-    if (c->spec->segments) TCC_TRY(tcc_remat_list_segments(c->model, c->cx->diag, &c->moves));
-    const int marked = c->moves.count;
-    TCC_TRY(tcc_remat_list_moves(c->model, c->cx->diag, &c->moves));
-    for (int i = 0, values = 0; i < c->moves.count; i++) {
-        const tcc_remat_move *move = &c->moves.data[i];
-        if (!c->model->lives[move->value].followers) values += move->again ? 1 : -1;
-        if (move->whole) ok &= add_point(c, i + 1, values, move->peak, move->added_ns);
-        if (i + 1 == marked) c->marked = c->ends.count - 1;
-    }
-    return ok ? TCC_OK : tcc_enomem(c->cx->diag);
-}
-
-bool tcc_remat_is_small(const tcc_graph *planned) {
-    static const int64_t least_bytes = 1 << 24; /* what is smaller lies in caches */
-    return planned->arena_bytes < least_bytes;
-}
-
-/* The last point that costs next to nothing by the model; 0: there is none. */
-static int free_point(const tcc_remat_choice *c) {
-    const double most = free_share * (double)c->report->step_ns;
-    int point = 0;
-    if (tcc_remat_is_small(c->planned)) return 0;
-    while (point + 1 < c->report->frontier.count && (double)c->report->frontier.data[point + 1].estimated_ns <= most)
-        point++;
-    return point;
-}
-
 static const int64_t refused = INT64_MAX; /* the peak of a set that no budget takes */
 
-/* Plans the set at hand. One that changes the order of a sum is refused, unless the user marked it. */
-static tcc_status plan_at_hand(tcc_remat_choice *c, bool marked, tcc_remat_point *p) {
+/* Plans the set at hand. One that changes the order of a sum is refused. */
+static tcc_status plan_at_hand(tcc_remat_choice *c, tcc_remat_point *p) {
     tcc_graph *g, *planned;
-    tcc_pass_cx cx = *c->cx;
-    cx.keeps_given = !marked;
-    TCC_TRY(tcc_remat_apply(c->model, c->g, cx.options->target, &g));
-    const tcc_status status = cx.plan(&cx, g, NULL, &planned);
+    const tcc_pass_cx *cx = c->cx;
+    TCC_TRY(tcc_remat_apply(c->model, c->g, cx->options->target, &g));
+    const tcc_status status = cx->plan(cx, g, NULL, &planned);
     tcc_graph_destroy(g);
-    if (status == TCC_EINVAL && !marked) {
-        tcc_logf(cx.cx, TCC_LOG_MEMORY, "remat: %d values computed again: %s", p->values, tcc_diag_text(cx.diag));
-        tcc_diag_clear(cx.diag);
+    if (status == TCC_EINVAL) {
+        tcc_logf(cx->cx, TCC_LOG_MEMORY, "remat: %d values computed again: %s", p->values, tcc_diag_text(cx->diag));
+        tcc_diag_clear(cx->diag);
         p->peak = refused;
         return TCC_OK;
     }
@@ -100,12 +69,110 @@ static tcc_status plan_at_hand(tcc_remat_choice *c, bool marked, tcc_remat_point
     return TCC_OK;
 }
 
+/* -- The user's segments -- */
+
+enum { MOST_PLANS_OF_MARKED = 32 };
+
+/* How many values the set at hand computes again. */
+static int count_again(const tcc_remat_model *m) {
+    int count = 0;
+    for (int v = 0; v < m->plan.values.count; v++) {
+        const tcc_node *n = m->plan.values.data[v].node;
+        count += n && !m->lives[v].followers && m->again[n->id];
+    }
+    return count;
+}
+
+/* The value of the report that is value v of the plan. */
+static tcc_remat_value *reported(const tcc_remat_choice *c, int v) {
+    int at = 0;
+    for (int i = 0; i < v; i++) at += tcc_remat_may_repeat(c->model, i);
+    return &c->report->values.data[at];
+}
+
+/* Adds to c->moves those of moves [from, to) with which each sum keeps its order; *best is their plan. Mostly that is
+ * all of them. Where it is not, halves are tried, and halves of these. */
+static tcc_status add_marked(tcc_remat_choice *c, const tcc_remat_moves *moves, int from, int to, int *plans,
+                             tcc_remat_point *best) {
+    const int before = c->moves.count;
+    tcc_remat_point p = {.peak = refused};
+    for (int i = from; i < to; i++)
+        if (!tcc_vec_push(&c->moves, moves->data[i])) return tcc_enomem(c->cx->diag);
+    if (++*plans <= MOST_PLANS_OF_MARKED) {
+        tcc_remat_make_moves(c->model, &c->moves, c->moves.count);
+        p = (tcc_remat_point){count_again(c->model), c->model->peak, (int64_t)c->model->added_ns, -1, 0};
+        TCC_TRY(plan_at_hand(c, &p));
+    }
+    if (p.peak != refused) {
+        *best = p;
+        return TCC_OK;
+    }
+    c->moves.count = before;
+    if (to - from > 1 && *plans < MOST_PLANS_OF_MARKED) {
+        TCC_TRY(add_marked(c, moves, from, from + (to - from) / 2, plans, best));
+        return add_marked(c, moves, from + (to - from) / 2, to, plans, best);
+    }
+    for (int i = from; i < to; i++) reported(c, moves->data[i].value)->refused = true;
+    return TCC_OK;
+}
+
+/* The moves of the user's segments, but for those that would change the order of a sum. */
+static tcc_status list_marked(tcc_remat_choice *c, tcc_remat_point *planned) {
+    tcc_remat_moves all = {0};
+    int plans = 0;
+    tcc_status status = tcc_remat_list_segments(c->model, c->cx->diag, &all);
+    if (status == TCC_OK && all.count) status = add_marked(c, &all, 0, all.count, &plans, planned);
+    tcc_vec_free(&all);
+    for (int i = 0; i < c->moves.count && status == TCC_OK; i++) { /* as it is without what was left out */
+        tcc_remat_make_moves(c->model, &c->moves, i + 1);
+        c->moves.data[i].peak = c->model->peak;
+        c->moves.data[i].added_ns = c->model->added_ns;
+    }
+    if (!c->moves.count) tcc_remat_make_moves(c->model, &c->moves, 0);
+    return status;
+}
+
+/* -- The points of both -- */
+
+static tcc_status list_points(tcc_remat_choice *c) {
+    tcc_remat_evaluate(c->model);
+    bool ok = add_point(c, 0, 0, c->model->peak, 0);
+    if (ok) c->report->frontier.data[0].peak = c->planned->arena_bytes;
+    tcc_remat_point of_marked = c->report->frontier.data[0];
+    if (c->spec->segments) TCC_TRY(list_marked(c, &of_marked));
+    const int marked = c->moves.count;
+    TCC_TRY(tcc_remat_list_moves(c->model, c->cx->diag, &c->moves));
+    for (int i = 0, values = 0; i < c->moves.count; i++) {
+        const tcc_remat_move *move = &c->moves.data[i];
+        if (!c->model->lives[move->value].followers) values += move->again ? 1 : -1;
+        if (move->whole) ok &= add_point(c, i + 1, values, move->peak, move->added_ns);
+        if (i + 1 == marked) c->marked = c->ends.count - 1;
+    }
+    if (ok && marked) c->report->frontier.data[c->marked] = of_marked;
+    return ok ? TCC_OK : tcc_enomem(c->cx->diag);
+}
+
+bool tcc_remat_is_small(const tcc_graph *planned) {
+    static const int64_t least_bytes = 1 << 24; /* what is smaller lies in caches */
+    return planned->arena_bytes < least_bytes;
+}
+
+/* The last point that costs next to nothing by the model; 0: there is none. */
+static int free_point(const tcc_remat_choice *c) {
+    const double most = free_share * (double)c->report->step_ns;
+    int point = 0;
+    if (tcc_remat_is_small(c->planned)) return 0;
+    while (point + 1 < c->report->frontier.count && (double)c->report->frontier.data[point + 1].estimated_ns <= most)
+        point++;
+    return point;
+}
+
 /* Plans a point, unless that was done; its peak. */
 static tcc_status plan_point(tcc_remat_choice *c, int point, int64_t *peak) {
     tcc_remat_point *p = &c->report->frontier.data[point];
     if (p->peak < 0) {
         tcc_remat_make_moves(c->model, &c->moves, c->ends.data[point]);
-        TCC_TRY(plan_at_hand(c, point == c->marked, p));
+        TCC_TRY(plan_at_hand(c, p));
     }
     *peak = p->peak;
     return TCC_OK;
@@ -147,16 +214,6 @@ static const double stairs[] = {1.0 / 2, 1.0 / 4, 1.0 / 8, 1.0 / 16, 3.0 / 64, 1
 enum { TARGETS = sizeof stairs / sizeof *stairs, POINTS = 2 };
 static const double finest = 1.0 / 256; /* of that way; closer targets are the same */
 
-/* How many values the set at hand computes again. */
-static int count_again(const tcc_remat_model *m) {
-    int count = 0;
-    for (int v = 0; v < m->plan.values.count; v++) {
-        const tcc_node *n = m->plan.values.data[v].node;
-        count += n && !m->lives[v].followers && m->again[n->id];
-    }
-    return count;
-}
-
 /* The target's set, at hand and not planned. */
 static tcc_status set_target(tcc_remat_choice *c, int64_t target) {
     tcc_remat_set *set = &c->tried;
@@ -182,7 +239,7 @@ static void take(tcc_remat_choice *c) {
 /* Plans c->tried, which is at hand, and notes it for the report. */
 static tcc_status plan_tried(tcc_remat_choice *c) {
     tcc_remat_point *p = &c->tried.figures;
-    TCC_TRY(plan_at_hand(c, false, p));
+    TCC_TRY(plan_at_hand(c, p));
     if (!c->tried.kept.count) c->report->frontier.data[c->tried.point] = *p;
     else if (!tcc_vec_push(&c->between, *p)) return tcc_enomem(c->cx->diag);
     return TCC_OK;

@@ -120,6 +120,27 @@ static void print_values(tcc_strbuf *b, const tcc_remat_report *r, bool again) {
     if (left) tcc_strbuf_printf(b, "%12s%3d more\n", "", left);
 }
 
+/* What the user marked and is kept, for the sake of bits. */
+static void print_refused(tcc_strbuf *b, const tcc_remat_report *r) {
+    enum { LINES = 6 };
+    int64_t bytes = 0;
+    int count = 0, lines = 0;
+    for (int i = 0; i < r->values.count; i++)
+        if (r->values.data[i].refused && !r->values.data[i].again) bytes += r->values.data[i].bytes, count++;
+    if (!count) return;
+    tcc_strbuf_printf(b, "kept although marked: %d values, ", count);
+    add_bytes(b, 0, bytes);
+    tcc_strbuf_add(b, "; computed again, they would change the order of a sum, and so its bits\n");
+    for (int i = 0; i < r->values.count && lines < LINES; i++) {
+        const tcc_remat_value *v = &r->values.data[i];
+        if (!v->refused || v->again) continue;
+        add_bytes(b, 10, v->bytes);
+        tcc_strbuf_printf(b, "  %-30s %s\n", v->what, v->where);
+        lines++;
+    }
+    if (count > lines) tcc_strbuf_printf(b, "%12s%d more\n", "", count - lines);
+}
+
 void tcc_remat_print(tcc_strbuf *b, const tcc_remat_spec *spec, const tcc_remat_report *r) {
     int planned = 0;
     for (int i = 1; i < r->frontier.count; i++) planned += r->frontier.data[i].peak >= 0;
@@ -127,6 +148,7 @@ void tcc_remat_print(tcc_strbuf *b, const tcc_remat_spec *spec, const tcc_remat_
     print_amounts(b, r);
     print_values(b, r, true);
     print_values(b, r, false);
+    print_refused(b, r);
     tcc_strbuf_printf(b, "search: %.2f s, %d of %d sets planned\n", 1e-3 * r->milliseconds, planned,
                       r->frontier.count - 1);
 }

@@ -35,12 +35,18 @@ static tcc_status plan_group(tcc_reduce_trace *t, tcc_reduce **p) {
 }
 
 /* Should M2 be made in the mean's sweep? A second sweep over a row that is in registers, in shared memory or in a
- * thread's cache costs less than the segments of the first; what has to come from memory again costs most. */
+ * thread's cache costs less than the segments of the first; what has to come from memory again costs most. A mean alone
+ * is a sum, unless it is computed again and was made beside its M2 before: then the choice says how. */
 static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
     tcc_lowering *l = t->l;
     int64_t points, sweeps = 0;
-    for (int i = 0; i < t->n; i++) t->has_m2 = t->has_m2 || t->all[i].node->op == TCC_OP_REDUCE_M2;
-    if (!t->has_m2 || p->n_reduced == 0) return TCC_OK;
+    bool asked = false;
+    for (int i = 0; i < t->n; i++) {
+        t->has_m2 = t->has_m2 || t->all[i].node->op == TCC_OP_REDUCE_M2;
+        asked = asked || tcc_is_moment(t->all[i].node->op);
+    }
+    asked = asked && (t->has_m2 || tcc_params_chosen(&l->params, TCC_PARAM_SWEEPS));
+    if (!asked || p->n_reduced == 0) return TCC_OK;
     if (tcc_params_decides(&l->params)) {
         TCC_TRY(tcc_reduce_choose_shape(l, p, &points));
         bool at_hand = l->target->lane_groups ? p->steps || p->n_slots : p->row * 4 <= tcc_reduce_cache_of(l);

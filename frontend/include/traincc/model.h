@@ -59,7 +59,7 @@ typedef enum tcc_mixed_precision { TCC_MIXED_NONE, TCC_MIXED_BF16, TCC_MIXED_FP1
 typedef enum tcc_checkpointing {
     TCC_CHECKPOINTING_AUTO, /* what meets the budget at the least added time; without one, what costs next to none */
     TCC_CHECKPOINTING_NONE, /* nothing: what is cheapest in time */
-    TCC_CHECKPOINTING_SEGMENTS, /* all that lies in tcc_checkpoint_segment (nn.h), and more if a budget asks for it */
+    TCC_CHECKPOINTING_SEGMENTS, /* what lies in tcc_checkpoint_segment (nn.h), and more if a budget asks for it */
 } tcc_checkpointing;
 
 typedef enum tcc_optimizer_kind { TCC_SGD, TCC_ADAM, TCC_ADAMW, TCC_LION, TCC_ADAFACTOR } tcc_optimizer_kind;
