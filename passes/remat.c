@@ -54,7 +54,11 @@ static tcc_status list_values(tcc_remat_model *m, tcc_remat_report *r, tcc_diag 
         if (!tcc_remat_may_repeat(m, v)) continue;
         const tcc_remat_value value = {
             tcc_arena_printf(&r->arena, "%s %s", tcc_op_get_info(n->op)->text, tcc_type_text(&n->type)),
-            place_of(&r->arena, n), m->plan.values.data[v].size_bytes, (int64_t)tcc_remat_cost(m, &v, 1), false, false};
+            place_of(&r->arena, n),
+            m->plan.values.data[v].size_bytes,
+            (int64_t)tcc_remat_cost(m, &v, 1),
+            false,
+            false};
         if (!value.what || !value.where || !tcc_vec_push(&r->values, value)) return tcc_enomem(diag);
     }
     return TCC_OK;

@@ -63,21 +63,15 @@ static LLVMValueRef rule_sign(const scalar_cx *c, LLVMValueRef *v) {
     static LLVMValueRef rule_##name(const scalar_cx *c, LLVMValueRef *v) {                          \
         return c->operand == TCC_F64 ? tcc_math64_##name(c->e, v[0]) : tcc_math_##name(c->e, v[0]); \
     }
-/* A function of f64 that gives an f32 result by rounding. */
-#define WIDENED(name)                                                                                                  \
-    static LLVMValueRef rule_##name(const scalar_cx *c, LLVMValueRef *v) {                                             \
-        return c->operand == TCC_F64 ? tcc_math64_##name(c->e, v[0])                                                   \
-                                     : tcc_math64_narrow(c->e, tcc_math64_##name(c->e, tcc_math64_widen(c->e, v[0]))); \
-    }
 BOTH(exp)
 BOTH(log)
 BOTH(tanh)
 BOTH(sigmoid)
 BOTH(erf)
-WIDENED(expm1)
-WIDENED(log1p)
-WIDENED(sin)
-WIDENED(cos)
+BOTH(expm1)
+BOTH(log1p)
+BOTH(sin)
+BOTH(cos)
 
 /* (1 + tanh(c (x + k x^3))) / 2, which is a sigmoid of twice that, and x^2 */
 static LLVMValueRef gelu_share(const scalar_cx *c, LLVMValueRef x, LLVMValueRef *square) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Elementary functions on f64 values, scalar or vector: for f64 tensors, and for f32 functions that need more than f32
- * inside (pow, expm1, log1p, sin, cos). Within a few units of the last place of f64. They are straight-line code, but
- * for arguments far out (math_far.c). */
+ * inside (pow, rem; math_wide.c has others, shorter). Within a few units of the last place of f64. They are
+ * straight-line code, but for arguments far out (math_far.c). */
 #ifndef TCC_CODEGEN_EMIT_MATH64_H
 #define TCC_CODEGEN_EMIT_MATH64_H
 
@@ -27,7 +27,10 @@ LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y);
 /* Remainder with the sign of x, exact. */
 LLVMValueRef tcc_math64_rem(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y);
 
-/* --- What math64_near.c and math_far.c give to math64.c. */
+/* --- What math64_near.c and math_far.c give to math64.c and math_wide.c. */
+
+/* x = n pi / 2 + *rest, |*rest| <= pi / 4 and a bit, for |x| < 2^45; n, an integer. */
+LLVMValueRef tcc_math64_near_quarters(tcc_emitter *e, LLVMValueRef x, LLVMValueRef *rest);
 
 /* sin(x + quarter pi / 2), |x| < 2^45. */
 LLVMValueRef tcc_math64_near_sine(tcc_emitter *e, LLVMValueRef x, int quarter);

@@ -35,14 +35,19 @@ static LLVMValueRef add_product(tcc_emitter *e, LLVMValueRef n, LLVMValueRef x, 
     return c;
 }
 
-/* sin(x + quarter * pi / 2), |x| < 2^45. There are fewer than 2^45 quarters, n, and pi / 2 has three parts. The first
- * step is exact: x and n times the first part are multiples of 2^-52 or, below 1, of 2^-53, less than 1 apart. */
-LLVMValueRef tcc_math64_near_sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
+/* There are fewer than 2^45 quarters, n, and pi / 2 has three parts. The first step is exact: x and n times the first
+ * part are multiples of 2^-52 or, below 1, of 2^-53, less than 1 apart. */
+LLVMValueRef tcc_math64_near_quarters(tcc_emitter *e, LLVMValueRef x, LLVMValueRef *rest) {
     LLVMValueRef n = function(e, "llvm.roundeven", mul(e, x, constant(e, x, 0x1.45f306dc9c883p-1)));
     LLVMValueRef r = add_product(e, n, constant(e, x, -0x1.921fb54442d18p0), x);
     r = add_product(e, n, constant(e, x, -0x1.1a62633145c07p-54), r);
-    r = tcc_emit_fma(e, n, constant(e, x, 0x1.f1976b7ed8fbcp-110), r);
-    return tcc_math64_sine_of(e, r, LLVMBuildAdd(e->builder, whole(e, n), integer(e, x, quarter), ""));
+    *rest = tcc_emit_fma(e, n, constant(e, x, 0x1.f1976b7ed8fbcp-110), r);
+    return whole(e, n);
+}
+
+LLVMValueRef tcc_math64_near_sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
+    LLVMValueRef r, n = tcc_math64_near_quarters(e, x, &r);
+    return tcc_math64_sine_of(e, r, LLVMBuildAdd(e->builder, n, integer(e, x, quarter), ""));
 }
 
 LLVMValueRef tcc_math64_near_sin(tcc_emitter *e, LLVMValueRef x) { return tcc_math64_near_sine(e, x, 0); }

@@ -43,6 +43,10 @@ static const struct function {
     {"tanh", tcc_math_tanh, tanh, 1.4, -INFINITY, INFINITY, false},
     {"erf", tcc_math_erf, erf, 1.1, -INFINITY, INFINITY, false},
     {"sigmoid", tcc_math_sigmoid, sigmoid, 2.4, -INFINITY, INFINITY, false},
+    {"expm1", tcc_math_expm1, expm1, 0.501, -INFINITY, INFINITY, false},
+    {"log1p", tcc_math_log1p, log1p, 0.501, -INFINITY, INFINITY, false},
+    {"sin", tcc_math_sin, sin, 0.501, -INFINITY, INFINITY, false},
+    {"cos", tcc_math_cos, cos, 0.501, -INFINITY, INFINITY, false},
     {"gelu_slope", emit_gelu_slope, gelu_slope, 1.2, -INFINITY, INFINITY, true},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions };

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * Functions on f32 whose inside needs more digits than f32 has: f64, with polynomials that are as short as a result in
+ * f32 allows. Each is minimax (relative error, said beside it), some hundredths of the last place of f32 at most; so
+ * results are the nearest f32 but where the exact value lies close to the middle of two. Specials are chosen on the f32
+ * result, where a vector is half as wide. */
+#include "codegen/emit/math64_ops.h"
+
+static const double ln2 = 0x1.62e42fefa39efp-1;
+
+static LLVMValueRef polynomial(tcc_emitter *e, LLVMValueRef x, const double *coefficients, int count) {
+    LLVMValueRef sum = constant(e, x, coefficients[count - 1]);
+    for (int i = count - 2; i >= 0; i--) sum = tcc_emit_fma(e, sum, x, constant(e, x, coefficients[i]));
+    return sum;
+}
+
+/* 2^n (1 + p) - 1 = 2^n p + (2^n - 1) with p = exp(r) - 1, x = n ln 2 + r, |r| <= ln(2) / 2. Where n is 0 that is p, to
+ * the last digit. */
+LLVMValueRef tcc_math_expm1(tcc_emitter *e, LLVMValueRef x) {
+    static const double p[] = {0.99999999999550544,    0.49999999999955071,   0.16666666786380441,
+                               0.041666666786337555,   0.0083332835187681053, 0.0013888839090641379,
+                               0.00019907582591325133, 2.4867883453521804e-5}; /* 4.7e-12 */
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef in = tcc_math64_widen(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -20));
+    LLVMValueRef magic = constant(e, in, 0x1.8p52); /* leaves n in the low bits */
+    LLVMValueRef shifted = tcc_emit_fma(e, in, constant(e, in, 0x1.71547652b82fep0), magic);
+    LLVMValueRef r = tcc_emit_fma(e, sub(e, shifted, magic), constant(e, in, -ln2), in);
+    LLVMValueRef of_r = mul(e, r, polynomial(e, r, p, COUNT(p)));
+    LLVMValueRef exponent = LLVMBuildShl(b, to_bits(e, shifted), integer(e, in, 52), "");
+    LLVMValueRef power = from_bits(e, LLVMBuildAdd(b, exponent, integer(e, in, 0x3ff0000000000000), ""), in);
+    LLVMValueRef y = tcc_math64_narrow(e, tcc_emit_fma(e, power, of_r, sub(e, power, constant(e, in, 1))));
+    return choose(e, compare(e, LLVMRealOEQ, x, 0), x, y); /* of -0 too */
+}
+
+/* 1 + x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2). Where k is 0, f is x, to the last digit. */
+LLVMValueRef tcc_math_log1p(tcc_emitter *e, LLVMValueRef x) {
+    static const double p[] = {0.9999999999874651,  -0.50000000035951802,  0.33333334249210019, -0.24999992728435151,
+                               0.19999888139632848, -0.16667024572336438,  0.1429081175121173,  -0.12495435332202047,
+                               0.11006038108136661, -0.099459959208350392, 0.10047205811191723, -0.098044219431361574,
+                               0.052358895250411924}; /* 2.2e-11 */
+    static const int64_t one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd;
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef in = tcc_math64_widen(e, x), u = add(e, in, constant(e, in, 1)), bits = to_bits(e, u);
+    LLVMValueRef above = LLVMBuildAdd(b, bits, integer(e, in, one - root), ""); /* its exponent is k's */
+    LLVMValueRef biased = LLVMBuildLShr(b, above, integer(e, in, 52), "");
+    LLVMValueRef k = from_bits(e, LLVMBuildOr(b, biased, integer(e, in, 0x4330000000000000), ""), in); /* 2^52 more */
+    k = sub(e, k, constant(e, in, 0x1p52 + 1023));
+    LLVMValueRef scale = LLVMBuildAnd(b, above, integer(e, in, -(INT64_C(1) << 52)), "");
+    LLVMValueRef mantissa = LLVMBuildAdd(b, LLVMBuildSub(b, bits, scale, ""), integer(e, in, one), "");
+    LLVMValueRef f = sub(e, from_bits(e, mantissa, in), constant(e, in, 1));
+    f = choose(e, compare(e, LLVMRealOEQ, k, 0), in, f);
+    LLVMValueRef of_f = mul(e, f, polynomial(e, f, p, COUNT(p)));
+    LLVMValueRef y = tcc_math64_narrow(e, tcc_emit_fma(e, k, constant(e, in, ln2), of_f));
+    y = choose(e, compare(e, LLVMRealOLT, x, __builtin_inf()), y, x); /* NaN too */
+    y = choose(e, compare(e, LLVMRealOEQ, x, 0), x, y);               /* -0 */
+    y = choose(e, compare(e, LLVMRealOEQ, x, -1), constant(e, x, -__builtin_inf()), y);
+    return choose(e, compare(e, LLVMRealOLT, x, -1), constant(e, x, __builtin_nan("")), y);
+}
+
+/* sin(r + k pi / 2), |r| <= pi / 4 and a bit, k an integer. */
+static LLVMValueRef sine_of(tcc_emitter *e, LLVMValueRef r, LLVMValueRef k) {
+    static const double of_sine[] = {0.9999999999956297, -0.1666666663131027, 0.0083333287551713209,
+                                     -0.00019839193964485498, 2.717269367045458e-6}; /* 4.4e-12 */
+    static const double of_cosine[] = {0.99999999995201329, -0.49999999611774672, 0.041666616393054352,
+                                       -0.001388660894813359, 2.4378993728893832e-5}; /* 4.8e-11 */
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef z = mul(e, r, r), s = mul(e, r, polynomial(e, z, of_sine, COUNT(of_sine)));
+    LLVMValueRef c = polynomial(e, z, of_cosine, COUNT(of_cosine));
+    LLVMValueRef odd = LLVMBuildAnd(b, k, integer(e, r, 1), "");
+    LLVMValueRef y = choose(e, LLVMBuildICmp(b, LLVMIntNE, odd, integer(e, r, 0), ""), c, s);
+    LLVMValueRef sign = LLVMBuildShl(b, LLVMBuildAnd(b, k, integer(e, r, 2), ""), integer(e, r, 62), "");
+    return from_bits(e, LLVMBuildXor(b, to_bits(e, y), sign, ""), r);
+}
+
+/* Below 2^45, as tcc_math64_near_sine; beyond, lane by lane. */
+static LLVMValueRef sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
+    LLVMValueRef in = tcc_math64_widen(e, x), r, n = tcc_math64_near_quarters(e, in, &r);
+    LLVMValueRef y = sine_of(e, r, LLVMBuildAdd(e->builder, n, integer(e, in, quarter), ""));
+    LLVMValueRef far = compare(e, LLVMRealOGE, magnitude(e, x), 0x1p45);
+    y = tcc_math64_narrow(e, tcc_math64_replace_far_sines(e, y, in, far, quarter));
+    return quarter ? y : choose(e, compare(e, LLVMRealOEQ, x, 0), x, y); /* of -0 too */
+}
+
+LLVMValueRef tcc_math_sin(tcc_emitter *e, LLVMValueRef x) { return sine(e, x, 0); }
+LLVMValueRef tcc_math_cos(tcc_emitter *e, LLVMValueRef x) { return sine(e, x, 1); }
