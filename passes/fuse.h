@@ -4,6 +4,7 @@
 #define TCC_PASSES_FUSE_H
 
 #include "ir/ir.h"
+#include "passes/evaluations.h"
 #include "passes/pass.h"
 
 enum {
@@ -36,22 +37,32 @@ typedef enum tcc_draft_level {
     TCC_LEVEL_ACROSS, /* depends on a sum over the kept points, one value a reduced point */
 } tcc_draft_level;
 
+/* The places at which a draft evaluates its nodes (fuse_places.c). */
+typedef struct tcc_draft_places {
+    int *first;                     /* by node id: its visits */
+    struct tcc_draft_place *places; /* index maps */
+    struct tcc_draft_visit *visits; /* of nodes at places */
+    int n_places, n_visits, most, most_visits;
+} tcc_draft_places;
+
 /* Scratch of the checks: arrays by node id that answer "where in the draft is this node" at once. One per pass. */
-typedef struct tcc_draft_scratch {
+struct tcc_draft_scratch {
     int *position;          /* of each node of the graph in the draft at hand, or -1 */
     tcc_draft_level *level; /* by position */
-    int *contexts;          /* by position: how many different indices it is evaluated at */
+    int *contexts;          /* by position: how many different places it is evaluated at */
     bool *identity;         /* by position: an output, or evaluated at the index of one */
-    int64_t *times;         /* by position: evaluations */
+    int64_t *times;         /* by position: evaluations of an element, at all of them */
     int *mark;              /* by position */
-    double *loaded;         /* by node id: bytes that are loaded of it; 0 between checks */
+    bool *stored;           /* by position: of a group that is asked about */
+    tcc_draft_places places;
+    double *loaded; /* by node id: bytes that are loaded of it; 0 between checks */
     const tcc_graph *graph;
     const struct tcc_pass_target *target; /* NULL: none */
     /* What the target answered, by node id; 0: it was not asked. */
     struct tcc_operand_work *work; /* of the two operands of each contraction: repeats -1 none */
     int *summed;                   /* by sum: the id of the dot that was asked about, plus one; negative: no */
     int levels;                    /* of the last REDUCE draft: the reductions of the longest chain of dependent ones */
-} tcc_draft_scratch;
+};
 
 /* `options` NULL: the usual ones. */
 tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out);
@@ -60,7 +71,7 @@ void tcc_draft_scratch_free(tcc_draft_scratch *s);
 /* Whether the draft is a group as passes/group.h says. Sets kind, hero and cost; otherwise *reason says why not, in a
  * few words. */
 bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason);
-/* Part of the check; the scratch holds levels and contexts. */
+/* Part of the check; the scratch holds levels and how often nodes are evaluated. */
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s);
 
 /* Work of one evaluation of `op`, in bytes of traffic that take as long. */

@@ -6,8 +6,11 @@
  * values exist once and at their own index only, so no view may ask for them elsewhere. */
 #include "passes/fuse_draft.h"
 
+#include "ir/support/alloc.h"
+#include "passes/evaluations.h"
 #include "passes/group.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* The same row-major order, one of them with some neighbouring dims merged. */
@@ -47,33 +50,28 @@ static bool check_norm(const tcc_draft *d, tcc_draft_scratch *s, const char **re
     return true;
 }
 
-/* Counts the indices at which each node is evaluated, and marks those evaluated at the index of an output. Arithmetic
- * and reshapes share the index of their user; any other view asks at an index of its own. */
-static bool count_contexts(const tcc_draft *d, tcc_draft_scratch *s, int most_work, const char **reason) {
-    memset(s->contexts, 0, sizeof *s->contexts * (size_t)d->n_nodes);
+/* A pointwise output that another output reads elsewhere than at its own index would be computed twice. */
+static bool check_outputs(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    if (d->kind != TCC_GROUP_POINTWISE) return true;
     memset(s->identity, 0, sizeof *s->identity * (size_t)d->n_nodes);
-    int work = 0;
     for (int i = d->n_nodes - 1; i >= 0; i--) {
         const tcc_node *n = d->nodes[i];
         if (d->stored[i]) s->identity[i] = true;
-        if (s->contexts[i] == 0) s->contexts[i] = 1;
-        bool computes = tcc_fusion_of(n) != TCC_FUSION_VIEW;
-        if (computes && s->contexts[i] > TCC_FUSE_MAX_CONTEXTS)
-            return fail(reason, "a value would be computed at too many places");
-        work += s->contexts[i];
-        bool shares = tcc_fusion_of(n) == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE || tcc_is_reduction(n);
+        const bool shares = tcc_fusion_of(n) == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE;
         for (int k = 0; k < n->n_operands; k++) {
-            int p = position_of(s, n->operands[k]);
+            const int p = position_of(s, n->operands[k]);
             if (p < 0) continue;
-            if (shares && s->contexts[p] < s->contexts[i]) s->contexts[p] = s->contexts[i];
-            if (!shares) s->contexts[p] += s->contexts[i];
             if (shares && s->identity[i]) s->identity[p] = true;
-            /* A pointwise output that another output reads elsewhere would be computed twice. */
-            if (d->kind == TCC_GROUP_POINTWISE && d->stored[p] && !(shares && s->identity[i]))
-                return fail(reason, "one output reads another at a different place");
+            else if (d->stored[p]) return fail(reason, "one output reads another at a different place");
         }
     }
-    return work <= most_work || fail(reason, "too much work");
+    return true;
+}
+
+static bool count_places(const tcc_draft *d, tcc_draft_scratch *s, const tcc_node *parts, int most_visits,
+                         const char **reason) {
+    return tcc_draft_count_places(d, s, parts, TCC_FUSE_MAX_CONTEXTS, most_visits) ||
+           fail(reason, "values would be computed at too many places");
 }
 
 static bool check_pointwise(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
@@ -212,9 +210,59 @@ bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     const tcc_node *concat = concat_in_parts(d, s);
     const int most = TCC_FUSE_MAX_NODES + (concat ? 4 * concat->n_operands : 0);
     bool fits = d->n_nodes <= most || fail(reason, "too many nodes");
-    fits = fits && check_kind(d, s, reason) && count_contexts(d, s, 2 * most, reason);
+    fits = fits && check_kind(d, s, reason) && check_outputs(d, s, reason) &&
+           count_places(d, s, concat, 2 * most, reason);
     fits = fits && (concat ? check_parts(d, s, concat, reason) : check_size(d, s, reason));
     if (fits) d->cost = tcc_draft_cost(d, s);
     for (int i = 0; i < d->n_nodes; i++) s->position[d->nodes[i]->id] = -1;
     return fits;
+}
+
+/* -- Groups -- */
+
+tcc_draft_scratch *tcc_evaluations_create(const tcc_graph *g) {
+    tcc_draft_scratch *s = tcc__malloc(sizeof *s);
+    if (s && tcc_draft_scratch_create(g, NULL, s) == TCC_OK) return s;
+    tcc__free(s);
+    return NULL;
+}
+
+void tcc_evaluations_free(tcc_draft_scratch *s) {
+    if (s) tcc_draft_scratch_free(s);
+    tcc__free(s);
+}
+
+/* A reduction sweeps over its rows once for each level, and once more for results. A sweep may evaluate what is cheap
+ * again, and the first element of each row (codegen/schedule/reduce_sweeps.c); splits are sweeps, too. */
+static int64_t sweeps_of(const tcc_draft *d, const tcc_draft_scratch *s) {
+    return d->kind == TCC_GROUP_REDUCE ? s->levels + 2 : 1;
+}
+
+/* Marks in front of a contraction, which is paid for by how often its kernel repeats it (fuse_cost.c). */
+static void mark_unbounded(const tcc_draft *d, const tcc_draft_scratch *s, int64_t *evaluations) {
+    for (int i = d->n_nodes - 1; i >= 0; i--) {
+        const bool front = d->kind == TCC_GROUP_CONTRACT && (d->nodes[i] == d->hero || evaluations[i] == INT64_MAX);
+        for (int k = 0; front && k < d->nodes[i]->n_operands; k++) {
+            const int p = position_of(s, d->nodes[i]->operands[k]);
+            if (p >= 0) evaluations[p] = INT64_MAX;
+        }
+    }
+}
+
+/* What a library, or select's cut, made of a group need not follow the rules of a draft; the levels of the values of a
+ * reduction are all that counting needs. */
+void tcc_evaluations_count(tcc_draft_scratch *s, const tcc_group *group, int64_t *evaluations) {
+    const char *reason = "";
+    tcc_draft d = {.nodes = group->nodes, .n_nodes = group->n_nodes, .kind = group->kind, .hero = group->hero};
+    d.stored = s->stored;
+    for (int i = 0; i < d.n_nodes; i++) {
+        s->position[d.nodes[i]->id] = i;
+        s->level[i] = TCC_LEVEL_POINT;
+        d.stored[i] = tcc_group_stores(group, d.nodes[i]);
+    }
+    bool counted = d.kind != TCC_GROUP_REDUCE || tcc_draft_check_reduce(&d, s, &reason);
+    counted = counted && tcc_draft_count_places(&d, s, concat_in_parts(&d, s), INT_MAX, INT_MAX);
+    for (int i = 0; i < d.n_nodes; i++) evaluations[i] = counted ? s->times[i] * sweeps_of(&d, s) : 0;
+    mark_unbounded(&d, s, evaluations);
+    for (int i = 0; i < d.n_nodes; i++) s->position[d.nodes[i]->id] = -1;
 }

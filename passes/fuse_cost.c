@@ -19,22 +19,6 @@ double tcc_op_cost(tcc_op op) { return draws(op) ? 0 : instruction_bytes * tcc_o
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* How often each node is evaluated: as often as its most frequent user, and an operand of a hero or a stored node once
- * an element. */
-static void count_evaluations(const tcc_draft *d, tcc_draft_scratch *s) {
-    for (int i = 0; i < d->n_nodes; i++) s->times[i] = d->stored[i] ? tcc_type_numel(&d->nodes[i]->type) : 1;
-    for (int i = d->n_nodes - 1; i >= 0; i--) {
-        const tcc_node *n = d->nodes[i];
-        const bool passes = tcc_is_elementwise(n);
-        for (int k = 0; k < n->n_operands; k++) {
-            int p = s->position[n->operands[k]->id];
-            if (p < 0) continue;
-            bool once = !passes || (s->level[p] == TCC_LEVEL_KEPT && s->level[i] == TCC_LEVEL_FULL);
-            s->times[p] = larger(s->times[p], once ? tcc_type_numel(&n->operands[k]->type) : s->times[i]);
-        }
-    }
-}
-
 /* What a prologue costs beyond doing its work once for each element. Let it have n elements of w bytes. Storing them
  * means to write and to read them: fusing saves 2 n w and a launch. With r repeats fusing costs (r - 1) n (work + half
  * of the bytes by which its tensors exceed w), since those mostly come from the cache. So in f32 a scaling pays for
@@ -90,13 +74,12 @@ double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
     const double launch = TCC_LAUNCH_NS * bytes_a_ns;
     const double hoisted = 1.0 / 4096; /* a scalar is computed once a work item, not in the loop */
     double cost = launch;
-    count_evaluations(d, s);
     count_loads(d, s);
     if (d->kind == TCC_GROUP_CONTRACT) cost += cost_of_repeats(d, s);
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
         if (d->stored[i]) cost += (double)tcc_type_bytes(&n->type);
-        double work = tcc_op_cost(n->op) * (double)s->times[i] * s->contexts[i];
+        double work = tcc_op_cost(n->op) * (double)s->times[i];
         cost += tcc_type_numel(&n->type) == 1 ? hoisted * work : work;
         bool strided = moves_last_dim(n) && (d->kind == TCC_GROUP_POINTWISE || d->kind == TCC_GROUP_REDUCE);
         if (strided) cost += (double)tcc_type_bytes(&n->type);

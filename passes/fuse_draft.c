@@ -11,20 +11,24 @@
 tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out) {
     size_t count = (size_t)g->nodes.count + 1;
     const tcc_pass_target *target = options ? options->target : NULL;
-    *out = (tcc_draft_scratch){tcc__malloc(sizeof *out->position * count),
-                               tcc__malloc(sizeof *out->level * count),
-                               tcc__malloc(sizeof *out->contexts * count),
-                               tcc__malloc(sizeof *out->identity * count),
-                               tcc__malloc(sizeof *out->times * count),
-                               tcc__malloc(sizeof *out->mark * count),
-                               tcc__calloc(count, sizeof *out->loaded),
-                               g,
-                               target,
-                               tcc__calloc(2 * count, sizeof *out->work),
-                               tcc__calloc(count, sizeof *out->summed),
-                               0};
-    if (!out->position || !out->level || !out->contexts || !out->identity || !out->times || !out->mark ||
-        !out->loaded || !out->work || !out->summed) {
+    int operands = 0; /* most of a concat */
+    for (int i = 0; i < g->nodes.count; i++)
+        if (g->nodes.data[i]->n_operands > operands) operands = g->nodes.data[i]->n_operands;
+    *out = (tcc_draft_scratch){.position = tcc__malloc(sizeof *out->position * count),
+                               .level = tcc__malloc(sizeof *out->level * count),
+                               .contexts = tcc__malloc(sizeof *out->contexts * count),
+                               .identity = tcc__malloc(sizeof *out->identity * count),
+                               .times = tcc__malloc(sizeof *out->times * count),
+                               .mark = tcc__malloc(sizeof *out->mark * count),
+                               .stored = tcc__malloc(sizeof *out->stored * count),
+                               .loaded = tcc__calloc(count, sizeof *out->loaded),
+                               .graph = g,
+                               .target = target,
+                               .work = tcc__calloc(2 * count, sizeof *out->work),
+                               .summed = tcc__calloc(count, sizeof *out->summed)};
+    const bool places = tcc_draft_places_create(&out->places, g->nodes.count, 8 * (TCC_FUSE_MAX_NODES + 4 * operands));
+    if (!places || !out->position || !out->level || !out->contexts || !out->identity || !out->times || !out->mark ||
+        !out->stored || !out->loaded || !out->work || !out->summed) {
         tcc_draft_scratch_free(out);
         return tcc_enomem(g->diag);
     }
@@ -39,6 +43,8 @@ void tcc_draft_scratch_free(tcc_draft_scratch *s) {
     tcc__free(s->identity);
     tcc__free(s->times);
     tcc__free(s->mark);
+    tcc__free(s->stored);
+    tcc_draft_places_free(&s->places);
     tcc__free(s->loaded);
     tcc__free(s->work);
     tcc__free(s->summed);
@@ -65,10 +71,6 @@ bool tcc_draft_sums_operand(const tcc_draft_scratch *s, tcc_node *dot, tcc_node 
 }
 
 /* -- Shapes -- */
-
-bool tcc_same_dims(const tcc_type *a, const tcc_type *b) {
-    return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
-}
 
 bool tcc_dims_alike(const tcc_type *a, const tcc_type *b) {
     int i = 0, k = 0;

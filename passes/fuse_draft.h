@@ -6,12 +6,22 @@
 
 #include "passes/fuse.h"
 
+#include <string.h>
+
 /* The rules. tcc_draft_check_epilogue: also those of a scan. */
 bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 bool tcc_draft_check_contract(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 bool tcc_draft_check_window(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 bool tcc_draft_check_attention(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
+
+/* At how many different places each node is evaluated, and how often in all: leaves it in the scratch, where levels are
+ * known. `parts`: a concat whose operands are launches of their own, or NULL. False:
+ * arithmetic at more than `most_places`, or more than `most_visits` of nodes at places. */
+bool tcc_draft_count_places(const tcc_draft *d, tcc_draft_scratch *s, const tcc_node *parts, int most_places,
+                            int most_visits);
+bool tcc_draft_places_create(tcc_draft_places *p, int n_nodes, int most);
+void tcc_draft_places_free(tcc_draft_places *p);
 
 /* A reduction's values lie together in rows. */
 bool tcc_draft_reduces_rows(const tcc_node *n);
@@ -29,7 +39,9 @@ const struct tcc_operand_work *tcc_draft_operand_work(const tcc_draft_scratch *s
 /* Whether `sum` is that of an operand of `dot`, which one call computes as well. */
 bool tcc_draft_sums_operand(const tcc_draft_scratch *s, tcc_node *dot, tcc_node *sum);
 
-bool tcc_same_dims(const tcc_type *a, const tcc_type *b);
+static inline bool tcc_same_dims(const tcc_type *a, const tcc_type *b) {
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
+}
 /* Equal but for dims of 1. */
 bool tcc_dims_alike(const tcc_type *a, const tcc_type *b);
 
