@@ -38,22 +38,31 @@ static bool reads_from(const tcc_fuser *f, int u, int source) {
     return false;
 }
 
+/* Whether unit u loads what a member stores. */
+static bool reads_member(const tcc_fuser *f, int u) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    for (int i = 0; i < d->n_nodes; i++)
+        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
+            const int id = d->nodes[i]->operands[k]->id;
+            if (!f->inlined[id] && tcc_fuser_is_member(f, f->home[id])) return true;
+        }
+    return false;
+}
+
 /* After tcc_fuser_depends(f, to, from) was true: fills `units` with both and all on the ways between them; 0 if these
- * are too many. */
-static int units_between(const tcc_fuser *f, int to, int from, int *units) {
+ * are too many. Those found last stand nearest to `from`. */
+static int units_between(tcc_fuser *f, int to, int from, int *units) {
     int count = 0;
     units[count++] = from;
+    if (f->others.count > TCC_FUSE_MOST_SEARCHED) return 0;
+    tcc_fuser_set_members(f, units, 1);
     for (bool grown = true; grown;) {
         grown = false;
-        for (int i = 1; i < f->others.count; i++) {
-            int u = f->others.data[i];
-            bool listed = false, reads = false;
-            for (int k = 0; k < count; k++) {
-                listed |= units[k] == u;
-                reads |= !listed && reads_from(f, u, units[k]);
-            }
-            if (listed || !reads) continue;
-            if (count == MOST_BETWEEN || f->others.count > TCC_FUSE_MOST_SEARCHED) return 0;
+        for (int i = f->others.count - 1; i >= 1; i--) {
+            const int u = f->others.data[i];
+            if (tcc_fuser_is_member(f, u) || !reads_member(f, u)) continue;
+            if (count == MOST_BETWEEN) return 0;
+            f->member[u] = f->member_stamp;
             units[count++] = u;
             grown = true;
         }

@@ -21,13 +21,11 @@ void tcc_fuser_set_members(tcc_fuser *f, const int *units, int count) {
     for (int i = 0; i < count; i++) f->member[units[i]] = f->member_stamp;
 }
 
-static bool is_member(const tcc_fuser *f, int u) { return u != NONE && f->member[u] == f->member_stamp; }
-
 /* Whether a unit that is no member evaluates a user of node `id` and so must load it. */
 bool tcc_fuser_loaded_elsewhere(const tcc_fuser *f, int id) {
     for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
         int user = f->users[i];
-        if (f->home[user] != NONE && !is_member(f, f->home[user])) return true;
+        if (f->home[user] != NONE && !tcc_fuser_is_member(f, f->home[user])) return true;
         if (f->inlined[user] && tcc_fuser_loaded_elsewhere(f, user)) return true;
     }
     return false;
@@ -84,7 +82,7 @@ tcc_draft tcc_fuser_draft_of(tcc_fuser *f, const int *units, int count) {
     int from = f->nodes.count;
     for (int i = f->nodes.count - 1; i >= 0; i--) {
         int id = f->nodes.data[i];
-        bool stored = is_member(f, f->home[id]) && (f->output[id] || tcc_fuser_loaded_elsewhere(f, id));
+        bool stored = tcc_fuser_is_member(f, f->home[id]) && (f->output[id] || tcc_fuser_loaded_elsewhere(f, id));
         if (!stored && f->mark[id] != stamp) continue;
         tcc_node *n = f->g->nodes.data[id];
         for (int k = 0; k < n->n_operands; k++) f->mark[n->operands[k]->id] = stamp;

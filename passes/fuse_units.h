@@ -80,6 +80,9 @@ bool tcc_fuser_try_merge(tcc_fuser *f, const int *units, int count);
 
 /* Names the units that a draft is made of. */
 void tcc_fuser_set_members(tcc_fuser *f, const int *units, int count);
+static inline bool tcc_fuser_is_member(const tcc_fuser *f, int u) {
+    return u != TCC_FUSE_NO_UNIT && f->member[u] == f->member_stamp;
+}
 /* Whether a unit that is no member evaluates a user of node `id` and so must load it. */
 bool tcc_fuser_loaded_elsewhere(const tcc_fuser *f, int id);
 /* The draft of some units together. It lives in the fuser's buffers until the next one. */
