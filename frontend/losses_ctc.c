@@ -132,13 +132,15 @@ static tcc_tensor last_states(const ctc *c, tcc_loc at) {
     tcc_tensor first = tcc_reshape(tcc_slice(reads, 0, 0, 1), TCC_DIMS(n, states)),
                turn = tcc_iota(c->x.trace, 0, TCC_I32, TCC_DIMS(states));
     tcc_tensor y = tcc_select(tcc_lt(turn, tcc__tensor_like(turn, 2, at)), first, none);
-    tcc_tensor counts = tcc_expand_dims(c->frame_counts, TCC_DIMS(1));
+    /* bool [T, N, 1]: which frames are a text's. Of one value for all frames, so that their kernels are one. */
+    tcc_tensor frame = tcc_iota(c->x.trace, 0, TCC_I32, TCC_DIMS(c->frames, n, 1));
+    tcc_tensor present = tcc_lt(frame, tcc_reshape(c->frame_counts, TCC_DIMS(1, n, 1)));
     for (int64_t t = 1; t < c->frames; t++) {
         tcc_tensor more = tcc_pad(y, 1, 2, 0, nowhere);
         tcc_tensor from[] = {y, tcc_slice(more, 1, 1, states + 1), tcc_add(tcc_slice(more, 1, 0, states), skip)};
         tcc_tensor read = tcc_reshape(tcc_slice(reads, 0, t, t + 1), TCC_DIMS(n, states));
         tcc_tensor next = tcc_add(log_sum(from, 3, at), read);
-        y = tcc_select(tcc_gt(counts, tcc__tensor_like(counts, (double)t, at)), next, y);
+        y = tcc_select(tcc_reshape(tcc_slice(present, 0, t, t + 1), TCC_DIMS(n, 1)), next, y);
     }
     return y;
 }
