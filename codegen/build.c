@@ -68,8 +68,26 @@ static bool is_in_place(const tcc_buffer *buffers, int n) {
     return true;
 }
 
-/* Launch number `at` of the lowering. */
-static tcc_status add_launch(tcc_builder *b, const tcc_lowering *l, int at, const char *label, const char *lines) {
+/* Counts what the launch evaluates: in `step`, and in `all`, by position in the group. */
+static tcc_status count_evaluations(tcc_builder *b, const tcc_group *group, const tcc_body *body, double *all,
+                                    tcc_step *step) {
+    double *own = TCC_ARENA_ARRAY(&b->scratch, double, group->n_nodes + 1);
+    if (!own || (body && !tcc_body_count_evaluations(body, own))) return tcc_enomem(b->diag);
+    for (int i = 0; i < group->n_nodes; i++) {
+        const double elements = (double)tcc_type_numel(&group->nodes[i]->type);
+        /* The body of a contraction's epilogue is of the whole result, of which each launch makes a part. */
+        if (group->kind == TCC_GROUP_CONTRACT && own[i] > elements - all[i])
+            own[i] = elements > all[i] ? elements - all[i] : 0;
+        step->evaluations += own[i];
+        if (own[i] > 0 && !(all[i] > 0)) step->elements += elements;
+        all[i] += own[i];
+    }
+    return TCC_OK;
+}
+
+/* Launch number `at` of the lowering; adds to `evaluations`, by position in the group. */
+static tcc_status add_launch(tcc_builder *b, const tcc_lowering *l, int at, const char *label, const char *lines,
+                             double *evaluations) {
     const tcc_plan_launch *launch = &l->launches.data[at];
     int n = launch->kernel.n_buffers, n_params = launch->kernel.n_params;
     tcc_buffer *buffers = TCC_ARENA_ARRAY(&b->p->memory, tcc_buffer, n + 1);
@@ -85,6 +103,7 @@ static tcc_status add_launch(tcc_builder *b, const tcc_lowering *l, int at, cons
     if (nothing) return TCC_OK;
     d.step = (tcc_step){
         .label = label, .lines = lines, .flop = launch->flop, .bytes = bytes_of(buffers, n), .grain = launch->grain};
+    TCC_TRY(count_evaluations(b, l->group, launch->body, evaluations, &d.step));
     d.step.implementation = "";
     const tcc_implementation *choice = l->params.choice;
     if (choice) {
@@ -109,6 +128,8 @@ static tcc_status add_launch(tcc_builder *b, const tcc_lowering *l, int at, cons
         if (launch->beside && last && last->kernel == d.kernel) {
             last->step.flop += d.step.flop;
             last->step.bytes += d.step.bytes;
+            last->step.evaluations += d.step.evaluations;
+            last->step.elements += d.step.elements;
             last->step.predicted_s += d.step.predicted_s;
             return tcc_vec_push(&last->instances, (tcc_instance){buffers, params, launch->items}) ? TCC_OK
                                                                                                   : tcc_enomem(b->diag);
@@ -144,9 +165,10 @@ static tcc_status add_group(tcc_builder *b, const tcc_group *group) {
     tcc_lowering *l = &b->lowerings.data[b->lowerings.count - 1];
     TCC_TRY(tcc_select_lower(l));
     char *label = tcc_report_label(&b->p->memory, group), *lines = tcc_report_lines(&b->p->memory, group);
-    if (!label || !lines) return tcc_enomem(b->diag);
-    for (int i = 0; i < l->launches.count; i++) TCC_TRY(add_launch(b, l, i, label, lines));
-    return TCC_OK;
+    double *evaluations = TCC_ARENA_ARRAY(&b->scratch, double, group->n_nodes + 1);
+    if (!label || !lines || !evaluations) return tcc_enomem(b->diag);
+    for (int i = 0; i < l->launches.count; i++) TCC_TRY(add_launch(b, l, i, label, lines, evaluations));
+    return b->facts ? tcc_program_facts_add_group(b->facts, group, evaluations, label, lines, b->diag) : TCC_OK;
 }
 
 /* A constant as a value of its own: written by a kernel into `home`. */

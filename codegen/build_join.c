@@ -58,6 +58,8 @@ static tcc_status join(tcc_builder *b, tcc_draft *into, tcc_draft *from) {
         if (!tcc_vec_push(&into->instances, from->instances.data[i])) return tcc_enomem(b->diag);
     into->step.flop += from->step.flop;
     into->step.bytes += from->step.bytes;
+    into->step.evaluations += from->step.evaluations;
+    into->step.elements += from->step.elements;
     into->step.predicted_s += from->step.predicted_s;
     /* Of the instance with the largest items: by that of a bias, one thread would take a whole weight. */
     if (from->step.grain < into->step.grain) into->step.grain = from->step.grain;

@@ -117,9 +117,12 @@ typedef struct tcc_step {
     const tcc_library_call *call; /* LIBRARY */
     tcc_buffer from, to;          /* COPY: equal sizes, no overlap */
     double flop, bytes;           /* of all instances: arithmetic, and compulsory memory traffic */
-    double predicted_s;           /* of all instances: what the choice of the implementation expected; 0: nothing */
-    const char *implementation;   /* that was chosen: "contract.tiles"; "" where there was no choice */
-    const char *label;            /* ops it does, "dot+add+gelu" */
+    /* Of all instances: arithmetic operations that its loops evaluate, whatever an op takes; and how many that would be
+     * if each element of each value was evaluated once in the group. */
+    double evaluations, elements;
+    double predicted_s;         /* of all instances: what the choice of the implementation expected; 0: nothing */
+    const char *implementation; /* that was chosen: "contract.tiles"; "" where there was no choice */
+    const char *label;          /* ops it does, "dot+add+gelu" */
     const char
         *lines; /* the user's lines it came from, "gpt.c:41,44", or layers, "gpt.transformer.h.0.mlp.c_fc,c_proj" */
 } tcc_step;

@@ -32,6 +32,11 @@ static double step_bytes(const tcc_step *s) {
     return s->kind == TCC_STEP_COPY && !(s->bytes > 0) ? 2.0 * (double)s->to.size_bytes : s->bytes;
 }
 
+/* How often an element of a value is evaluated, on average; 1: no operation is evaluated again. */
+static double evaluations_an_element(double evaluations, double elements) {
+    return elements > 0 ? evaluations / elements : 1;
+}
+
 typedef struct row {
     int step;
     int64_t ns;
@@ -53,11 +58,11 @@ static void print_cut(tcc_strbuf *out, const char *text, int width) {
 enum { HOW_WIDTH = 26, LABEL_WIDTH = 40 };
 
 static void print_row(tcc_strbuf *out, const char *step, const char *schedule, const char *label, const char *lines,
-                      double seconds, double run_seconds, double predicted, double flop, double bytes,
+                      double seconds, double run_seconds, double predicted, double flop, double again, double bytes,
                       const tcc_roofline *roofline) {
-    tcc_strbuf_printf(out, "%5s %10.1f %10.1f %6.1f %10.2f %10.2f %8.1f %8.1f", step, seconds * 1e6, predicted * 1e6,
-                      run_seconds > 0 ? 100 * seconds / run_seconds : 0, flop * 1e-6, bytes * 1e-6,
-                      seconds > 0 ? flop / seconds * 1e-9 : 0, seconds > 0 ? bytes / seconds * 1e-9 : 0);
+    tcc_strbuf_printf(out, "%5s %10.1f %10.1f %6.1f %10.2f %6.2f %10.2f %8.1f %8.1f", step, seconds * 1e6,
+                      predicted * 1e6, run_seconds > 0 ? 100 * seconds / run_seconds : 0, flop * 1e-6, again,
+                      bytes * 1e-6, seconds > 0 ? flop / seconds * 1e-9 : 0, seconds > 0 ? bytes / seconds * 1e-9 : 0);
     if (roofline) {
         double at_best = flop / roofline->flop_per_s, traffic = bytes / roofline->bytes_per_s;
         if (traffic > at_best) at_best = traffic;
@@ -77,11 +82,13 @@ tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline 
     bool ran = profile && p->n_steps && profile[0].runs;
     row *rows = tcc__calloc((size_t)p->n_steps, sizeof *rows);
     if (!rows) return tcc_enomem(d);
-    double flop = 0, bytes = 0, seconds = 0, predicted = 0;
+    double flop = 0, bytes = 0, seconds = 0, predicted = 0, evaluations = 0, elements = 0;
     for (int i = 0; i < p->n_steps; i++) {
         rows[i] = (row){i, ran ? profile[i].min_ns : 0};
         flop += p->steps[i].flop;
         predicted += p->steps[i].predicted_s;
+        evaluations += p->steps[i].evaluations;
+        elements += p->steps[i].elements;
         bytes += step_bytes(&p->steps[i]);
         seconds += (double)rows[i].ns * 1e-9;
     }
@@ -93,7 +100,7 @@ tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline 
         tcc_strbuf_printf(out, "; the device does %.0f GFLOP/s and %.1f GB/s", roofline->flop_per_s * 1e-9,
                           roofline->bytes_per_s * 1e-9);
     tcc_strbuf_printf(
-        out, "\n step       us  predicted      %%     MFLOP         MB  GFLOP/s     GB/s%s  %-*s  %-*s  lines\n",
+        out, "\n step       us  predicted      %%     MFLOP  evals         MB  GFLOP/s     GB/s%s  %-*s  %-*s  lines\n",
         roofline ? "  roof%" : "", HOW_WIDTH, "runs by", LABEL_WIDTH, "ops");
     for (int k = 0; k < p->n_steps; k++) {
         int i = rows[k].step;
@@ -102,9 +109,11 @@ tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline 
         snprintf(number, sizeof number, "%d", i);
         print_choice(p, s, choice, sizeof choice);
         print_row(out, number, choice, s->label ? s->label : "", s->lines ? s->lines : "", (double)rows[k].ns * 1e-9,
-                  seconds, s->predicted_s, s->flop, step_bytes(s), roofline);
+                  seconds, s->predicted_s, s->flop, evaluations_an_element(s->evaluations, s->elements), step_bytes(s),
+                  roofline);
     }
-    print_row(out, "all", "", "", "", seconds, seconds, predicted, flop, bytes, roofline);
+    print_row(out, "all", "", "", "", seconds, seconds, predicted, flop, evaluations_an_element(evaluations, elements),
+              bytes, roofline);
     tcc__free(rows);
     return out->failed ? tcc_enomem(d) : TCC_OK;
 }

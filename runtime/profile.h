@@ -6,10 +6,10 @@
 #include "runtime/exec.h"
 
 /* A table with one line a step, the most expensive first, and a line of totals: minimal time and its share of the run,
- * arithmetic, compulsory traffic, rates, and the share of what the device can do (`roofline`; NULL: no such column):
- * the time that the step would take if arithmetic and traffic ran at full speed side by side, over the time it took.
- * Traffic that stays in a cache can exceed 100 %. Before a run with profiling on, the steps stand in their order and
- * times are 0. Errors: TCC_ENOMEM. */
+ * arithmetic, how often an element of a value is evaluated (1: nothing is computed again), compulsory traffic, rates,
+ * and the share of what the device can do (`roofline`; NULL: no such column): the time that the step would take if
+ * arithmetic and traffic ran at full speed side by side, over the time it took. Traffic that stays in a cache can
+ * exceed 100 %. Before a run with profiling on, the steps stand in their order and times are 0. Errors: TCC_ENOMEM. */
 tcc_status tcc_profile_print(const tcc_exec *exec, tcc_diag *d, const tcc_roofline *roofline, tcc_strbuf *out);
 
 /* A run that was profiled. Times are of ir/support/clock.h, those of steps from when the device was fed on. */

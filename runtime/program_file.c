@@ -70,6 +70,8 @@ static void io_step(tcc_stream *s, tcc_step *step, const tcc_program *p) {
     tcc_io_text(s, &step->lines);
     tcc_io_double(s, &step->flop);
     tcc_io_double(s, &step->bytes);
+    tcc_io_double(s, &step->evaluations);
+    tcc_io_double(s, &step->elements);
     if (step->kind == TCC_STEP_KERNEL) {
         tcc_io_int(s, &step->kernel);
         tcc_io_i64(s, &step->grain);

@@ -96,6 +96,12 @@ typedef struct tcc_store {
     bool past_caches;      /* whole vectors, which begin at multiples of their size, go to memory at once */
 } tcc_store;
 
+/* A node's value at one of the points where it is wanted. */
+typedef struct tcc_traced {
+    int position; /* of the node among those of the body */
+    const tcc_expr *value;
+} tcc_traced;
+
 typedef struct tcc_body {
     tcc_arena *arena; /* borrowed; owns everything here */
     tcc_diag *diag;
@@ -108,6 +114,7 @@ typedef struct tcc_body {
     tcc_vec(tcc_expr *) exprs;
     tcc_vec(tcc_body_buffer) buffers;
     tcc_vec(tcc_store) stores;
+    tcc_vec(tcc_traced) traced;     /* arithmetic of the group */
     tcc_vec(tcc_expr *) reductions; /* REDUCE expressions in order of dependence */
     const tcc_expr *guard;          /* while tracing: where the value is wanted at all */
     bool slopes;                    /* while tracing: the target has the slope of GELU by erf as one function */
@@ -217,8 +224,10 @@ int tcc_body_forms(tcc_body *b, tcc_affine *out, int most);
 /* Appends a canonical text of the program, equal for equal programs. The extent of loop `any_extent`, if not -1, is
  * left out. */
 void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out);
-/* Arithmetic operations a point, about. */
+/* Arithmetic operations, about (work.c). */
 double tcc_body_flop(const tcc_body *b);
+/* Adds, by position, how often each node that is arithmetic is evaluated. False: memory is short. */
+bool tcc_body_count_evaluations(const tcc_body *b, double *evaluations);
 
 /* --- Emission (run.c, emit.c, memory.c, offset.c) */
 typedef struct tcc_body_run {

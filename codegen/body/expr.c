@@ -21,6 +21,7 @@ void tcc_body_free(tcc_body *b) {
     tcc_vec_free(&b->buffers);
     tcc_vec_free(&b->stores);
     tcc_vec_free(&b->reductions);
+    tcc_vec_free(&b->traced);
 }
 
 static const tcc_expr *failed(tcc_body *b) {
@@ -290,44 +291,4 @@ void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out) {
                           s->past_caches ? "p" : "");
         describe_affine(b, &s->offset, loop_names, out);
     }
-}
-
-static uint64_t loops_around(uint64_t loops, const uint64_t *open) {
-    uint64_t all = loops;
-    for (int v = 0; v < TCC_BODY_MAX_LOOPS; v++)
-        if (loops >> v & 1) all |= open[v];
-    return all;
-}
-
-/* By loop of a fold: the loops that are open in it, itself among them. What depends on a fold's loop is evaluated anew
- * for each point at which the fold is, whether it depends on that or not. */
-static void find_open_loops(const tcc_body *b, uint64_t *open) {
-    memset(open, 0, sizeof *open * TCC_BODY_MAX_LOOPS);
-    for (int i = b->exprs.count - 1; i >= 0; i--) { /* a fold inside another one comes before it */
-        const tcc_expr *x = b->exprs.data[i];
-        uint64_t all = x->fold ? loops_around(x->loops, open) : 0;
-        for (int v = 0; v < TCC_BODY_MAX_LOOPS; v++)
-            if (x->fold >> v & 1) open[v] = all |= UINT64_C(1) << v;
-    }
-}
-
-double tcc_body_flop(const tcc_body *b) {
-    double flop = 0;
-    uint64_t open[TCC_BODY_MAX_LOOPS];
-    find_open_loops(b, open);
-    for (int i = 0; i < b->exprs.count; i++) {
-        const tcc_expr *x = b->exprs.data[i];
-        const uint64_t loops = loops_around(x->loops | x->fold, open);
-        double points = 1;
-        for (int v = 0; v < b->n_loops; v++)
-            if (loops >> v & 1) points *= (double)(b->vars.data[v].high + 1);
-        if (x->kind == TCC_EXPR_POINT && tcc_dtype_is_float(x->dtype) && !tcc_expr_rounds(x)) flop += points;
-        if (x->kind == TCC_EXPR_REDUCE || x->kind == TCC_EXPR_FOLD) {
-            for (int v = 0; v < b->n_loops; v++)
-                if ((x->operands[0]->loops & ~(x->loops | x->fold)) >> v & 1)
-                    points *= (double)(b->vars.data[v].high + 1);
-            flop += points;
-        }
-    }
-    return flop;
 }

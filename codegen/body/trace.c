@@ -48,6 +48,8 @@ const tcc_expr *tcc_body_trace(tcc_body *b, const tcc_node *n, const tcc_affine 
     }
     const tcc_expr *value = as_result(b, n, b->rule(b, n, coordinates));
     if (!value) return NULL;
+    const int position = tcc_op_get_info(n->op)->fusion == TCC_FUSION_POINT ? tcc_body_position(b, n) : -1;
+    if (position >= 0 && !tcc_vec_push(&b->traced, (tcc_traced){position, value})) return out_of_memory(b);
     memo *m = tcc_arena_alloc(b->arena, sizeof *m + rank * sizeof *coordinates);
     if (!m || !tcc_table_reserve(&b->memo)) return out_of_memory(b);
     m->node = n;

@@ -43,6 +43,9 @@ uint64_t tcc_checker_writer(const tcc_checker *c, const tcc_fact_use *use, int l
 /* Runs the launches; fills `own`, `first_read` and `meant`. */
 tcc_status tcc_checker_run_meant(tcc_checker *c);
 
+/* --- evaluations.c */
+tcc_status tcc_checker_check_evaluations(const tcc_checker *c);
+
 /* --- conflicts.c */
 bool tcc_checker_fits(const tcc_checker *c, const tcc_buffer *b);
 tcc_status tcc_checker_check_bounds(const tcc_checker *c, const tcc_fact_launch *l, int k);

@@ -12,6 +12,7 @@
 void tcc_program_facts_clear(tcc_program_facts *f) {
     tcc_vec_free(&f->values);
     tcc_vec_free(&f->launches);
+    tcc_vec_free(&f->groups);
     tcc_arena_free(&f->memory);
     *f = (tcc_program_facts){0};
 }
@@ -175,4 +176,11 @@ tcc_status tcc_program_facts_add(tcc_program_facts *f, const tcc_lowering *l, co
     tcc__free(used);
     tcc__free(room.regions);
     return ok ? TCC_OK : tcc_enomem(l->diag);
+}
+
+tcc_status tcc_program_facts_add_group(tcc_program_facts *f, const tcc_group *group, const double *evaluations,
+                                       const char *label, const char *lines, tcc_diag *diag) {
+    tcc_fact_group fact = {group, NULL, label, lines};
+    fact.evaluations = tcc_arena_copy(&f->memory, evaluations, sizeof *evaluations * (size_t)(group->n_nodes + 1));
+    return fact.evaluations && tcc_vec_push(&f->groups, fact) ? TCC_OK : tcc_enomem(diag);
 }

@@ -42,13 +42,21 @@ typedef struct tcc_fact_launch {
     const char *label, *lines; /* the program's */
 } tcc_fact_launch;
 
+/* What the launches of a group evaluate. */
+typedef struct tcc_fact_group {
+    const tcc_group *group;
+    const double *evaluations; /* by position in the group */
+    const char *label, *lines; /* the program's */
+} tcc_fact_group;
+
 typedef struct tcc_program_facts {
     tcc_arena memory;
     const tcc_graph *graph; /* borrowed, like its nodes */
     tcc_vec(tcc_fact_value) values;
     tcc_vec(tcc_fact_launch) launches; /* in the order in which each sees what those before it wrote */
-    int *of_node;                      /* by node id: its value, or -1; inputs and outputs have one */
-    const tcc_group *open;             /* while building: the group at hand, and the value of its first temporary */
+    tcc_vec(tcc_fact_group) groups;
+    int *of_node;          /* by node id: its value, or -1; inputs and outputs have one */
+    const tcc_group *open; /* while building: the group at hand, and the value of its first temporary */
     int first_temporary;
 } tcc_program_facts;
 
@@ -59,6 +67,9 @@ tcc_status tcc_program_facts_begin(tcc_program_facts *f, const tcc_graph *g, tcc
 tcc_status tcc_program_facts_add(tcc_program_facts *f, const struct tcc_lowering *l,
                                  const struct tcc_plan_launch *launch, const tcc_buffer *buffers, bool nothing,
                                  const char *label, const char *lines);
+/* After its launches. `evaluations` by position in the group. */
+tcc_status tcc_program_facts_add_group(tcc_program_facts *f, const tcc_group *group, const double *evaluations,
+                                       const char *label, const char *lines, tcc_diag *diag);
 void tcc_program_facts_clear(tcc_program_facts *f);
 
 #endif

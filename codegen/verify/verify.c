@@ -237,6 +237,7 @@ tcc_status tcc_program_verify(const tcc_program *p, const tcc_program_facts *fac
     if (status == TCC_OK) status = tcc_checker_run_meant(&c);
     for (c.step = 0; c.step < p->n_steps && status == TCC_OK; c.step++) status = run_step(&c, &p->steps[c.step]);
     if (status == TCC_OK) status = check_end(&c);
+    if (status == TCC_OK) status = tcc_checker_check_evaluations(&c);
     end(&c);
     return status;
 }

@@ -10,6 +10,8 @@
  * be there. The one thing that is taken on trust is that a guard which is read from memory keeps its access within the
  * value; its contents are not known here. Running the program with poisoned memory (tcc_model_verify) covers that.
  *
+ * And it proves that no kernel evaluates a value more often than fuse has charged its group for.
+ *
  * It goes by what the loads and stores of the kernels' bodies say (facts.h), not by what passes believe. What a kernel
  * computes of its values is not its question. */
 #ifndef TCC_CODEGEN_VERIFY_VERIFY_H
