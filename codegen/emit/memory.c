@@ -25,9 +25,11 @@ void tcc_emit_store(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, in
 
 void tcc_emit_store_past_caches(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address) {
     LLVMTypeRef type = LLVMTypeOf(value);
-    value = tcc_emit_anchor(e, value); /* a store that narrows as it stores is none of this kind */
+    const int bytes = tcc_emit_scalar_bytes(type) * tcc_emit_lanes_of(type);
+    /* A store that narrows as it stores is none of this kind. What fills no register, or several, goes in parts. */
+    if (bytes == 16 || bytes == 32 || bytes == 4 * e->target->lanes) value = tcc_emit_anchor(e, value);
     LLVMValueRef store = LLVMBuildStore(e->builder, value, address), one = tcc_emit_i32(e, 1);
-    LLVMSetAlignment(store, (unsigned)(tcc_emit_scalar_bytes(type) * tcc_emit_lanes_of(type)));
+    LLVMSetAlignment(store, (unsigned)bytes);
     LLVMSetMetadata(store, LLVMGetMDKindIDInContext(e->context, "nontemporal", 11),
                     LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(
                                                         e->context, (LLVMMetadataRef[]){LLVMValueAsMetadata(one)}, 1)));

@@ -480,14 +480,13 @@ static void wide_model(tcc_trace *t, void *user) {
 }
 
 /* What an update writes past the caches is what the host makes of the weight. */
-static void large_copies_follow_their_weights(void **state) {
-    (void)state;
+static void check_large_copies(tcc_mixed_precision precision) {
     static float x[2 * COLUMNS];
     uint32_t seed = 7;
     for (int i = 0; i < 2 * COLUMNS; i++) x[i] = (float)(draw(&seed) % 100) / 100;
     const tcc_array batch = {"x", TCC_F32, 2, {2, COLUMNS}, x};
     const tcc_optimizer_options sgd = OPTIMIZER(TCC_SGD, 0.5, .weight_decay = 0.1);
-    tcc_model_options o = options_for(TCC_MIXED_BF16, NULL);
+    tcc_model_options o = options_for(precision, NULL);
     o.optimizer = &sgd;
     tcc_context *cx;
     tcc_model *m;
@@ -506,6 +505,12 @@ static void large_copies_follow_their_weights(void **state) {
     assert_memory_equal(&(double){tcc_model_loss(m)}, &after, sizeof after);
     tcc_model_destroy(m);
     tcc_context_destroy(cx);
+}
+
+static void large_copies_follow_their_weights(void **state) {
+    (void)state;
+    check_large_copies(TCC_MIXED_BF16);
+    check_large_copies(TCC_MIXED_FP16);
 }
 
 int main(void) {
