@@ -41,7 +41,7 @@ static const edges all[] = {
 static void net(tcc_trace *t, void *user) {
     const edges *e = user;
     tcc_tensor y = e->make(tcc_input(t, "x"), tcc_input(t, "y"));
-    tcc_tensor w = tcc_param(t, "w", ((tcc_init){TCC_INIT_ZEROS}), TCC_DIMS(1));
+    tcc_tensor w = tcc_param(t, "w", ((tcc_init){.kind = TCC_INIT_ZEROS}), TCC_DIMS(1));
     tcc_output(t, "value", y);
     tcc_loss(t, tcc_add(tcc_sum(y, TCC_ALL), tcc_sum(w, TCC_ALL)));
 }
