@@ -29,7 +29,8 @@ static int list_values(const tcc_graph *g, const tcc_plan_launch *launch, bool w
     return count;
 }
 
-/* Pairs of values of which the launch may write one over the other; counts them where `out` is NULL. */
+/* Pairs of values of which the launch may write one over the other; counts them where `out` is NULL. A value is written
+ * over another as a whole: the parts are written by themselves, while others still read the rest of what lies there. */
 static int list_overwrites(const tcc_plan_launch *from, const bool *used, const tcc_launch *launch,
                            tcc_overwrite *out) {
     int count = 0;
@@ -44,6 +45,12 @@ static int list_overwrites(const tcc_plan_launch *from, const bool *used, const 
     return count;
 }
 
+/* Whether the launch writes a part of its value, beside others that write the rest. */
+static bool writes_part(const tcc_lowering *l, const tcc_plan_launch *launch) {
+    const tcc_plan_launch *end = l->launches.data + l->launches.count;
+    return launch->beside || (launch + 1 < end && launch[1].beside);
+}
+
 static bool record_launch(const tcc_lowering *l, tcc_arena *arena, const tcc_plan_launch *from, tcc_launch *out) {
     const int most = from->kernel.n_buffers + 1;
     *out = (tcc_launch){
@@ -55,9 +62,10 @@ static bool record_launch(const tcc_lowering *l, tcc_arena *arena, const tcc_pla
     out->n_writes = list_values(l->graph, from, true, out->writes);
     bool *used = tcc_launch_used(from);
     if (!used) return false;
-    out->n_overwrites = list_overwrites(from, used, out, NULL);
+    const bool whole = !writes_part(l, from);
+    out->n_overwrites = whole ? list_overwrites(from, used, out, NULL) : 0;
     out->overwrites = TCC_ARENA_ARRAY(arena, tcc_overwrite, out->n_overwrites + 1);
-    if (out->overwrites) list_overwrites(from, used, out, out->overwrites);
+    if (out->overwrites && whole) list_overwrites(from, used, out, out->overwrites);
     tcc__free(used);
     if (!out->overwrites) return false;
     tcc_predict(l, from, out);

@@ -136,8 +136,9 @@ static tcc_status list_marked(tcc_remat_choice *c, tcc_remat_point *planned) {
 
 static tcc_status list_points(tcc_remat_choice *c) {
     tcc_remat_evaluate(c->model);
-    bool ok = add_point(c, 0, 0, c->model->peak, 0);
-    if (ok) c->report->frontier.data[0].peak = c->planned->arena_bytes;
+    if (!add_point(c, 0, 0, c->model->peak, 0)) return tcc_enomem(c->cx->diag);
+    bool ok = true;
+    c->report->frontier.data[0].peak = c->planned->arena_bytes;
     tcc_remat_point of_marked = c->report->frontier.data[0];
     if (c->spec->segments) TCC_TRY(list_marked(c, &of_marked));
     const int marked = c->moves.count;
