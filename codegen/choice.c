@@ -5,6 +5,7 @@
 #include "codegen/build.h"
 #include "codegen/schedule/predict.h"
 #include "ir/support/alloc.h"
+#include "passes/in_step.h"
 
 #include <string.h>
 
@@ -29,26 +30,28 @@ static int list_values(const tcc_graph *g, const tcc_plan_launch *launch, bool w
     return count;
 }
 
-/* Pairs of values of which the launch may write one over the other; counts them where `out` is NULL. A value is written
- * over another as a whole: the parts are written by themselves, while others still read the rest of what lies there. */
-static int list_overwrites(const tcc_plan_launch *from, const bool *used, const tcc_launch *launch,
-                           tcc_overwrite *out) {
+/* Whether this launch may write `written` over `old`. Both the graph and the kernel must allow it: the one knows what
+ * other threads and launches of the group read, the other where this kernel's loads and stores lie. */
+static bool overwrites(const tcc_lowering *l, const tcc_plan_launch *launch, const bool *used, const tcc_node *old,
+                       const tcc_node *written) {
+    const bool in_group = l->group->kind == TCC_GROUP_SCATTER ? launch->copies
+                                                              : tcc_group_same_element(l->group, old, written);
+    return in_group && tcc_launch_overwrites(launch, used, old, written);
+}
+
+/* Pairs of values of which the launch may write one over the other; counts them where `out` is NULL. */
+static int list_overwrites(const tcc_lowering *l, const tcc_plan_launch *from, const bool *used,
+                           const tcc_launch *launch, tcc_overwrite *out) {
     int count = 0;
     for (int i = 0; i < launch->n_reads; i++)
         for (int k = 0; k < launch->n_writes; k++) {
             tcc_node *old = launch->reads[i].node, *written = launch->writes[k].node;
             if (!old || !written || tcc_type_bytes(&old->type) != tcc_type_bytes(&written->type)) continue;
-            if (!tcc_launch_overwrites(from, used, old, written)) continue;
+            if (!overwrites(l, from, used, old, written)) continue;
             if (out) out[count] = (tcc_overwrite){old, written};
             count++;
         }
     return count;
-}
-
-/* Whether the launch writes a part of its value, beside others that write the rest. */
-static bool writes_part(const tcc_lowering *l, const tcc_plan_launch *launch) {
-    const tcc_plan_launch *end = l->launches.data + l->launches.count;
-    return launch->beside || (launch + 1 < end && launch[1].beside);
 }
 
 static bool record_launch(const tcc_lowering *l, tcc_arena *arena, const tcc_plan_launch *from, tcc_launch *out) {
@@ -62,10 +65,9 @@ static bool record_launch(const tcc_lowering *l, tcc_arena *arena, const tcc_pla
     out->n_writes = list_values(l->graph, from, true, out->writes);
     bool *used = tcc_launch_used(from);
     if (!used) return false;
-    const bool whole = !writes_part(l, from);
-    out->n_overwrites = whole ? list_overwrites(from, used, out, NULL) : 0;
+    out->n_overwrites = list_overwrites(l, from, used, out, NULL);
     out->overwrites = TCC_ARENA_ARRAY(arena, tcc_overwrite, out->n_overwrites + 1);
-    if (out->overwrites && whole) list_overwrites(from, used, out, out->overwrites);
+    if (out->overwrites) list_overwrites(l, from, used, out, out->overwrites);
     tcc__free(used);
     if (!out->overwrites) return false;
     tcc_predict(l, from, out);

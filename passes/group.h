@@ -42,7 +42,7 @@
  *            else is inside. Such groups exist only where the target has said that its library computes the norm whole.
  *
  * In REDUCE, CONTRACT and WINDOW an output may also be a reshape of a full value: it has that value's row-major memory,
- * and nothing in the group reads it. What an output may be written over, the launches of its implementation say. */
+ * and nothing in the group reads it. What an output may be written over, in_step.h says. */
 #ifndef TCC_PASSES_GROUP_H
 #define TCC_PASSES_GROUP_H
 
