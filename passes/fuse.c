@@ -106,7 +106,7 @@ static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *
 /* Every node a group of its own. */
 static tcc_status fuse_nothing(tcc_graph *g) {
     tcc_draft_scratch scratch;
-    TCC_TRY(tcc_draft_scratch_create(g, NULL, &scratch));
+    if (!tcc_draft_scratch_create(g, NULL, &scratch)) return tcc_enomem(g->diag);
     tcc_status status = TCC_OK;
     for (int i = 0; i < g->nodes.count && status == TCC_OK; i++) {
         tcc_node *n = g->nodes.data[i];

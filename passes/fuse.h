@@ -65,7 +65,7 @@ struct tcc_draft_scratch {
 };
 
 /* `options` NULL: the usual ones. */
-tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out);
+bool tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out);
 void tcc_draft_scratch_free(tcc_draft_scratch *s);
 
 /* Whether the draft is a group as passes/group.h says. Sets kind, hero and cost; otherwise *reason says why not, in a

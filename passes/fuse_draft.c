@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out) {
+bool tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out) {
     size_t count = (size_t)g->nodes.count + 1;
     const tcc_pass_target *target = options ? options->target : NULL;
     int operands = 0; /* most of a concat */
@@ -30,10 +30,10 @@ tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *
     if (!places || !out->position || !out->level || !out->contexts || !out->identity || !out->times || !out->mark ||
         !out->stored || !out->loaded || !out->work || !out->summed) {
         tcc_draft_scratch_free(out);
-        return tcc_enomem(g->diag);
+        return false;
     }
     for (size_t i = 0; i < count; i++) out->position[i] = -1;
-    return TCC_OK;
+    return true;
 }
 
 void tcc_draft_scratch_free(tcc_draft_scratch *s) {

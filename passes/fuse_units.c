@@ -241,7 +241,7 @@ bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
     if (again && !(f->backward = tcc_backward_nodes(g))) return false;
     return f->home && f->inlined && f->output && f->sum_of_products && f->mark && f->unit_mark && f->later_mark &&
            f->member && f->draft_nodes && f->draft_stored && list_users(f) &&
-           tcc_draft_scratch_create(g, cx->options, &f->scratch) == TCC_OK && make_units(f);
+           tcc_draft_scratch_create(g, cx->options, &f->scratch) && make_units(f);
 }
 
 void tcc_fuser_destroy(tcc_fuser *f) {
