@@ -204,7 +204,7 @@ static void classes_of_texts(void **state) {
 static void images(void **state) {
     check_kind((tcc_data_options){.kind = "idx", .path = write_idx_data(state)}, true);
     check_kind((tcc_data_options){.kind = "cifar", .path = write_cifar_data(state)}, true);
-    static const uint8_t grey[6] = {0, 50, 100, 150, 200, 250}, dark[6] = {1, 2, 3, 4, 5, 6}, labels[6] = {0, 1, 2, 0};
+    static const uint8_t grey[6] = {0, 50, 100, 150, 200, 250}, dark[6] = {1, 2, 3, 4, 5, 6}, labels[7] = {0, 1, 2};
     for (int i = 0; i < 2; i++) {
         write_png(state, i ? "more/b/1.png" : "set/b/1.png", 2, 3, 1, i ? dark : grey);
         write_png(state, i ? "more/images/1.png" : "pairs/images/1.png", 2, 3, 1, i ? dark : grey);
