@@ -2,15 +2,7 @@
  * Which dims of a graph an op takes index by index, and which operand's dim goes with which of the result. What is not
  * listed here stays whole. */
 #include "ir/sample_dims.h"
-
-static int64_t gcd(int64_t a, int64_t b) {
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
+#include "ir/support/gcd.h"
 
 static tcc_sample_dim *at(tcc_sample *s, const tcc_node *n, int dim) { return &s->dims[n->id * TCC_MAX_RANK + dim]; }
 
@@ -30,7 +22,7 @@ static void keep_all(tcc_sample *s, const tcc_node *n) {
 static void join(tcc_sample *s, const tcc_node *a, int i, const tcc_node *b, int k) {
     tcc_sample_dim *x = tcc__sample_dim(s, a, i), *y = tcc__sample_dim(s, b, k);
     if (x == y) return;
-    x->units = gcd(x->units, y->units);
+    x->units = tcc_gcd(x->units, y->units);
     x->first |= y->first;
     y->parent = (int)(x - s->dims);
 }

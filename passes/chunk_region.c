@@ -9,6 +9,7 @@
  * them, belong to the region if all their readers do: a one-hot mask, a bias spread over the rows, another model's
  * probabilities. Others are sliced. */
 #include "passes/chunk.h"
+#include "ir/support/gcd.h"
 
 #include <string.h>
 
@@ -20,15 +21,6 @@ static bool has(const tcc_dims *dims, int64_t d) {
     return false;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b) {
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* The row-major position of row a of `units` is the same share of the whole in both, so the dims need only begin at the
  * same place. */
 static int through_reshape(const tcc_type *from, const tcc_type *to, int row, int64_t *units) {
@@ -36,7 +28,7 @@ static int through_reshape(const tcc_type *from, const tcc_type *to, int row, in
     for (int i = 0; i < row; i++) before *= from->dims[i];
     for (int d = 0; d < to->rank && outer <= before; outer *= to->dims[d++]) {
         if (outer != before || to->dims[d] == 1) continue;
-        *units = common_divisor(*units, common_divisor(from->dims[row], to->dims[d]));
+        *units = tcc_gcd(*units, tcc_gcd(from->dims[row], to->dims[d]));
         return *units > 1 ? d : TCC_CHUNK_NEVER;
     }
     return TCC_CHUNK_NEVER;

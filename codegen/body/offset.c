@@ -2,6 +2,7 @@
  * Affine forms as offsets: what all lanes share, what differs from lane to lane, and what addresses are multiples of.
  */
 #include "codegen/body/run.h"
+#include "ir/support/gcd.h"
 
 /* The given form that is the loop part of `a`, or -1. */
 static int find_form(const tcc_body_run *r, const tcc_affine *a) {
@@ -119,29 +120,19 @@ LLVMTypeRef tcc_body_offset_type(const tcc_body_run *r, const tcc_affine *a) {
     return low >= -most && high < most ? r->e->i32 : r->e->i64;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b) {
-    if (a < 0) a = -a;
-    while (b) {
-        int64_t rest = a % b;
-        a = b < 0 ? -b : b;
-        b = rest < 0 ? -rest : rest;
-    }
-    return a;
-}
-
 int tcc_body_alignment(const tcc_body_run *r, int buffer, const tcc_affine *a) {
     if (!r->e->target->aligned_vectors || (r->forms && !r->form_multiples)) return 0;
     const tcc_body_buffer *from = &r->body->buffers.data[buffer];
-    int64_t elements = common_divisor(from->offset, a->constant), bytes = tcc_dtype_bytes(from->dtype);
+    int64_t elements = tcc_gcd(from->offset, a->constant), bytes = tcc_dtype_bytes(from->dtype);
     int form = find_form(r, a);
-    if (form >= 0) elements = common_divisor(elements, r->form_multiples[form]);
+    if (form >= 0) elements = tcc_gcd(elements, r->form_multiples[form]);
     for (int i = 0; i < a->n; i++) {
         int64_t factor = a->terms[i].coefficient;
         if (form >= 0 && r->body->vars.data[a->terms[i].var].kind == TCC_VAR_LOOP) continue;
-        elements = common_divisor(elements, a->terms[i].var == r->lane_var ? factor * r->lanes : factor);
+        elements = tcc_gcd(elements, a->terms[i].var == r->lane_var ? factor * r->lanes : factor);
     }
     enum { WIDEST = 16 };
-    return (int)(elements ? common_divisor(elements * bytes, WIDEST) : WIDEST);
+    return (int)(elements ? tcc_gcd(elements * bytes, WIDEST) : WIDEST);
 }
 
 /* Are the lanes consecutive integers from a multiple of 4, as they are where vectors are aligned? */
@@ -152,11 +143,10 @@ bool tcc_body_begins_at_fours(const tcc_body_run *r, const tcc_expr *x) {
     if (r->forms && !r->form_multiples) return false;
     const int form = find_form(r, &x->affine);
     int64_t common = x->affine.constant;
-    if (form >= 0) common = common_divisor(common, r->form_multiples[form]);
+    if (form >= 0) common = tcc_gcd(common, r->form_multiples[form]);
     for (int i = 0; i < x->affine.n; i++) {
         if (form >= 0 && r->body->vars.data[x->affine.terms[i].var].kind == TCC_VAR_LOOP) continue;
-        common = common_divisor(common,
-                                x->affine.terms[i].var == r->lane_var ? r->lanes : x->affine.terms[i].coefficient);
+        common = tcc_gcd(common, x->affine.terms[i].var == r->lane_var ? r->lanes : x->affine.terms[i].coefficient);
     }
     return common % 4 == 0;
 }
