@@ -2,75 +2,37 @@
  * Rules about a recipe's keys. */
 #include "recipe_rules.h"
 
+#include <traincc/data.h>
+
 #include <stdlib.h>
 #include <string.h>
 
 /* -- Keys that go with a choice -- */
 
-/* Keys, or the beginnings of keys, the key that chooses, and with which of its values they go; "!" with which they do
- * not, so that a value that is added goes with all of them. */
-static const struct rule {
-    const char *keys, *by, *values;
-} rules[] = {
-    {"model.layers", "model.name", "gpt|distilbert"},
-    {"model.heads", "model.name", "gpt|distilbert"},
-    {"model.width", "model.name", "gpt|distilbert"},
-    {"model.context", "model.name", "gpt|distilbert"},
-    {"model.bias", "model.name", "gpt"},
-    {"model.gelu", "model.name", "gpt|distilbert"},
-    {"model.hidden", "model.name", "mlp"},
-    {"model.cifar_stem", "model.name", "resnet18|resnet34|resnet50"},
-    {"model.dropout", "model.name", "!resnet18|resnet34|resnet50"},
-    {"data.bytes", "data.kind", "text"},
-    {"data.token_bytes", "data.kind", "tokens"},
-    {"data.vocab_size", "data.kind", "tokens"},
-    {"data.classes", "data.kind", "!text|tokens|cifar|csv|images|text_classes"},
-    {"data.mean", "data.kind", "!text|tokens|csv|text_classes"},
-    {"data.std", "data.kind", "!text|tokens|csv|text_classes"},
-    {"data.augment", "data.kind", "!text|tokens|csv|idx|text_classes"},
-    {"data.size", "data.kind", "images"},
-    {"data.scale", "data.kind", "images"},
-    {"data.jitter", "data.kind", "images"},
-    {"data.label", "data.kind", "csv|text_classes"},
-    {"data.text", "data.kind", "text_classes"},
-    {"data.tokenizer", "data.kind", "text_classes"},
-    {"data.vocab_file", "data.kind", "text_classes"},
-    {"data.padding", "data.kind", "text_classes"},
-    {"data.padding_lengths", "data.padding", "dynamic|uniform"},
-    {"data.header", "data.kind", "csv|text_classes"},
-    {"data.separator", "data.kind", "csv|text_classes"},
-    {"data.regression", "data.kind", "csv"},
-    {"optimizer.betas", "optimizer.name", "!sgd|adafactor"},
-    {"optimizer.eps", "optimizer.name", "!sgd|lion"},
-    {"optimizer.momentum", "optimizer.name", "sgd"},
-    {"optimizer.nesterov", "optimizer.name", "sgd"},
-    {"schedule.warmup_steps", "schedule.name", "!cyclic|one_cycle"},
-    {"schedule.steps", "schedule.name", "linear|cosine|polynomial|one_cycle"},
-    {"schedule.min_lr", "schedule.name", "linear|cosine|polynomial|cyclic"},
-    {"schedule.step_size", "schedule.name", "step"},
-    {"schedule.milestones", "schedule.name", "multi_step"},
-    {"schedule.gamma", "schedule.name", "step|multi_step|cyclic"},
-    {"schedule.gamma", "schedule.cycle_mode", "exp_range"}, /* of cyclic */
-    {"schedule.power", "schedule.name", "polynomial"},
-    {"schedule.cycle_mode", "schedule.name", "cyclic"},
-    {"schedule.cycle_up", "schedule.name", "cyclic"},
-    {"schedule.cycle_down", "schedule.name", "cyclic"},
-    {"schedule.pct_start", "schedule.name", "one_cycle"},
-    {"schedule.div_factor", "schedule.name", "one_cycle"},
-    {"schedule.final_div_factor", "schedule.name", "one_cycle"},
-    {"schedule.anneal", "schedule.name", "one_cycle"},
-    {"schedule.three_phase", "schedule.name", "one_cycle"},
-    {"schedule.cycle_momentum", "schedule.name", "cyclic|one_cycle"},
-    {"schedule.base_momentum", "schedule.name", "cyclic|one_cycle"},
-    {"schedule.max_momentum", "schedule.name", "cyclic|one_cycle"},
-    {"training.mixed_precision_ops", "training.mixed_precision", "!none"},
-    {"training.loss_scale", "training.mixed_precision", "fp16"},
-    {"training.autotune_budget_s", "training.compile_mode", "max-autotune"},
-    {"sample.every", "data.kind", "text"}, /* sample.length may be 0 anywhere */
-    {"sample.temperature", "data.kind", "text"},
-    {"sample.prompt", "data.kind", "text"},
+/* The key that chooses, and with which of its values a key goes; "!" with which it does not, so that a value that is
+ * added goes with all of them. `option`: where that is data.kind, and the library knows which. */
+typedef struct rule {
+    const char *by, *values, *option;
+} rule;
+
+enum { FREE, OPEN, KEEP, CODE, HOST }; /* columns resume and plan */
+
+#define ALWAYS {NULL, NULL, NULL}
+#define WITH(key, choices) {#key, choices, NULL}
+#define BUT(key, choices) {#key, "!" choices, NULL}
+#define DATA(field) {"data.kind", NULL, #field}
+#define BOTH(...) __VA_ARGS__
+
+/* What recipe.def says of each key. */
+static const struct {
+    rule with[RECIPE_RULES_MAX];
+    int resume, plan;
+} about[] = {
+#define RECIPE_SECTION(name)
+#define RECIPE_END(name)
+#define RECIPE_KEY(in, name, type, initial, values, goes, resume, plan, help) {{goes}, resume, plan},
+#include "recipe.def"
 };
-enum { RULE_COUNT = sizeof rules / sizeof rules[0] };
 
 static int find_key(const char *path) {
     int i = 0;
@@ -78,25 +40,54 @@ static int find_key(const char *path) {
     return i;
 }
 
-static bool is_in(const char *choices, const char *value) {
-    const size_t length = strlen(value);
-    for (const char *c = choices; *c; c += strcspn(c, "|"), c += *c == '|')
-        if (strcspn(c, "|") == length && !memcmp(c, value, length)) return true;
-    return false;
+static bool fits(const rule *with, const char *value) {
+    if (with->option) return tcc_dataset_takes(value, with->option);
+    const bool negated = *with->values == '!';
+    return recipe_is_choice(with->values + negated, value) != negated;
 }
 
 /* The rule by which a key does not apply; NULL if it does. */
-static const struct rule *broken_rule(const recipe *r, int key) {
-    for (int i = 0; i < RULE_COUNT; i++) {
-        const struct rule *rule = &rules[i];
-        const int by = find_key(rule->by);
-        const char *value = recipe_choice(r, by);
-        const bool negated = *rule->values == '!';
-        if (strncmp(recipe_key(key), rule->keys, strlen(rule->keys)) != 0 || !value) continue;
-        if (by != key && !recipe_applies(r, by)) continue; /* that chooses nothing here */
-        if (is_in(rule->values + negated, value) == negated) return rule;
+static const rule *broken_rule(const recipe *r, int key) {
+    for (int i = 0; i < RECIPE_RULES_MAX; i++) {
+        const rule *with = &about[key].with[i];
+        const int by = with->by ? find_key(with->by) : key;
+        const char *value = with->by ? recipe_choice(r, by) : NULL;
+        if (!value || !recipe_applies(r, by)) continue; /* that chooses nothing here */
+        if (!fits(with, value)) return with;
     }
     return NULL;
+}
+
+/* "a|b" of the kinds of data that an option goes with; NULL: all. */
+static void print_kinds(const char *option, char *to, size_t size) {
+    size_t used = 0;
+    *to = '\0';
+    for (const char *from = tcc_dataset_kinds(); *from; from += strspn(from, ", ")) {
+        char kind[64];
+        snprintf(kind, sizeof kind, "%.*s", (int)strcspn(from, ","), from);
+        from += strcspn(from, ",");
+        if ((option && !tcc_dataset_takes(kind, option)) || used >= size) continue;
+        used += (size_t)snprintf(to + used, size - used, "%s%s", used ? "|" : "", kind);
+    }
+}
+
+const char *recipe_data_kinds(void) {
+    static char kinds[RECIPE_VALUES_MAX];
+    print_kinds(NULL, kinds, sizeof kinds);
+    return kinds;
+}
+
+/* "gpt|mlp", "any but cnn". */
+static void print_values(const rule *with, char values[RECIPE_VALUES_MAX]) {
+    if (with->option) print_kinds(with->option, values, RECIPE_VALUES_MAX);
+    else if (*with->values == '!') snprintf(values, RECIPE_VALUES_MAX, "any but %s", with->values + 1);
+    else snprintf(values, RECIPE_VALUES_MAX, "%s", with->values);
+}
+
+const char *recipe_goes_with(int key, int number, char values[RECIPE_VALUES_MAX]) {
+    const rule *with = &about[key].with[number];
+    if (with->by) print_values(with, values);
+    return with->by;
 }
 
 bool recipe_applies(const recipe *r, int key) { return !broken_rule(r, key); }
@@ -105,14 +96,14 @@ bool recipe_has(const recipe *r, const char *path) { return recipe_applies(r, fi
 
 bool recipe_check_applies(const recipe *r, char error[RECIPE_ERROR_MAX]) {
     for (int i = 0; recipe_key(i); i++) {
-        const struct rule *rule = r->given[i] ? broken_rule(r, i) : NULL;
-        const int by = rule ? find_key(rule->by) : 0;
-        if (!rule || (r->given[i] > 0 && r->given[by] == RECIPE_OVERRIDDEN)) continue;
-        const bool negated = *rule->values == '!';
-        char where[256] = "command line";
+        const rule *broken = r->given[i] ? broken_rule(r, i) : NULL;
+        const int by = broken ? find_key(broken->by) : 0;
+        if (!broken || (r->given[i] > 0 && r->given[by] == RECIPE_OVERRIDDEN)) continue;
+        char where[256] = "command line", values[RECIPE_VALUES_MAX];
         if (r->given[i] > 0) snprintf(where, sizeof where, "%s:%d", r->file, r->given[i]);
-        snprintf(error, RECIPE_ERROR_MAX, "%s: %s does not apply to %s %s; it goes with %s%s", where, recipe_key(i),
-                 rule->by, recipe_choice(r, by), negated ? "any but " : "", rule->values + negated);
+        print_values(broken, values);
+        snprintf(error, RECIPE_ERROR_MAX, "%s: %s does not apply to %s %s; it goes with %s", where, recipe_key(i),
+                 broken->by, recipe_choice(r, by), values);
         return false;
     }
     return true;
@@ -130,45 +121,16 @@ char *recipe_left_out(const recipe *r) {
     return NULL;
 }
 
-/* -- Resuming -- */
+/* -- Resuming, and plans -- */
 
-/* Keys, or the beginnings of keys, that change no result: where files lie, what is printed, kept or measured, and how
- * fast it goes. */
-static const char *const free_keys[] = {"init_from",
-                                        "data.path",
-                                        "data.val_path",
-                                        "data.vocab_file",
-                                        "data.num_workers",
-                                        "data.pin_memory",
-                                        "training.autotune_budget_s",
-                                        "training.eval_",
-                                        "training.save_every",
-                                        "training.keep_last",
-                                        "training.log_every",
-                                        "training.on_nan",
-                                        "training.metrics",
-                                        "training.best_metric",
-                                        "training.detect_anomaly",
-                                        "training.statistics",
-                                        "sample."};
+bool recipe_may_change(int key) { return about[key].resume != KEEP; }
 
-/* Those that change what comes next and fit all that a checkpoint holds. Any other key, a new one too, must stay. */
-static const char *const open_keys[] = {"model.dropout",          "data.augment",
-                                        "optimizer.lr",           "optimizer.betas",
-                                        "optimizer.eps",          "optimizer.weight_decay",
-                                        "optimizer.decay_all",    "optimizer.momentum",
-                                        "optimizer.nesterov",     "schedule.",
-                                        "training.max_steps",     "training.max_epochs",
-                                        "training.compile",       "training.clip_grad_norm",
-                                        "training.checkpointing", "training.memory_budget",
-                                        "training.allow_tf32",    "training.early_stopping"};
-
-static bool is_among(const char *key, const char *const *list, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (!strncmp(key, list[i], strlen(list[i]))) return true;
-    return false;
+bool recipe_fits_plan(const char *assignment) {
+    char path[256];
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(assignment, "="), assignment);
+    const int key = find_key(path);
+    return assignment[strcspn(assignment, "=")] && recipe_key(key) && about[key].plan == HOST;
 }
-#define IS_AMONG(key, list) is_among((key), (list), sizeof(list) / sizeof(list)[0])
 
 /* A key's value as it is printed, from malloc: "none" where it has none. */
 static char *value_text(const recipe *r, int key) {
@@ -188,7 +150,7 @@ char *recipe_print_results(const recipe *r) {
     FILE *out = open_memstream(&text, &length);
     if (!out) return NULL;
     for (int i = 0; recipe_key(i); i++)
-        if (!IS_AMONG(recipe_key(i), free_keys)) recipe_print_key(r, i, section, out);
+        if (about[i].resume != FREE) recipe_print_key(r, i, section, out);
     if (!fclose(out)) return text;
     free(text);
     return NULL;
@@ -200,7 +162,7 @@ static bool compare_key(const recipe *r, const recipe *before, int key, FILE *sa
     bool ok = now && then;
     if (!ok) {
         snprintf(error, RECIPE_ERROR_MAX, "out of memory");
-    } else if (strcmp(now, then) && IS_AMONG(name, open_keys)) {
+    } else if (strcmp(now, then) && about[key].resume == OPEN) {
         fprintf(said, "%s%s was %s, is %s", ftell(said) ? "; " : "", name, then, now);
     } else if (strcmp(now, then)) {
         snprintf(error, RECIPE_ERROR_MAX,
@@ -226,7 +188,7 @@ bool recipe_may_resume(recipe *r, const char *before, char **said, char error[RE
         ok = recipe_parse(&old, before, strlen(before), "--resume: the checkpoint's recipe", error);
         if (ok && !r->data.batch_size) r->data.batch_size = old.data.batch_size; /* that was chosen */
         for (int i = 0; ok && recipe_key(i); i++)
-            if (!IS_AMONG(recipe_key(i), free_keys) && recipe_applies(r, i)) ok = compare_key(r, &old, i, out, error);
+            if (about[i].resume != FREE && recipe_applies(r, i)) ok = compare_key(r, &old, i, out, error);
         recipe_free(&old);
     }
     if (out && fclose(out)) ok = false;

@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Rules about a recipe's keys: which apply to what was chosen, and which may be changed when a run is resumed. */
+ * Rules about a recipe's keys, which recipe.def has: which apply to what was chosen, and which may be changed when a
+ * run is resumed or trains from a plan. */
 #ifndef TCC_TOOLS_RECIPE_RULES_H
 #define TCC_TOOLS_RECIPE_RULES_H
 
 #include "train_recipe.h"
+
+enum { RECIPE_RULES_MAX = 2, RECIPE_VALUES_MAX = 256 };
+
+/* The key by whose value another one applies, and with which values: "gpt|mlp", "any but cnn". A key has up to
+ * RECIPE_RULES_MAX such rules; NULL: there is no rule of this number. */
+const char *recipe_goes_with(int key, int number, char values[RECIPE_VALUES_MAX]);
+/* Choices of recipe.def that the library knows, as "a|b". */
+const char *recipe_data_kinds(void);
+/* Whether a run that is resumed may have another value. */
+bool recipe_may_change(int key);
+/* Whether the programs of a plan are the same with another value: of "training.max_steps=100". */
+bool recipe_fits_plan(const char *assignment);
 
 /* Whether the key means anything for what other keys chose: model.heads does for a gpt alone. A key that does not is
  * not printed. */

@@ -107,30 +107,6 @@ static char *read_plan_recipe(const char *path, size_t *length) {
     return copy;
 }
 
-/* Whether the programs of a plan are the same with another value of this key. */
-static bool is_open_in_plan(const char *assignment) {
-    static const char *const keys[] = {"data.path=",
-                                       "data.val_path=",
-                                       "data.num_workers=",
-                                       "data.shuffle=",
-                                       "data.pin_memory=",
-                                       "optimizer.lr=",
-                                       "schedule.",
-                                       "training.max_steps=",
-                                       "training.max_epochs=",
-                                       "training.eval_every=",
-                                       "training.save_every=",
-                                       "training.log_every=",
-                                       "sample.temperature=",
-                                       "sample.prompt=",
-                                       "sample.every=",
-                                       "sample.length=",
-                                       "init_from="};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (!strncmp(assignment, keys[i], strlen(keys[i]))) return true;
-    return false;
-}
-
 static int load_recipe(recipe *r, const char *path, const char *plan, char *const *overrides, int count) {
     char error[RECIPE_ERROR_MAX];
     size_t length;
@@ -139,7 +115,7 @@ static int load_recipe(recipe *r, const char *path, const char *plan, char *cons
     bool ok = recipe_parse(r, text, length, plan ? plan : path, error);
     free(text);
     for (int i = 0; i < count && plan; i++)
-        if (!is_open_in_plan(overrides[i]))
+        if (!recipe_fits_plan(overrides[i]))
             return usage_error(strchr(overrides[i], '=')
                                    ? "%s: the plan %s was compiled with another value; make a new "
                                      "plan with --save-plan"

@@ -43,7 +43,7 @@ static bool check_validation(run *s) {
     const train_options *o = s->options;
     const char *what = o->task == TASK_EVALUATE                ? "there is no validation data to evaluate on"
                        : o->task == TASK_PREDICT && !o->inputs ? "there is no validation data to predict"
-                       : o->task == TASK_TRAIN && s->recipe->training.stop_patience
+                       : o->task == TASK_TRAIN && s->recipe->training.early_stopping.patience
                            ? "training.early_stopping.patience: there is no validation data to stop by"
                            : NULL;
     if (!what || s->info.samples[TCC_SPLIT_VALIDATION]) return true;
@@ -104,9 +104,9 @@ tcc_status run_open_data(run *s) {
         o.mean[i] = r->data.mean.v[i];
         o.std[i] = r->data.std.v[i];
     }
-    if (r->data.image_size.count) {
-        o.height = (int64_t)r->data.image_size.v[0];
-        o.width = (int64_t)r->data.image_size.v[1];
+    if (r->data.size.count) {
+        o.height = (int64_t)r->data.size.v[0];
+        o.width = (int64_t)r->data.size.v[1];
     }
     for (int i = 0; i < r->data.scale.count; i++) o.scale[i] = r->data.scale.v[i];
     for (int i = 0; i < r->data.jitter.count; i++) o.jitter[i] = r->data.jitter.v[i];

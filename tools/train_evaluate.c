@@ -24,7 +24,7 @@ static bool wants(const run *s, eval_metric metric) {
     const recipe *r = s->recipe;
     return metric == EVAL_LOSS || (metric == EVAL_ACCURACY && is_classifier(s)) ||
            (r->training.metrics >> metric & 1) || metric == best_metric(s) ||
-           (r->training.stop_patience && metric == eval_find(r->training.stop_metric));
+           (r->training.early_stopping.patience && metric == eval_find(r->training.early_stopping.metric));
 }
 
 static bool wants_confusion(const run *s) {
@@ -151,9 +151,10 @@ static tcc_status keep_best(run *s, int64_t step, const eval_sums *sums) {
 /* Counts the evaluations since the last that was better, each step once. */
 static void watch_stopping(run *s, int64_t step, const eval_sums *sums) {
     const recipe *r = s->recipe;
-    const eval_metric metric = eval_find(r->training.stop_metric);
-    if (!r->training.stop_patience || step <= s->stopping.step) return;
-    const double value = eval_value(sums, metric), before = s->stopping.best, least = r->training.stop_min_delta;
+    const eval_metric metric = eval_find(r->training.early_stopping.metric);
+    if (!r->training.early_stopping.patience || step <= s->stopping.step) return;
+    const double value = eval_value(sums, metric), before = s->stopping.best,
+                 least = r->training.early_stopping.min_delta;
     const bool better = eval_larger_is_better(metric) ? value > before + least : value < before - least;
     if (better || (isnan(before) && isfinite(value))) s->stopping.best = value, s->stopping.waited = 0;
     else s->stopping.waited++;
@@ -161,7 +162,7 @@ static void watch_stopping(run *s, int64_t step, const eval_sums *sums) {
 }
 
 bool run_stops_early(const run *s) {
-    const int64_t patience = s->recipe->training.stop_patience;
+    const int64_t patience = s->recipe->training.early_stopping.patience;
     return patience && s->stopping.waited >= patience;
 }
 
@@ -174,8 +175,8 @@ static void print_evaluation(run *s, int64_t step, const eval_sums *sums) {
     putchar('\n');
     if (run_stops_early(s))
         printf("stops early: %" PRId64 " evaluations in a row without a val_%s better than %.6g%s\n",
-               s->stopping.waited, s->recipe->training.stop_metric, s->stopping.best,
-               s->recipe->training.stop_min_delta > 0 ? " by early_stopping.min_delta" : "");
+               s->stopping.waited, s->recipe->training.early_stopping.metric, s->stopping.best,
+               s->recipe->training.early_stopping.min_delta > 0 ? " by early_stopping.min_delta" : "");
     fflush(stdout);
 }
 

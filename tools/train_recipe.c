@@ -22,123 +22,33 @@ typedef struct key {
     const char *path;
     key_kind kind;
     size_t offset;
-    const char *initial; /* default, as it would be written; NULL: none */
-    const char *choices; /* CHOICE, NAMES: "a|b|c"; NUMBER, INTEGER: another value, NaN or 0 */
-    double least, most;  /* INTEGER, NUMBER, elements of LIST and, whole numbers, of WHOLES */
+    const char *initial;         /* default, as it would be written; NULL: none; "": it must be given */
+    const char *choices;         /* CHOICE, NAMES: "a|b|c"; NUMBER, INTEGER: another value, NaN or 0 */
+    double least, most;          /* INTEGER, NUMBER, elements of LIST and, whole numbers, of WHOLES */
+    const char *(*listed)(void); /* CHOICE: the choices, where the library knows them */
 } key;
 
-#define AT(field) offsetof(recipe, field)
-#define UNBOUNDED 9e15
+#define NONE NULL
+#define REQUIRED ""
+#define ANY NULL, 0, 0, NULL
+#define ONE_OF(choices) choices, 0, 0, NULL
+#define RANGE(least, most) NULL, least, most, NULL
+#define OR(word, least, most) word, least, most, NULL
+#define LISTED(list) NULL, 0, 0, list
 
 static const key keys[] = {
-    {"init_from", PATH, AT(init_from), NULL, NULL, 0, 0},
-    {"model.name", CHOICE, AT(model.name), NULL, "gpt|mlp|cnn|resnet18|resnet34|resnet50|distilbert", 0, 0},
-    {"model.layers", INTEGER, AT(model.layers), "4", NULL, 1, 1000},
-    {"model.heads", INTEGER, AT(model.heads), "4", NULL, 1, 1000},
-    {"model.width", INTEGER, AT(model.width), "128", NULL, 1, 1 << 20},
-    {"model.context", INTEGER, AT(model.context), "64", NULL, 1, 1 << 20},
-    {"model.dropout", NUMBER, AT(model.dropout), "0", NULL, 0, 0.99},
-    {"model.bias", FLAG, AT(model.bias), "false", NULL, 0, 0},
-    {"model.gelu", CHOICE, AT(model.gelu), "erf", "erf|tanh", 0, 0},
-    {"model.hidden", WHOLES, AT(model.hidden), "[128, 128]", NULL, 1, 1 << 20},
-    {"model.cifar_stem", FLAG, AT(model.cifar_stem), "true", NULL, 0, 0},
-    {"data.kind", CHOICE, AT(data.kind), NULL, "text|tokens|idx|cifar|csv|images|text_classes", 0, 0},
-    {"data.path", PATH, AT(data.path), NULL, NULL, 0, 0},
-    {"data.val_path", PATH, AT(data.val_path), NULL, NULL, 0, 0},
-    {"data.val_split", NUMBER, AT(data.val_split), "auto", "auto", 0, 0.9},
-    {"data.batch_size", INTEGER, AT(data.batch_size), "32", "auto", 1, 1 << 24},
-    {"data.num_workers", INTEGER, AT(data.num_workers), "1", NULL, 0, 256},
-    {"data.drop_last", FLAG, AT(data.drop_last), "true", NULL, 0, 0},
-    {"data.shuffle", FLAG, AT(data.shuffle), "true", NULL, 0, 0},
-    {"data.augment", FLAG, AT(data.augment), "false", NULL, 0, 0},
-    {"data.bytes", FLAG, AT(data.bytes), "false", NULL, 0, 0},
-    {"data.label", STRING, AT(data.label), NULL, NULL, 0, 0},
-    {"data.text", STRING, AT(data.text), NULL, NULL, 0, 0},
-    {"data.header", CHOICE, AT(data.header), "auto", "auto|yes|no", 0, 0},
-    {"data.separator", CHOICE, AT(data.separator), "auto", "auto|,|;|:|\\t| ", 0, 0},
-    {"data.regression", FLAG, AT(data.regression), "false", NULL, 0, 0},
-    {"data.tokenizer", CHOICE, AT(data.tokenizer), "wordpiece", "wordpiece", 0, 0},
-    {"data.vocab_file", PATH, AT(data.vocab_file), NULL, NULL, 0, 0},
-    {"data.padding", CHOICE, AT(data.padding), "fixed", "fixed|dynamic|uniform", 0, 0},
-    {"data.padding_lengths", INTEGER, AT(data.padding_lengths), "6", NULL, 1, 32},
-    {"data.token_bytes", INTEGER, AT(data.token_bytes), "2", NULL, 2, 4},
-    {"data.vocab_size", INTEGER, AT(data.vocab_size), "0", NULL, 0, 1 << 30},
-    {"data.classes", INTEGER, AT(data.classes), "10", NULL, 2, 1 << 20},
-    {"data.mean", LIST, AT(data.mean), "[]", NULL, -1e6, 1e6},
-    {"data.std", LIST, AT(data.std), "[]", NULL, 1e-9, 1e6},
-    {"data.size", LIST, AT(data.image_size), "[]", NULL, 1, 32768},
-    {"data.scale", LIST, AT(data.scale), "[]", NULL, 0.01, 100},
-    {"data.jitter", LIST, AT(data.jitter), "[]", NULL, 0, 1},
-    {"data.pin_memory", FLAG, AT(data.pin_memory), "true", NULL, 0, 0},
-    {"optimizer.name", CHOICE, AT(optimizer.name), "adamw", "sgd|adam|adamw|lion|adafactor", 0, 0},
-    {"optimizer.lr", NUMBER, AT(optimizer.lr), "auto", "auto", 0, 1e6},
-    {"optimizer.betas", LIST, AT(optimizer.betas), "[]", NULL, 0, 0.9999999},
-    {"optimizer.eps", NUMBER, AT(optimizer.eps), "auto", "auto", 0, 1},
-    {"optimizer.weight_decay", NUMBER, AT(optimizer.weight_decay), "0", NULL, 0, 1e6},
-    {"optimizer.decay_all", FLAG, AT(optimizer.decay_all), "false", NULL, 0, 0},
-    {"optimizer.momentum", NUMBER, AT(optimizer.momentum), "0", NULL, 0, 1},
-    {"optimizer.nesterov", FLAG, AT(optimizer.nesterov), "false", NULL, 0, 0},
-    {"optimizer.groups", GROUPS, AT(optimizer.groups), "[]", NULL, 0, 0},
-    {"schedule.name", CHOICE, AT(schedule.name), "constant",
-     "constant|step|multi_step|linear|cosine|polynomial|cyclic|one_cycle", 0, 0},
-    {"schedule.warmup_steps", INTEGER, AT(schedule.warmup_steps), "0", NULL, 0, UNBOUNDED},
-    {"schedule.steps", INTEGER, AT(schedule.steps), "0", NULL, 0, UNBOUNDED},
-    {"schedule.min_lr", NUMBER, AT(schedule.min_lr), "0", NULL, 0, 1e6},
-    {"schedule.step_size", INTEGER, AT(schedule.step_size), "30", NULL, 1, UNBOUNDED},
-    {"schedule.milestones", WHOLES, AT(schedule.milestones), "[]", NULL, 0, UNBOUNDED},
-    {"schedule.gamma", NUMBER, AT(schedule.gamma), "auto", "auto", 0, 1e6},
-    {"schedule.power", NUMBER, AT(schedule.power), "1", NULL, 0, 1e6},
-    {"schedule.cycle_mode", CHOICE, AT(schedule.cycle_mode), "triangular", "triangular|triangular2|exp_range", 0, 0},
-    {"schedule.cycle_up", INTEGER, AT(schedule.cycle_up), "2000", NULL, 1, UNBOUNDED},
-    {"schedule.cycle_down", INTEGER, AT(schedule.cycle_down), "0", NULL, 0, UNBOUNDED},
-    {"schedule.pct_start", NUMBER, AT(schedule.pct_start), "0.3", NULL, 0, 1},
-    {"schedule.div_factor", NUMBER, AT(schedule.div_factor), "25", NULL, 1e-9, 1e9},
-    {"schedule.final_div_factor", NUMBER, AT(schedule.final_div_factor), "1e4", NULL, 1e-9, 1e9},
-    {"schedule.anneal", CHOICE, AT(schedule.anneal), "cos", "cos|linear", 0, 0},
-    {"schedule.three_phase", FLAG, AT(schedule.three_phase), "false", NULL, 0, 0},
-    {"schedule.cycle_momentum", FLAG, AT(schedule.cycle_momentum), "true", NULL, 0, 0},
-    {"schedule.base_momentum", NUMBER, AT(schedule.base_momentum), "auto", "auto", 0, 0.9999999},
-    {"schedule.max_momentum", NUMBER, AT(schedule.max_momentum), "auto", "auto", 0, 0.9999999},
-    {"training.max_steps", INTEGER, AT(training.max_steps), "0", NULL, 0, UNBOUNDED},
-    {"training.max_epochs", INTEGER, AT(training.max_epochs), "0", NULL, 0, 1e9},
-    {"training.seed", INTEGER, AT(training.seed), "1337", NULL, 0, UNBOUNDED},
-    {"training.compile", FLAG, AT(training.compile), "true", NULL, 0, 0},
-    {"training.compile_mode", CHOICE, AT(training.compile_mode), "default", "default|reduce-overhead|max-autotune", 0,
-     0},
-    {"training.autotune_budget_s", NUMBER, AT(training.autotune_budget_s), "60", NULL, 0.001, 1e6},
-    {"training.clip_grad_norm", NUMBER, AT(training.clip_grad_norm), "0", NULL, 0, 1e9},
-    {"training.mixed_precision", CHOICE, AT(training.mixed_precision), "none", "none|bf16|fp16", 0, 0},
-    {"training.mixed_precision_ops", STRING, AT(training.mixed_precision_ops), NULL, NULL, 0, 0},
-    {"training.loss_scale", NUMBER, AT(training.loss_scale), "65536", NULL, 1e-9, 1e30},
-    {"training.loss_scale_growth", NUMBER, AT(training.loss_scale_growth), "2", NULL, 1, 1e6},
-    {"training.loss_scale_backoff", NUMBER, AT(training.loss_scale_backoff), "0.5", NULL, 1e-6, 0.999999},
-    {"training.loss_scale_interval", INTEGER, AT(training.loss_scale_interval), "2000", NULL, 1, 1 << 24},
-    {"training.checkpointing", CHOICE, AT(training.checkpointing), "auto", "none|auto|segments", 0, 0},
-    {"training.memory_budget", BUDGET, AT(training.memory_budget), "none", NULL, 0, 0},
-    {"training.allow_tf32", FLAG, AT(training.allow_tf32), "false", NULL, 0, 0},
-    {"training.eval_every", INTEGER, AT(training.eval_every), "0", NULL, 0, UNBOUNDED},
-    {"training.eval_batches", INTEGER, AT(training.eval_batches), "0", NULL, 0, UNBOUNDED},
-    {"training.save_every", INTEGER, AT(training.save_every), "0", NULL, 0, UNBOUNDED},
-    {"training.keep_last", INTEGER, AT(training.keep_last), "3", NULL, 0, 200},
-    {"training.log_every", INTEGER, AT(training.log_every), "10", NULL, 1, UNBOUNDED},
-    {"training.metrics", NAMES, AT(training.metrics), "[]", EVAL_CHOICES, 0, 0},
-    {"training.best_metric", CHOICE, AT(training.best_metric), "auto", "auto|" EVAL_SINGLE_CHOICES, 0, 0},
-    {"training.early_stopping.metric", CHOICE, AT(training.stop_metric), "loss", EVAL_SINGLE_CHOICES, 0, 0},
-    {"training.early_stopping.patience", INTEGER, AT(training.stop_patience), "0", NULL, 0, UNBOUNDED},
-    {"training.early_stopping.min_delta", NUMBER, AT(training.stop_min_delta), "0", NULL, 0, 1e9},
-    {"training.on_nan", CHOICE, AT(training.on_nan), "stop", "stop|continue", 0, 0},
-    {"training.batch_accumulate", INTEGER, AT(training.batch_accumulate), "1", NULL, 1, 1 << 20},
-    {"training.ema_decay", NUMBER, AT(training.ema_decay), "0", NULL, 0, 0.9999999},
-    {"training.ema_warmup", FLAG, AT(training.ema_warmup), "false", NULL, 0, 0},
-    {"training.detect_anomaly", FLAG, AT(training.detect_anomaly), "false", NULL, 0, 0},
-    {"training.statistics", INTEGER, AT(training.statistics), "0", NULL, 0, UNBOUNDED},
-    {"sample.length", INTEGER, AT(sample.length), "300", NULL, 0, 1 << 20},
-    {"sample.every", INTEGER, AT(sample.every), "0", NULL, 0, UNBOUNDED},
-    {"sample.temperature", NUMBER, AT(sample.temperature), "0.8", NULL, 0, 100},
-    {"sample.prompt", STRING, AT(sample.prompt), NULL, NULL, 0, 0},
+#define RECIPE_SECTION(name)
+#define RECIPE_END(name)
+#define RECIPE_KEY(in, name, type, initial, values, ...) {#in #name, type, offsetof(recipe, in name), initial, values},
+#include "recipe.def"
 };
-enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
-_Static_assert((int)KEY_COUNT <= (int)RECIPE_KEYS_MAX, "recipe.given has a place for each key");
+enum { KEY_COUNT = RECIPE_KEY_COUNT };
+
+static const char *choices_of(const key *k) { return k->listed ? k->listed() : k->choices; }
+
+static bool has_default(const key *k) { return k->initial && *k->initial; }
+
+static bool is_text(const key *k) { return k->kind <= BUDGET; }
 
 /* -- Messages: "recipe.yaml:12: ..." or "command line: ..." -- */
 
@@ -168,7 +78,7 @@ static bool set_string(char **to, const char *value) {
     return true;
 }
 
-static bool is_choice(const char *choices, const char *value) {
+bool recipe_is_choice(const char *choices, const char *value) {
     size_t length = strlen(value);
     for (const char *c = choices; *c; c += strcspn(c, "|"), c += *c == '|')
         if (strcspn(c, "|") == length && !memcmp(c, value, length)) return true;
@@ -212,7 +122,8 @@ static bool add_to_list(const key *k, recipe_list *list, const char *text, place
 /* The bit of a name among k's choices. */
 static bool add_name(const key *k, unsigned *set, const char *text, place at, char *error) {
     unsigned bit = 1;
-    if (!is_choice(k->choices, text)) return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, k->choices);
+    if (!recipe_is_choice(k->choices, text))
+        return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, k->choices);
     for (const char *c = k->choices; strncmp(c, text, strlen(text)) || (c[strlen(text)] && c[strlen(text)] != '|');)
         c += strcspn(c, "|") + 1, bit <<= 1;
     *set |= bit;
@@ -264,7 +175,8 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
     double x;
     switch (k->kind) {
     case CHOICE:
-        if (!is_choice(k->choices, text)) return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, k->choices);
+        if (!recipe_is_choice(choices_of(k), text))
+            return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, choices_of(k));
         /* fall through */
     case STRING:
     case PATH: return set_string(to, text) || fail(error, at, "out of memory");
@@ -276,11 +188,12 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
                     k->path, text);
     case INTEGER:
         x = 0;
-        if ((!k->choices || !is_choice(k->choices, text)) && !bounded_number(k, text, at, error, &x)) return false;
+        if ((!k->choices || !recipe_is_choice(k->choices, text)) && !bounded_number(k, text, at, error, &x))
+            return false;
         *(int64_t *)to = (int64_t)x;
         return true;
     case NUMBER:
-        if (!k->choices || !is_choice(k->choices, text)) return bounded_number(k, text, at, error, to);
+        if (!k->choices || !recipe_is_choice(k->choices, text)) return bounded_number(k, text, at, error, to);
         *(double *)to = NAN;
         return true;
     case FLAG: return set_flag(k, to, text, at, error);
@@ -334,13 +247,14 @@ bool recipe_init(recipe *r) {
     char error[RECIPE_ERROR_MAX];
     memset(r, 0, sizeof *r);
     for (int i = 0; i < KEY_COUNT; i++)
-        if (keys[i].initial && !set_value(r, &keys[i], keys[i].initial, (place){"defaults", 0}, error)) return false;
+        if (has_default(&keys[i]) && !set_value(r, &keys[i], keys[i].initial, (place){"defaults", 0}, error))
+            return false;
     return true;
 }
 
 void recipe_free(recipe *r) {
     for (int i = 0; i < KEY_COUNT; i++)
-        if (keys[i].kind <= BUDGET) free(*(char **)((char *)r + keys[i].offset));
+        if (is_text(&keys[i])) free(*(char **)((char *)r + keys[i].offset));
     free(r->file);
     memset(r, 0, sizeof *r);
 }
@@ -408,7 +322,7 @@ static bool read_groups(reader *in, recipe *r, const key *k) {
 /* YAML's null: nothing, null, Null, NULL or ~ without quotes. */
 static bool is_null(const reader *in) {
     return in->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-           (!*scalar(in) || is_choice("null|Null|NULL|~", scalar(in)));
+           (!*scalar(in) || recipe_is_choice("null|Null|NULL|~", scalar(in)));
 }
 
 /* The value of a key that stands alone (not a section). */
@@ -485,7 +399,7 @@ static int key_index(const char *path) {
 
 static bool reset(recipe *r, int i, char *error) {
     r->given[i] = 0;
-    if (keys[i].initial) return set_value(r, &keys[i], keys[i].initial, (place){"defaults", 0}, error);
+    if (has_default(&keys[i])) return set_value(r, &keys[i], keys[i].initial, (place){"defaults", 0}, error);
     return set_string((char **)((char *)r + keys[i].offset), NULL);
 }
 
@@ -561,8 +475,8 @@ static bool check_metrics(const recipe *r, place at, char *error) {
         unsigned set;
     } asked[] = {{"training.metrics", r->training.metrics},
                  {"training.best_metric", 1u << eval_find(r->training.best_metric)},
-                 {"training.early_stopping.metric", 1u << eval_find(r->training.stop_metric)}};
-    if (r->training.stop_patience && !r->training.eval_every)
+                 {"training.early_stopping.metric", 1u << eval_find(r->training.early_stopping.metric)}};
+    if (r->training.early_stopping.patience && !r->training.eval_every)
         return fail(error, at, "training.early_stopping.patience needs training.eval_every");
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
         for (int m = EVAL_ACCURACY; m < EVAL_METRICS; m++) {
@@ -579,30 +493,26 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
     const place at = {r->file, 0};
     for (int i = 0; i < KEY_COUNT; i++) {
         const char *const *value = (const char *const *)((const char *)r + keys[i].offset);
-        bool required = !strcmp(keys[i].path, "model.name") || !strcmp(keys[i].path, "data.kind") ||
-                        !strcmp(keys[i].path, "data.path");
+        const bool required = keys[i].initial && !*keys[i].initial && recipe_applies(r, i);
         if (required && !*value)
             return fail(error, at, "%s is missing%s%s", keys[i].path,
-                        keys[i].choices ? "; one of " : "; give it in the recipe or on the command line, KEY=VALUE",
-                        keys[i].choices ? keys[i].choices : "");
+                        keys[i].kind == CHOICE ? "; one of "
+                                               : "; give it in the recipe or on the command line, KEY=VALUE",
+                        keys[i].kind == CHOICE ? choices_of(&keys[i]) : "");
     }
     if (!recipe_check_applies(r, error)) return false;
     for (int i = 0; i < KEY_COUNT; i++) /* what is left out has no value of its own */
-        if (r->given[i] > 0 && keys[i].initial && !recipe_applies(r, i) &&
+        if (r->given[i] > 0 && has_default(&keys[i]) && !recipe_applies(r, i) &&
             !set_value(r, &keys[i], keys[i].initial, (place){"defaults", 0}, error))
             return false;
     settle(r);
     if (!check_groups(r, at, error) || !check_metrics(r, at, error)) return false;
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");
-    if (language != !strcmp(r->model.name, "gpt"))
+    if (language != !strcmp(r->model.name, "gpt") || !strcmp(r->data.kind, "segmentation"))
         return fail(error, at, "model.name %s cannot be trained on data.kind %s", r->model.name, r->data.kind);
     bool classified = !strcmp(r->data.kind, "text_classes");
     if (classified != !strcmp(r->model.name, "distilbert"))
         return fail(error, at, "model.name %s cannot be trained on data.kind %s", r->model.name, r->data.kind);
-    if (classified && !r->data.vocab_file)
-        return fail(error, at,
-                    "data.vocab_file is missing; give the tokenizer's vocab.txt, in the recipe or on the command "
-                    "line, KEY=VALUE");
     if ((language || classified) && r->model.width % r->model.heads)
         return fail(error, at, "model.width %lld is not a multiple of model.heads %lld", (long long)r->model.width,
                     (long long)r->model.heads);
@@ -610,7 +520,7 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
         return fail(error, at, "give one of training.max_steps and training.max_epochs");
     if (r->optimizer.betas.count != 2)
         return fail(error, at, "optimizer.betas must have 2 values, not %d", r->optimizer.betas.count);
-    if (!strcmp(r->training.checkpointing, "none") && !is_choice("none|auto", r->training.memory_budget))
+    if (!strcmp(r->training.checkpointing, "none") && !recipe_is_choice("none|auto", r->training.memory_budget))
         return fail(error, at,
                     "training.memory_budget %s with training.checkpointing none: then nothing may be computed again to "
                     "meet it; make checkpointing auto, or leave the budget out",
@@ -623,8 +533,8 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
         return fail(error, at, "training.ema_warmup needs a training.ema_decay above 0");
     if (r->data.mean.count != r->data.std.count)
         return fail(error, at, "data.mean and data.std must have as many values");
-    if (r->data.image_size.count != 0 && r->data.image_size.count != 2)
-        return fail(error, at, "data.size is [height, width]; it has %d values", r->data.image_size.count);
+    if (r->data.size.count != 0 && r->data.size.count != 2)
+        return fail(error, at, "data.size is [height, width]; it has %d values", r->data.size.count);
     if (r->data.scale.count != 0 && r->data.scale.count != 2)
         return fail(error, at, "data.scale is [least, most]; it has %d values", r->data.scale.count);
     if (r->data.jitter.count != 0 && r->data.jitter.count != 3)
@@ -712,7 +622,7 @@ const char *recipe_key_values(int index) {
     case PATH: return ":files";
     case FLAG: return "true|false";
     case BUDGET: return "auto|min|none";
-    default: return keys[index].choices;
+    default: return choices_of(&keys[index]);
     }
 }
 
@@ -722,14 +632,14 @@ const char *recipe_choice(const recipe *r, int index) {
 
 bool recipe_print_value(const recipe *r, int index, FILE *out) {
     const key *k = &keys[index];
-    if (k->kind <= BUDGET && !*(char *const *)((const char *)r + k->offset)) return false;
+    if (is_text(k) && !*(char *const *)((const char *)r + k->offset)) return false;
     print_value(r, k, out);
     return true;
 }
 
 void recipe_print_key(const recipe *r, int index, char section[64], FILE *out) {
     const key *k = &keys[index];
-    if ((k->kind <= BUDGET && !*(char *const *)((const char *)r + k->offset)) || !recipe_applies(r, index)) return;
+    if ((is_text(k) && !*(char *const *)((const char *)r + k->offset)) || !recipe_applies(r, index)) return;
     const char *dot = strchr(k->path, '.');
     if (dot && (strncmp(section, k->path, (size_t)(dot - k->path)) || section[dot - k->path])) {
         snprintf(section, 64, "%.*s", (int)(dot - k->path), k->path);

@@ -12,64 +12,45 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { RECIPE_LIST_MAX = 16, RECIPE_ERROR_MAX = 1024, RECIPE_KEYS_MAX = 256 };
+enum { RECIPE_LIST_MAX = 16, RECIPE_ERROR_MAX = 1024 };
 
 typedef struct recipe_list {
     int count;
     double v[RECIPE_LIST_MAX];
 } recipe_list;
 
+#define UNBOUNDED 9e15 /* of recipe.def: no bound that matters */
+
 enum { RECIPE_OVERRIDDEN = -1 }; /* on the command line */
 
-/* One field a key of train_recipe.c's table. Strings are owned. */
+/* What a key's value is kept as, by the types of recipe.def. */
+typedef char *recipe_STRING, *recipe_PATH, *recipe_CHOICE, *recipe_BUDGET;
+typedef int64_t recipe_INTEGER;
+typedef double recipe_NUMBER;
+typedef bool recipe_FLAG;
+typedef recipe_list recipe_LIST, recipe_WHOLES;
+typedef unsigned recipe_NAMES; /* a bit for each choice */
+typedef recipe_groups recipe_GROUPS;
+
+#define RECIPE_SECTION(name)
+#define RECIPE_END(name)
+#define RECIPE_KEY(...) 1 +
+enum {
+    RECIPE_KEY_COUNT =
+#include "recipe.def"
+        0
+};
+
+/* One field a key, in structs as its path says: training.early_stopping.patience. Strings are owned. */
 typedef struct recipe {
-    char *file;                 /* for messages */
-    int given[RECIPE_KEYS_MAX]; /* by key: its line in the file; RECIPE_OVERRIDDEN; 0: it has its default */
-    char *init_from;
-    struct {
-        char *name, *gelu;
-        int64_t layers, heads, width, context;
-        double dropout;
-        bool bias, cifar_stem;
-        recipe_list hidden;
-    } model;
-    struct {
-        char *kind, *path, *val_path, *label, *text, *header, *separator, *tokenizer, *vocab_file, *padding;
-        int64_t batch_size /* 0: to be chosen */, num_workers, token_bytes, vocab_size, classes, padding_lengths;
-        double val_split;
-        bool drop_last, shuffle, augment, bytes, regression, pin_memory;
-        recipe_list mean, std, image_size, scale, jitter;
-    } data;
-    struct {
-        char *name;
-        double lr, eps, weight_decay, momentum;
-        bool nesterov, decay_all;
-        recipe_list betas;
-        recipe_groups groups;
-    } optimizer;
-    struct {
-        char *name, *cycle_mode, *anneal;
-        int64_t warmup_steps, steps, step_size, cycle_up, cycle_down;
-        double min_lr, gamma, power, pct_start, div_factor, final_div_factor, base_momentum, max_momentum;
-        bool three_phase, cycle_momentum;
-        recipe_list milestones;
-    } schedule;
-    struct {
-        int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, keep_last, log_every;
-        double autotune_budget_s, clip_grad_norm, ema_decay, loss_scale, loss_scale_growth, loss_scale_backoff;
-        int64_t loss_scale_interval, batch_accumulate, statistics;
-        bool compile, allow_tf32, ema_warmup, detect_anomaly;
-        unsigned metrics;      /* a bit for each eval_metric */
-        int64_t stop_patience; /* 0: never */
-        double stop_min_delta;
-        char *best_metric, *stop_metric;
-        char *compile_mode, *mixed_precision, *mixed_precision_ops, *checkpointing, *memory_budget, *on_nan;
-    } training;
-    struct {
-        int64_t length, every;
-        double temperature;
-        char *prompt;
-    } sample;
+    char *file;                  /* for messages */
+    int given[RECIPE_KEY_COUNT]; /* by key: its line in the file; RECIPE_OVERRIDDEN; 0: it has its default */
+#define RECIPE_SECTION(name) struct {
+#define RECIPE_END(name) \
+    }                    \
+    name;
+#define RECIPE_KEY(in, name, type, ...) recipe_##type name;
+#include "recipe.def"
 } recipe;
 
 /* Fills in the defaults. False when memory is short. */
@@ -87,6 +68,8 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]);
 const char *recipe_key(int index);
 /* What it may be, as complete.h has it: "a|b|c"; ":files"; NULL: there is no list. */
 const char *recipe_key_values(int index);
+/* Whether `value` is one of "a|b|c". */
+bool recipe_is_choice(const char *choices, const char *value);
 /* What a CHOICE key was set to; NULL for one that has no value. */
 const char *recipe_choice(const recipe *r, int index);
 /* Prints the key's value as in YAML; false where it has none. */

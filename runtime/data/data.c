@@ -44,36 +44,59 @@ static bool is_among(const char *kind, const char *list) {
     return false;
 }
 
-static const char picture_kinds[] = "images, segmentation", pixel_kinds[] = "idx, cifar, images, segmentation";
+#define WINDOW_KINDS "text, tokens, text_classes"
+#define TABLE_KINDS "csv, text_classes"
+#define PICTURE_KINDS "images, segmentation"
+#define PIXEL_KINDS "idx, cifar, " PICTURE_KINDS
 
-/* Options go with some kinds; what is given with another would do nothing. */
+/* Options go with some kinds; what is given with another would do nothing: its name, whether it is given, the kinds. */
+// clang-format off
+#define OPTIONS(OPTION) \
+    OPTION(context,        o->context,                               WINDOW_KINDS) \
+    OPTION(bytes,          o->bytes,                                 "text") \
+    OPTION(token_bytes,    o->token_bytes,                           "tokens") \
+    OPTION(vocab_size,     o->vocab_size,                            "tokens") \
+    OPTION(classes,        o->classes,                               "idx, segmentation") \
+    OPTION(n_channels,     o->n_channels,                            PIXEL_KINDS) \
+    OPTION(mean,           is_any(o->mean, 3),                       PIXEL_KINDS) \
+    OPTION(std,            is_any(o->std, 3),                        PIXEL_KINDS) \
+    OPTION(augment,        o->augment,                               "cifar, " PICTURE_KINDS) \
+    OPTION(csv_header,     o->csv_header,                            TABLE_KINDS) \
+    OPTION(csv_separator,  o->csv_separator,                         TABLE_KINDS) \
+    OPTION(csv_label,      o->csv_label,                             TABLE_KINDS) \
+    OPTION(csv_text,       o->csv_text,                              "text_classes") \
+    OPTION(csv_regression, o->csv_regression,                        "csv") \
+    OPTION(unlabelled,     o->unlabelled,                            "csv") \
+    OPTION(height,         o->height,                                PICTURE_KINDS) \
+    OPTION(width,          o->width,                                 PICTURE_KINDS) \
+    OPTION(scale,          is_any(o->scale, 2),                      PICTURE_KINDS) \
+    OPTION(jitter,         is_any(o->jitter, 3),                     PICTURE_KINDS) \
+    OPTION(ignored_label,  o->has_ignored_label || o->ignored_label, "segmentation") \
+    OPTION(tokenizer,      o->tokenizer,                             "text_classes") \
+    OPTION(vocab,          o->vocab,                                 "text_classes")
+// clang-format on
+
+bool tcc_dataset_takes(const char *kind, const char *option) {
+#define ROW(name, given, kinds) {#name, kinds},
+    static const struct {
+        const char *name, *kinds;
+    } rows[] = {OPTIONS(ROW)};
+#undef ROW
+    const tcc__reader *reader = reader_of(kind);
+    if (reader && !strcmp(option, "padding")) return reader->length;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].name, option)) return is_among(kind, rows[i].kinds);
+    return false;
+}
+
 static tcc_status check_kind(tcc_diag *d, const tcc_data_options *o) {
+#define ROW(name, given, kinds) {#name, given, kinds},
     const struct {
         const char *name;
         bool given;
         const char *kinds;
-    } rows[] = {{"context", o->context, "text, tokens, text_classes"},
-                {"bytes", o->bytes, "text"},
-                {"token_bytes", o->token_bytes, "tokens"},
-                {"vocab_size", o->vocab_size, "tokens"},
-                {"classes", o->classes, "idx, segmentation"},
-                {"n_channels", o->n_channels, pixel_kinds},
-                {"mean", is_any(o->mean, 3), pixel_kinds},
-                {"std", is_any(o->std, 3), pixel_kinds},
-                {"augment", o->augment, "cifar, images, segmentation"},
-                {"csv_header", o->csv_header, "csv, text_classes"},
-                {"csv_separator", o->csv_separator, "csv, text_classes"},
-                {"csv_label", o->csv_label, "csv, text_classes"},
-                {"csv_text", o->csv_text, "text_classes"},
-                {"csv_regression", o->csv_regression, "csv"},
-                {"unlabelled", o->unlabelled, "csv"},
-                {"height", o->height, picture_kinds},
-                {"width", o->width, picture_kinds},
-                {"scale", is_any(o->scale, 2), picture_kinds},
-                {"jitter", is_any(o->jitter, 3), picture_kinds},
-                {"ignored_label", o->has_ignored_label || o->ignored_label, "segmentation"},
-                {"tokenizer", o->tokenizer, "text_classes"},
-                {"vocab", o->vocab, "text_classes"}};
+    } rows[] = {OPTIONS(ROW)};
+#undef ROW
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].given && !is_among(o->kind, rows[i].kinds))
             return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "%s does not apply to data of kind %s; it goes with %s",
@@ -124,10 +147,10 @@ static tcc_status take_channels(tcc_diag *d, const cJSON *learned, tcc_data_opti
 static tcc_status take_options(tcc_diag *d, const cJSON *learned, tcc_data_options *o) {
     int64_t classes;
     TCC_TRY(tcc__learned_integer(d, learned, "n_classes", INT_MAX, &classes));
-    if (!o->classes && is_among(o->kind, "idx, segmentation")) o->classes = (int)classes;
-    if (!o->vocab_size && !strcmp(o->kind, "tokens")) o->vocab_size = classes;
-    if (!o->n_channels && is_among(o->kind, pixel_kinds)) TCC_TRY(take_channels(d, learned, o));
-    if (!o->height && is_among(o->kind, picture_kinds)) {
+    if (!o->classes && tcc_dataset_takes(o->kind, "classes")) o->classes = (int)classes;
+    if (!o->vocab_size && tcc_dataset_takes(o->kind, "vocab_size")) o->vocab_size = classes;
+    if (!o->n_channels && tcc_dataset_takes(o->kind, "mean")) TCC_TRY(take_channels(d, learned, o));
+    if (!o->height && tcc_dataset_takes(o->kind, "height")) {
         TCC_TRY(tcc__learned_integer(d, learned, "height", INT_MAX, &o->height));
         TCC_TRY(tcc__learned_integer(d, learned, "width", INT_MAX, &o->width));
     }

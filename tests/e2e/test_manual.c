@@ -5,15 +5,25 @@
 #include "harness/program.h"
 #include "recipe_rules.h"
 
+#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* A manual page without the backslashes before its dashes. From malloc. */
 static char *read_page(const char *program) {
-    char path[4200];
-    snprintf(path, sizeof path, "%s/tools/man/%s.1", TCC_SOURCE_DIR, program);
-    char *text = test_read(path, NULL), *to = text;
+    char path[4200], *text;
+    const bool made = !strcmp(program, "tcc-train"); /* with the keys of recipe.def */
+    snprintf(path, sizeof path, "%s/tools/man/%s.1%s", TCC_SOURCE_DIR, program, made ? ".in" : "");
+    if (made) {
+        program_result r = program_run(NULL, "recipe-pages", (const char *const[]){"man", path, NULL});
+        assert_int_equal(r.status, 0);
+        text = strdup(r.out);
+        program_free(&r);
+    } else {
+        text = test_read(path, NULL);
+    }
+    char *to = text;
     for (const char *from = text; *from; from++)
         if (*from != '\\' || from[1] != '-') *to++ = *from;
     *to = '\0';
@@ -107,8 +117,30 @@ static void keys(void **state) {
     free(page);
 }
 
+/* The schema for editors has each key in the place that its path says, and what it may be. */
+static void schema(void **state) {
+    (void)state;
+    program_result r = program_run(NULL, "recipe-pages", (const char *const[]){"schema", NULL});
+    assert_int_equal(r.status, 0);
+    cJSON *all = cJSON_Parse(r.out);
+    for (int i = 0; recipe_key(i); i++) {
+        const cJSON *at = all;
+        char path[128], *rest = path;
+        snprintf(path, sizeof path, "%s", recipe_key(i));
+        for (const char *name; (name = strsep(&rest, "."));)
+            at = cJSON_GetObjectItem(cJSON_GetObjectItem(at, "properties"), name);
+        if (!cJSON_GetObjectItem(at, "description")) fail_msg("the schema has no %s", recipe_key(i));
+        const cJSON *items = cJSON_GetObjectItem(at, "items"),
+                    *choices = cJSON_GetObjectItem(items ? items : at, "enum");
+        for (const cJSON *c = choices ? choices->child : NULL; c; c = c->next)
+            assert_true(recipe_is_choice(recipe_key_values(i), c->valuestring));
+    }
+    cJSON_Delete(all);
+    program_free(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(options), cmocka_unit_test(keys),
-                                       cmocka_unit_test(nothing_else)};
+                                       cmocka_unit_test(nothing_else), cmocka_unit_test(schema)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

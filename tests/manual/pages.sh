@@ -49,7 +49,7 @@ shows tcc_status_name 'printf("%s\en", tcc_status_name(TCC_ESHAPE))'
 shows tcc_status 'TCC_ENOMEM' '-1: out of memory'
 [ "$(find "$scratch/manual/html" -name 'tcc_*.html' | wc -l)" -gt 300 ] || { echo "too few pages"; exit 1; }
 if command -v groff >/dev/null; then
-    warnings=$(groff -man -Tutf8 -ww -z "$pages"/tcc_*.3 "$manual"/../man/*.1 2>&1 | grep -E 'macro|escape' | head)
+    warnings=$(groff -man -Tutf8 -ww -z "$pages"/tcc_*.3 "$manual"/../man/*.1* 2>&1 | grep -E 'macro|escape' | head)
     [ -z "$warnings" ] || { echo "$warnings"; exit 1; }
 fi
 echo "$(find "$pages" -name '*.3' | wc -l) man pages"

@@ -18,6 +18,10 @@ EXAMPLE(tcc_dataset_close) {
 
 EXAMPLE(tcc_dataset_kinds) { printf("%s\n", tcc_dataset_kinds()); /* text, tokens, ... */ }
 
+EXAMPLE(tcc_dataset_takes) {
+    if (tcc_dataset_takes("csv", "csv_label")) puts("csv has a column of labels");
+}
+
 EXAMPLE(tcc_dataset_get_info) {
     tcc_dataset_info info;
     tcc_dataset_get_info(data, &info);

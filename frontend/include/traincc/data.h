@@ -126,6 +126,9 @@ TCC_API void tcc_dataset_close(tcc_dataset *data); /* NULL is allowed */
 
 /* The kinds that tcc_dataset_open knows: "text, tokens, ...". Static. */
 TCC_API const char *tcc_dataset_kinds(void);
+/* Whether data of a kind takes an option: the name of a field of tcc_data_options that says which kinds it goes with,
+ * or "padding" of tcc_loader_options. False for a kind, or an option, that there is not. */
+TCC_API bool tcc_dataset_takes(const char *kind, const char *option);
 
 typedef struct tcc_dataset_info {
     const char *kind;

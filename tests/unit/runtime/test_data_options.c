@@ -54,7 +54,15 @@ static void each_is_an_error(void **state) {
         dataset_refused(&cx, rows[i].options, TCC_EINVAL, rows[i].part);
 }
 
+static void kinds_take_options(void **state) {
+    (void)state;
+    assert_true(tcc_dataset_takes("segmentation", "height") && tcc_dataset_takes("text_classes", "padding"));
+    assert_false(tcc_dataset_takes("segmentation", "csv_label") || tcc_dataset_takes("csv", "padding"));
+    assert_false(tcc_dataset_takes("tekst", "context") || tcc_dataset_takes("tekst", "padding") ||
+                 tcc_dataset_takes("text", "contexts"));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_is_an_error)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_is_an_error), cmocka_unit_test(kinds_take_options)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

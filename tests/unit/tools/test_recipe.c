@@ -302,6 +302,46 @@ static void overrides_replace_what_they_contradict(void **state) {
     recipe_free(&r);
 }
 
+/* A rule names a key that has choices, and some of them; the library's options go with some kinds. */
+static void rules_name_keys_and_choices(void **state) {
+    (void)state;
+    char values[RECIPE_VALUES_MAX];
+    for (int key = 0; recipe_key(key); key++)
+        for (int i = 0; i < RECIPE_RULES_MAX; i++) {
+            const char *by = recipe_goes_with(key, i, values);
+            int chooser = 0;
+            if (!by) continue;
+            while (recipe_key(chooser) && strcmp(recipe_key(chooser), by) != 0) chooser++;
+            if (!recipe_key(chooser)) fail_msg("%s goes with %s, which is no key", recipe_key(key), by);
+            if (!*values) fail_msg("%s goes with no %s", recipe_key(key), by);
+            const bool negated = !strncmp(values, "any but ", 8);
+            for (char *rest = values + 8 * negated, *value; (value = strsep(&rest, "|"));)
+                if (!recipe_is_choice(recipe_key_values(chooser), value))
+                    fail_msg("%s goes with %s %s, which it cannot be", recipe_key(key), by, value);
+        }
+}
+
+/* What data may be, and which options go with it, is what the library says. */
+static void kinds_of_data_are_the_librarys(void **state) {
+    (void)state;
+    recipe r;
+    char error[RECIPE_ERROR_MAX];
+    assert_string_equal(recipe_data_kinds(), "text|tokens|idx|cifar|csv|images|segmentation|text_classes");
+    assert_true(recipe_init(&r) && recipe_override(&r, "data.kind=segmentation", error));
+    assert_true(recipe_has(&r, "data.classes") && recipe_has(&r, "data.size") && recipe_has(&r, "data.augment"));
+    assert_false(recipe_has(&r, "data.label") || recipe_has(&r, "data.padding") || recipe_has(&r, "data.bytes"));
+    recipe_free(&r);
+    check_refused("model:\n  name: cnn\ndata:\n  kind: segmentation\n  path: a\ntraining:\n  max_steps: 1\n",
+                  "model.name cnn cannot be trained on data.kind segmentation");
+}
+
+static void what_may_change(void **state) {
+    (void)state;
+    assert_true(recipe_fits_plan("schedule.gamma=0.5") && recipe_fits_plan("training.keep_last=1"));
+    assert_false(recipe_fits_plan("training.max_steps") || recipe_fits_plan("model.width=8") ||
+                 recipe_fits_plan("training.max_step=8"));
+}
+
 static void checks_across_keys(void **state) {
     (void)state;
     check_refused("model:\n  name: gpt\n", "data.kind is missing");
@@ -374,6 +414,9 @@ int main(void) {
         cmocka_unit_test(says_what_comes_later),
         cmocka_unit_test(refuses_malformed_yaml),
         cmocka_unit_test(checks_across_keys),
+        cmocka_unit_test(rules_name_keys_and_choices),
+        cmocka_unit_test(kinds_of_data_are_the_librarys),
+        cmocka_unit_test(what_may_change),
         cmocka_unit_test(overrides_from_the_command_line),
         cmocka_unit_test(prints_what_parses_again),
         cmocka_unit_test(reads_all_of_a_file_or_refuses_it),
