@@ -3,6 +3,7 @@
 #include "strbuf.h"
 #include "alloc.h"
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,9 @@ void tcc_strbuf_addn(tcc_strbuf *b, const char *s, size_t length) {
 
 void tcc_strbuf_add(tcc_strbuf *b, const char *s) { tcc_strbuf_addn(b, s, strlen(s)); }
 
+/* In the C locale, so that numbers have a point whatever the program's locale is. That one needs no memory. */
 void tcc_strbuf_printf(tcc_strbuf *b, const char *format, ...) {
+    const locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
@@ -41,6 +44,7 @@ void tcc_strbuf_printf(tcc_strbuf *b, const char *format, ...) {
         b->length += (size_t)length;
     }
     va_end(again);
+    uselocale(before);
 }
 
 void tcc_strbuf_bytes(tcc_strbuf *b, double bytes) {
