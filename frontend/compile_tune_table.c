@@ -17,6 +17,7 @@
 #include "ir/support/hash.h"
 #include "passes/group.h"
 #include "runtime/cpus.h"
+#include "runtime/files/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -131,12 +132,7 @@ static tcc_status print_lock(tcc_model *m, tcc_strbuf *b) {
 tcc_status tcc__tune_write_lock(tcc_model *m) {
     tcc_strbuf text = {0};
     tcc_status status = print_lock(m, &text);
-    FILE *f = status == TCC_OK ? fopen(m->making->tuning->lock, "w") : NULL;
-    bool written = f && fputs(text.text, f) >= 0;
-    if (f && fclose(f)) written = false;
-    if (status == TCC_OK && !written)
-        status = tcc_error(&m->cx->diag, TCC_EIO, TCC_NOWHERE, "cannot write %s: %s", m->making->tuning->lock,
-                           strerror(errno));
+    if (status == TCC_OK) status = tcc__file_save(&m->cx->diag, m->making->tuning->lock, text.text, text.length);
     tcc_strbuf_free(&text);
     return status;
 }

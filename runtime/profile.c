@@ -218,11 +218,7 @@ tcc_status tcc_profile_write_trace(const tcc_profile_run *runs, int count, tcc_d
     if (!count) return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "nothing has been run with profiling on");
     char *text = trace_text(runs, count, roofline);
     if (!text) return tcc_enomem(d);
-    tcc__out file;
-    tcc_status s = tcc__out_open(d, &file, path);
-    if (s == TCC_OK) s = tcc__out_write(d, &file, text, strlen(text));
-    if (s == TCC_OK) s = tcc__out_sync(d, &file);
-    if (s == TCC_OK) s = tcc__out_rename(d, &file);
+    const tcc_status s = tcc__file_save(d, path, text, strlen(text));
     cJSON_free(text);
     return s;
 }

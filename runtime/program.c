@@ -131,6 +131,31 @@ static tcc_status check_buffer(tcc_diag *d, const tcc_program *p, int step, cons
     return TCC_OK;
 }
 
+/* The largest of an instance's buffers, and all of them. */
+static int64_t buffer_bytes(const tcc_kernel *k, const tcc_instance *n, int64_t *all) {
+    int64_t most = 0;
+    *all = 0;
+    for (int b = 0; b < k->n_buffers; b++) {
+        const int64_t bytes = n->buffers[b].size_bytes;
+        if (bytes > most) most = bytes;
+        if (__builtin_add_overflow(*all, bytes, all)) *all = INT64_MAX;
+    }
+    return most;
+}
+
+/* Whether a kernel's work can be meant: each item writes something of its own, so there are no more of them than bytes;
+ * and a parameter is an extent of a buffer or a place in one. That of attention behind its places names a draw. */
+static bool is_plausible(const tcc_kernel *k, const tcc_instance *n) {
+    int64_t all;
+    const int64_t most = buffer_bytes(k, n, &all);
+    const bool draws = k->schedule && !strcmp(k->schedule, "attention");
+    for (int i = 0; i < k->n_params && n->items; i++) {
+        if (draws && i == k->n_buffers) continue;
+        if (n->params[i] > most || n->params[i] < -most) return false;
+    }
+    return n->items <= all;
+}
+
 static tcc_status check_kernel_step(tcc_diag *d, const tcc_program *p, int i) {
     const tcc_step *s = &p->steps[i];
     if (s->kernel < 0 || s->kernel >= p->n_kernels)
@@ -145,6 +170,9 @@ static tcc_status check_kernel_step(tcc_diag *d, const tcc_program *p, int i) {
             (k->n_buffers && !instance->buffers) || (k->n_params && !instance->params))
             return bad_step(d, p, i, "instance %d is malformed", n);
         for (int b = 0; b < k->n_buffers; b++) TCC_TRY(check_buffer(d, p, i, &instance->buffers[b]));
+        if (!is_plausible(k, instance))
+            return bad_step(d, p, i, "instance %d of %lld work items asks for more than there is memory", n,
+                            (long long)instance->items);
     }
     return TCC_OK;
 }

@@ -3,7 +3,7 @@
 #include "runtime/stream.h"
 
 #include "ir/support/alloc.h"
-#include "runtime/files/file.h"
+#include "runtime/files/stream.h"
 
 #include <string.h>
 #include <zlib.h>
@@ -156,12 +156,17 @@ tcc_status tcc_stream_seal(tcc_stream *s, tcc_diag *d, const tcc_stream_kind *ki
     return TCC_OK;
 }
 
+static tcc_status check_magic(tcc_diag *d, const tcc_stream_kind *kind, const char *name, const void *header,
+                              int64_t size_bytes) {
+    if (size_bytes >= HEADER_BYTES && !memcmp(header, kind->magic, sizeof kind->magic)) return TCC_OK;
+    return tcc_error(d, TCC_EFORMAT, (tcc_loc){name, 0}, "not a %s", kind->what);
+}
+
 tcc_status tcc_stream_read(tcc_stream *s, tcc_diag *d, const tcc_stream_kind *kind, const char *name, const void *bytes,
                            int64_t size_bytes, tcc_arena *memory) {
     const tcc_loc loc = {name, 0};
     const unsigned char *header = bytes;
-    if (size_bytes < HEADER_BYTES || memcmp(header, kind->magic, sizeof kind->magic))
-        return tcc_error(d, TCC_EFORMAT, loc, "not a %s", kind->what);
+    TCC_TRY(check_magic(d, kind, name, header, size_bytes));
     if (get_u64(header + 8) != (uint64_t)kind->version)
         return tcc_error(d, TCC_EFORMAT, loc, "a %s of version %llu; this runtime reads version %d", kind->what,
                          (unsigned long long)get_u64(header + 8), kind->version);
@@ -180,10 +185,33 @@ tcc_status tcc_stream_end(const tcc_stream *s, tcc_diag *d, const tcc_stream_kin
     return tcc_error(d, TCC_EFORMAT, (tcc_loc){name, 0}, "the %s is malformed near byte %zu", kind->what, s->at);
 }
 
-tcc_status tcc_bytes_save(tcc_diag *d, const void *bytes, int64_t size_bytes, const char *path) {
-    tcc__out file;
-    TCC_TRY(tcc__out_open(d, &file, path));
-    TCC_TRY(tcc__out_write(d, &file, bytes, (size_t)size_bytes));
-    TCC_TRY(tcc__out_sync(d, &file));
-    return tcc__out_rename(d, &file);
+/* Up to `wanted` bytes behind the header. Room grows with what was read, as the file may have less than it says. */
+static tcc_status load_rest(tcc_diag *d, tcc__stream *file, size_t wanted, tcc__bytes *out) {
+    size_t got = 1, room = out->size;
+    while (got && out->size < wanted) {
+        room = 2 * room + 4096 < wanted ? 2 * room + 4096 : wanted;
+        uint8_t *larger = tcc__realloc(out->data, room);
+        if (!larger) return tcc_enomem(d);
+        out->data = larger;
+        TCC_TRY(tcc__stream_read(d, file, out->data + out->size, room - out->size, &got));
+        out->size += got;
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_stream_load(tcc_diag *d, const tcc_stream_kind *kind, const char *path, tcc__bytes *out) {
+    tcc__stream file;
+    *out = (tcc__bytes){.data = tcc__malloc(HEADER_BYTES)};
+    if (!out->data) return tcc_enomem(d);
+    tcc_status status = tcc__stream_open(d, path, &file);
+    if (status == TCC_OK) status = tcc__stream_read(d, &file, out->data, HEADER_BYTES, &out->size);
+    if (status == TCC_OK) status = check_magic(d, kind, path, out->data, (int64_t)out->size);
+    if (status == TCC_OK) /* one byte more: the file may have more than it says */
+        status = load_rest(d, &file, (size_t)get_u64(out->data + 16) + 1, out);
+    tcc__stream_close(&file);
+    if (status != TCC_OK) {
+        tcc__free(out->data);
+        *out = (tcc__bytes){0};
+    }
+    return status;
 }

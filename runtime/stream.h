@@ -10,6 +10,7 @@
 #include "ir/support/arena.h"
 #include "ir/support/diag.h"
 #include "ir/support/dtype.h"
+#include "runtime/files/file.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,8 +47,9 @@ tcc_status tcc_stream_read(tcc_stream *s, tcc_diag *d, const tcc_stream_kind *ki
                            int64_t size_bytes, tcc_arena *memory);
 tcc_status tcc_stream_end(const tcc_stream *s, tcc_diag *d, const tcc_stream_kind *kind, const char *name);
 
-/* Bytes to a file, under another name first, synced and renamed, so that a reader never sees half of them. */
-tcc_status tcc_bytes_save(tcc_diag *d, const void *bytes, int64_t size_bytes, const char *path);
+/* The bytes of such a file, or as many of them as there are. Of a file that begins otherwise no more than a header is
+ * read, so one without an end, as /dev/zero, takes no memory. Errors: as those of tcc__file_load, TCC_EFORMAT. */
+tcc_status tcc_stream_load(tcc_diag *d, const tcc_stream_kind *kind, const char *path, tcc__bytes *out);
 
 void tcc_stream_fail(tcc_stream *s, tcc_status status);
 void tcc_io_i64(tcc_stream *s, int64_t *v);

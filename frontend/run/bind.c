@@ -128,6 +128,16 @@ static tcc_status make_feeds(tcc_model *m, tcc_compiled *c) {
     return TCC_OK;
 }
 
+static tcc_status check_fitting(tcc_model *m, const tcc_compiled *c) {
+    const tcc_program *p = c->program;
+    for (int i = 0; i < p->n_bindings; i++)
+        if (!is_fitting(m, c, &p->bindings[i]))
+            return tcc_error(&m->cx->diag, TCC_EFORMAT, TCC_NOWHERE,
+                             "program '%s': the model has nothing that could be '%s', %s", p->name, p->bindings[i].name,
+                             tcc_type_text(&p->bindings[i].type));
+    return TCC_OK;
+}
+
 tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c) {
     const tcc_program *p = c->program;
     tcc_diag *diag = &m->cx->diag;
@@ -136,15 +146,12 @@ tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c) {
     const tcc_status added = add_states(m, c);
     if (added == TCC_ENOMEM) tcc_program_note_largest(diag, p);
     TCC_TRY(added);
+    TCC_TRY(check_fitting(m, c));
     const tcc_status fed = make_feeds(m, c);
     if (fed == TCC_ENOMEM) tcc_program_note_largest(diag, p);
     TCC_TRY(fed);
     for (int i = 0; i < p->n_bindings; i++) {
         void *memory = NULL;
-        if (!is_fitting(m, c, &p->bindings[i]))
-            return tcc_error(diag, TCC_EFORMAT, TCC_NOWHERE,
-                             "program '%s': the model has nothing that could be '%s', %s", p->name, p->bindings[i].name,
-                             tcc_type_text(&p->bindings[i].type));
         tcc_status status = binding_memory(m, c, i, &memory);
         if (status == TCC_ENOMEM) tcc_program_note_largest(diag, p);
         if (status == TCC_OK && memory)

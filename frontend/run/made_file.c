@@ -204,6 +204,10 @@ tcc_status tcc__plan_encode(tcc_model *m, const char *about, void **bytes, int64
     return tcc_stream_seal(&s, &m->cx->diag, &kind, "", bytes, size_bytes);
 }
 
+tcc_status tcc__plan_load(tcc_diag *d, const char *path, tcc__bytes *out) {
+    return tcc_stream_load(d, &kind, path, out);
+}
+
 tcc_status tcc__plan_decode(tcc_model *m, const char *name, const void *bytes, int64_t size_bytes, tcc_arena *memory,
                             const char **about) {
     tcc_stream s;

@@ -14,6 +14,8 @@ enum { TCC_PLAN_VERSION = 7 };
 
 /* The plan's bytes, to be freed with tcc__free. Every program has all its texts. */
 tcc_status tcc__plan_encode(tcc_model *m, const char *about, void **bytes, int64_t *size_bytes);
+/* The bytes of a plan's file, to be freed with tcc__free. */
+tcc_status tcc__plan_load(tcc_diag *d, const char *path, tcc__bytes *out);
 /* Fills an empty model: options, `arch`, parameters without values, programs that are not loaded. `memory` gets *about;
  * NULL: there is none. `name` stands in messages. */
 tcc_status tcc__plan_decode(tcc_model *m, const char *name, const void *bytes, int64_t size_bytes, tcc_arena *memory,

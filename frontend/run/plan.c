@@ -14,7 +14,7 @@ tcc_status tcc_model_save_plan(tcc_model *m, const char *about, const char *path
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
                          "nothing is compiled yet that a plan could hold: call tcc_model_compile");
     TCC_TRY(tcc__plan_encode(m, about, &bytes, &size_bytes));
-    const tcc_status status = tcc_bytes_save(diag, bytes, size_bytes, path);
+    const tcc_status status = tcc__file_save(diag, path, bytes, (size_t)size_bytes);
     tcc__free(bytes);
     return status;
 }
@@ -27,7 +27,7 @@ static tcc_status decode(tcc_context *cx, const char *path, tcc_arena *memory, c
     *out = m;
     if (!m) return tcc_enomem(&cx->diag);
     m->cx = cx;
-    TCC_TRY(tcc__file_load(&cx->diag, path, &bytes));
+    TCC_TRY(tcc__plan_load(&cx->diag, path, &bytes));
     const tcc_status status = tcc__plan_decode(m, path, bytes.data, (int64_t)bytes.size, memory, about);
     tcc__free(bytes.data);
     return status;

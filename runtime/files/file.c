@@ -2,12 +2,15 @@
  * Files. */
 #include "runtime/files/file.h"
 #include "ir/support/alloc.h"
+#include "ir/support/context.h"
+#include "traincc/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -116,10 +119,49 @@ static tcc_status write_failed(tcc_diag *d, tcc__out *o, const char *what, int e
     return status;
 }
 
-/* Whether `path` is there and is no file: a pipe, a terminal, /dev/full. Such a thing is written to, never replaced. */
+/* Whether `path` is there and is no file: a pipe, a terminal, /dev/full. Such a thing is written to, never replaced;
+ * nor is /dev/stdout, whatever that leads to. */
 static bool is_device(const char *path) {
     struct stat info;
-    return !stat(path, &info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+    if (stat(path, &info) || S_ISDIR(info.st_mode)) return false;
+    return !S_ISREG(info.st_mode) || !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+}
+
+/* Whether `name` still names the open file. */
+static bool is_named(int fd, const char *name) {
+    struct stat open_file, named;
+    return !fstat(fd, &open_file) && !lstat(name, &named) && open_file.st_dev == named.st_dev &&
+           open_file.st_ino == named.st_ino;
+}
+
+/* A file system without locks holds for nobody. */
+static bool is_locked_by_another(int fd) { return flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK; }
+
+/* Removes what stands in the way of a temporary file: one that nobody holds was left by a process that was killed. A
+ * link is removed, not followed. */
+static bool remove_leftover(const char *name) {
+    const int fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const bool busy = fd >= 0 && is_locked_by_another(fd);
+    bool ok = !busy;
+    if (ok && (fd < 0 || is_named(fd, name))) ok = !unlink(name) || errno == ENOENT;
+    const int error = busy ? EBUSY : errno;
+    if (fd >= 0) close(fd);
+    errno = error;
+    return ok;
+}
+
+/* A new file, which its writer holds by a lock until it is closed; -1 with errno: EBUSY where another one is writing
+ * it. */
+static int create_temporary(const char *name) {
+    enum { ATTEMPTS = 100 };
+    for (int i = 0; i < ATTEMPTS; i++) {
+        const int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (fd >= 0 && !is_locked_by_another(fd) && is_named(fd, name)) return fd;
+        if (fd >= 0) close(fd); /* another process took it for a leftover before it was locked */
+        else if (errno != EEXIST || !remove_leftover(name)) return -1;
+    }
+    errno = EBUSY;
+    return -1;
 }
 
 tcc_status tcc__out_open(tcc_diag *d, tcc__out *o, const char *path) {
@@ -135,10 +177,10 @@ tcc_status tcc__out_open(tcc_diag *d, tcc__out *o, const char *path) {
         release(o);
         return tcc_enomem(d);
     }
-    o->fd = device ? open(path, O_WRONLY | O_CLOEXEC)
-                   : open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    o->fd = device ? open(path, O_WRONLY | O_CLOEXEC) : create_temporary(o->temporary);
     if (o->fd >= 0) return TCC_OK;
-    tcc_status status = tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot create the file: %s", tcc__errno(errno).text);
+    tcc_status status = tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot create the file: %s",
+                                  errno == EBUSY ? "another process is writing it" : tcc__errno(errno).text);
     release(o);
     return status;
 }
@@ -182,4 +224,20 @@ tcc_status tcc__out_rename(tcc_diag *d, tcc__out *o) {
                            tcc__errno(error).text);
     release(o);
     return status;
+}
+
+tcc_status tcc__file_save(tcc_diag *d, const char *path, const void *bytes, size_t size_bytes) {
+    tcc__out file;
+    TCC_TRY(tcc__out_open(d, &file, path));
+    TCC_TRY(tcc__out_write(d, &file, bytes, size_bytes));
+    TCC_TRY(tcc__out_sync(d, &file));
+    return tcc__out_rename(d, &file);
+}
+
+tcc_status tcc_file_write(tcc_context *cx, const char *path, const void *bytes, size_t size_bytes) {
+    tcc_diag_begin(&cx->diag);
+    if (!path || (size_bytes && !bytes))
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_file_write: the %s NULL",
+                         path ? "bytes are" : "path is");
+    return tcc__file_save(&cx->diag, path, bytes, size_bytes);
 }

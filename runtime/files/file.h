@@ -43,7 +43,10 @@ tcc__errno_text tcc__errno(int error);
 /* A file being written beside its final place: open, write ..., sync, rename. Every failing call
  * abandons the file itself (the temporary is removed, the previous file under the final name
  * survives), so that callers just return; tcc__out_abandon after success or failure does nothing
- * more. What is no file, as a pipe, is written to as it is. */
+ * more. What is no file, as a pipe, is written to as it is.
+ *
+ * The temporary is PATH.tmp, made anew and held by a lock. So one that nobody holds is what a killed process left: it
+ * is replaced. A link of that name is not followed. Where another process writes to the same path, opening fails. */
 typedef struct tcc__out {
     char *path, *temporary; /* temporary: NULL for what is no file */
     int fd;                 /* -1 once closed */
@@ -54,6 +57,9 @@ tcc_status tcc__out_write(tcc_diag *d, tcc__out *o, const void *data, size_t siz
 tcc_status tcc__out_sync(tcc_diag *d, tcc__out *o);   /* everything is on the disk, under the temporary name */
 tcc_status tcc__out_rename(tcc_diag *d, tcc__out *o); /* the commit: final name, folder synced; releases `o` */
 void tcc__out_abandon(tcc__out *o);
+
+/* All of a file, so. */
+tcc_status tcc__file_save(tcc_diag *d, const char *path, const void *bytes, size_t size_bytes);
 
 /* write(2) of all bytes, through the failure injection below; 0 or an errno value. */
 int tcc__write_all(int fd, const void *data, size_t size_bytes);

@@ -176,6 +176,8 @@ static void test_damaged(void **state) {
     expect_refused(cx, "not a training plan");
     write_file("bad.plan", plan.data, plan.size / 2);
     expect_refused(cx, "but there are");
+    assert_int_equal(tcc_model_load_plan(cx, "/dev/zero", NULL, &m), TCC_EFORMAT); /* it has no end */
+    expect_error(cx, "not a training plan");
     plan.data[8] = 77;
     write_file("bad.plan", plan.data, plan.size);
     expect_refused(cx, "a training plan of version 77; this runtime reads version");
@@ -250,6 +252,11 @@ static void test_another_machine(void **state) {
     save_changed(cx, m, NULL);
     expect_refused(cx, "the model has nothing that could be 'x', f32[8,16]");
     m->programs.data[0]->inputs[0].dims[0]++;
+    const char *name = m->programs.data[0]->inputs[0].name; /* a batch that the program does not read */
+    m->programs.data[0]->inputs[0].name = "z";
+    save_changed(cx, m, NULL);
+    expect_refused(cx, "the model has nothing that could be 'x', f32[8,16]");
+    m->programs.data[0]->inputs[0].name = name;
     tcc_model_destroy(m);
 
     /* For a GPU, on a CPU. */

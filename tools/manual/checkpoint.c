@@ -58,6 +58,8 @@ EXAMPLE(tcc_safetensors_write) {
     TCC_TRY(tcc_safetensors_write(cx, "weights.safetensors", &array, 1, &metadata, 1));
 }
 
+EXAMPLE(tcc_file_write) { TCC_TRY(tcc_file_write(cx, "notes.txt", "lr 0.1\n", 7)); }
+
 EXAMPLE(tcc_checkpoint_save) {
     float bias[1] = {0.5f};
     tcc_array array = {.name = "fc2.bias", .dtype = TCC_F32, .rank = 1, .dims = {1}, .data = bias};

@@ -61,6 +61,11 @@ TCC_API tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *
 TCC_API tcc_status tcc_safetensors_write(tcc_context *cx, const char *path, const tcc_array *arrays, int count,
                                          const tcc_pair *metadata, int metadata_count);
 
+/* Writes any file as those above are written: under a temporary name beside it (PATH.tmp, made anew, links not
+ * followed), synced and renamed, so that an error, a full disk or a kill leaves the previous file as it was. What is no
+ * file, as a pipe, is written to as it is. Errors: TCC_EIO (path and reason), TCC_EINVAL, TCC_ENOMEM. */
+TCC_API tcc_status tcc_file_write(tcc_context *cx, const char *path, const void *bytes, size_t size_bytes);
+
 /* ---- checkpoints ----
  * A checkpoint of step N is two files. FOLDER/step-NNNNNN.safetensors has the parameters and buffers alone.
  * FOLDER/step-NNNNNN.state.safetensors has all else that an exact resume needs. It exists as a whole or not at all: the

@@ -4,8 +4,8 @@
  * of context.h, data.h, checkpoint.h and metrics.h, and of model.h what does not ask the model's function.
  *
  * A plan runs on a machine of the kind that it was made for: a CPU with the same instruction sets, or a GPU of the
- * same architecture with the libraries whose calls it has. It holds machine code, so load plans only from where you
- * would run programs from. */
+ * same architecture with the libraries whose calls it has. What it says of memory and of work is checked before it
+ * runs. But it holds machine code, so load plans only from where you would run programs from. */
 #ifndef TRAINCC_PLAN_H
 #define TRAINCC_PLAN_H
 

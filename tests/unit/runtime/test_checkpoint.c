@@ -167,6 +167,37 @@ static void a_full_disk_loses_nothing(void **state) {
     }
 }
 
+/* What stands where the temporary file comes: left by a process that was killed, or put there by somebody. */
+static void in_the_way(void **state) {
+    const char *path = test_path(state, "file"), *temporary = test_path(state, "file.tmp");
+    const char *other = test_write_text(state, "other", "mine");
+    test_write_text(state, "file.tmp", "half");
+    assert_ok(tcc_file_write(&cx, path, "whole", 5), &cx.diag);
+    assert_false(test_exists(temporary));
+    assert_int_equal(symlink(other, temporary), 0); /* is not followed */
+    assert_ok(tcc_file_write(&cx, path, "again", 5), &cx.diag);
+    char *text = test_read(other, NULL);
+    assert_string_equal(text, "mine");
+    free(text);
+    assert_int_equal(symlink(test_path(state, "nowhere"), temporary), 0);
+    assert_ok(tcc_file_write(&cx, path, "third", 5), &cx.diag);
+    assert_false(test_exists(test_path(state, "nowhere")));
+    assert_int_equal(mkdir(temporary, 0777), 0);
+    assert_error(tcc_file_write(&cx, path, "fourth", 6), TCC_EIO, &cx.diag, "cannot create the file");
+    assert_int_equal(rmdir(temporary), 0);
+
+    tcc__out out; /* somebody is writing it */
+    assert_ok(tcc__out_open(&cx.diag, &out, path), &cx.diag);
+    assert_error(tcc_file_write(&cx, path, "fifth", 5), TCC_EIO, &cx.diag, "another process is writing it");
+    assert_true(test_exists(temporary));
+    tcc__out_abandon(&out);
+    text = test_read(path, NULL);
+    assert_string_equal(text, "third");
+    free(text);
+    assert_error(tcc_file_write(&cx, NULL, "", 0), TCC_EINVAL, &cx.diag, "the path is NULL");
+    assert_error(tcc_file_write(&cx, path, NULL, 1), TCC_EINVAL, &cx.diag, "the bytes are NULL");
+}
+
 static void out_of_memory(void **state) {
     for (int64_t n = 0;; n++) {
         tcc_diag_clear(&cx.diag);
@@ -191,6 +222,7 @@ int main(void) {
         FOLDER_TEST(every_byte_is_checked),
         FOLDER_TEST(parameters_of_another_save),
         FOLDER_TEST(a_full_disk_loses_nothing),
+        FOLDER_TEST(in_the_way),
         FOLDER_TEST(out_of_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "runtime/cpu/device.h"
 #include "runtime/exec.h"
 #include "runtime/files/file.h"
+#include "runtime/program.h"
 #include "runtime/program_file.h"
 
 #include <stdlib.h>
@@ -217,6 +218,34 @@ static void test_damaged(void **state) {
     tcc__free(bytes);
 }
 
+/* What a kernel is asked for has to lie in its buffers. */
+static void test_work_beyond_memory(void **state) {
+    (void)state;
+    tcc_diag d = {0};
+    tcc_program *p = sample_program();
+    tcc_instance *n = (tcc_instance *)&p->steps[0].instances[0];
+    const int64_t items = n->items, param = n->params[0];
+    int64_t bytes = 0, most = 0;
+    for (int b = 0; b < p->kernels[p->steps[0].kernel].n_buffers; b++) {
+        bytes += n->buffers[b].size_bytes;
+        if (n->buffers[b].size_bytes > most) most = n->buffers[b].size_bytes;
+    }
+    n->items = bytes;
+    assert_ok(tcc_program_check(&d, p), &d);
+    n->items = bytes + 1;
+    assert_int_equal(tcc_program_check(&d, p), TCC_EFORMAT);
+    expect_text(&d, "asks for more than there is memory");
+    n->items = items;
+    for (int sign = -1; sign < 2; sign += 2) {
+        ((int64_t *)n->params)[0] = sign * (most + 1);
+        assert_int_equal(tcc_program_check(&d, p), TCC_EFORMAT);
+        expect_text(&d, "asks for more than there is memory");
+        ((int64_t *)n->params)[0] = param;
+    }
+    assert_ok(tcc_program_check(&d, p), &d);
+    tcc_program_destroy(p);
+}
+
 static void test_out_of_memory(void **state) {
     (void)state;
     tcc_diag d = {0};
@@ -246,9 +275,9 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_and_back),   cmocka_unit_test(test_how_states_begin),
-        cmocka_unit_test(test_runs_from_a_file), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_there_and_back),     cmocka_unit_test(test_how_states_begin),
+        cmocka_unit_test(test_runs_from_a_file),   cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_work_beyond_memory), cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
