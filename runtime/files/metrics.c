@@ -27,46 +27,40 @@ struct tcc_metrics {
 
 /* ---- lines of an earlier run ---- */
 
-/* Whether a line stays: it is of an earlier step, or none of ours. */
+/* Whether a line stays: it is of an earlier step, or none of ours. In a new run none does. */
 static bool stays(const char *line, size_t length, int64_t first_step) {
     cJSON *json = cJSON_ParseWithLength(line, length);
     const cJSON *step = cJSON_GetObjectItemCaseSensitive(json, "step");
-    bool stay = !cJSON_IsNumber(step) || step->valuedouble < (double)first_step;
+    bool stay = first_step > 0 && (!cJSON_IsNumber(step) || step->valuedouble < (double)first_step);
     cJSON_Delete(json);
     return stay;
 }
 
-/* Put the lines that stay into `kept`; the last one stays only if it is whole. */
-static tcc_status keep_lines(tcc_diag *d, const tcc__bytes *file, int64_t first_step, tcc_strbuf *kept) {
+/* Put the lines that stay into `kept`, the others into `removed`; the last one is in neither if it is cut off. */
+static tcc_status sort_lines(tcc_diag *d, const tcc__bytes *file, int64_t first_step, tcc_strbuf *kept,
+                             tcc_strbuf *removed) {
     const char *at = (const char *)file->data, *end = at + file->size;
     while (at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         if (!newline) break;
         size_t length = (size_t)(newline - at) + 1;
-        if (stays(at, length, first_step)) tcc_strbuf_addn(kept, at, length);
+        tcc_strbuf_addn(stays(at, length, first_step) ? kept : removed, at, length);
         at += length;
     }
-    return kept->failed ? tcc_enomem(d) : TCC_OK;
+    return kept->failed || removed->failed ? tcc_enomem(d) : TCC_OK;
 }
 
-static tcc_status rewind_file(tcc_diag *d, const char *path, int64_t first_step) {
+static tcc_status rewind_file(tcc_diag *d, const char *path, int64_t first_step, const char *abandoned) {
     if (!tcc__file_exists(path)) return TCC_OK;
     tcc__bytes file = {0};
-    tcc_strbuf kept = {0};
-    tcc_status status = TCC_OK;
-    if (first_step > 0) {
-        status = tcc__file_load(d, path, &file);
-        if (status == TCC_OK) status = keep_lines(d, &file, first_step, &kept);
-    }
-    if (status == TCC_OK && (first_step == 0 || kept.length != file.size)) {
-        tcc__out out;
-        status = tcc__out_open(d, &out, path);
-        if (status == TCC_OK) status = tcc__out_write(d, &out, kept.text, kept.length);
-        if (status == TCC_OK) status = tcc__out_sync(d, &out);
-        if (status == TCC_OK) status = tcc__out_rename(d, &out);
-    }
+    tcc_strbuf kept = {0}, removed = {0};
+    tcc_status status = tcc__file_load(d, path, &file);
+    if (status == TCC_OK) status = sort_lines(d, &file, first_step, &kept, &removed);
+    if (status == TCC_OK && abandoned) status = tcc__file_save(d, abandoned, removed.text, removed.length);
+    if (status == TCC_OK && kept.length != file.size) status = tcc__file_save(d, path, kept.text, kept.length);
     tcc__free(file.data);
     tcc_strbuf_free(&kept);
+    tcc_strbuf_free(&removed);
     return status;
 }
 
@@ -76,7 +70,7 @@ static tcc_status open_files(tcc_diag *d, const tcc_metrics_options *options, tc
     m->path = tcc__path_join(options->folder, "metrics.jsonl");
     m->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!m->path || !m->locale) return tcc_enomem(d);
-    TCC_TRY(rewind_file(d, m->path, options->first_step));
+    TCC_TRY(rewind_file(d, m->path, options->first_step, options->abandoned));
     m->fd = open(m->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     off_t size = m->fd >= 0 ? lseek(m->fd, 0, SEEK_END) : -1;
     if (size < 0)

@@ -21,10 +21,12 @@
 #include "runtime/files/png_encode.h"
 #include "runtime/files/utf8.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -250,16 +252,32 @@ static tcc_status write_head(tcc_diag *d, tcc__events *e, int64_t first_step) {
     return write_event(d, e);
 }
 
-/* TensorBoard reads the files of a folder in the order of their names. */
+static const char file_prefix[] = "events.out.tfevents.";
+
+/* The time in the name of a new file. TensorBoard reads the files of a folder in the order of their names, so it is
+ * later than those of all that are there, whatever the clock says. */
+static long long time_for_name(const char *folder) {
+    const size_t length = sizeof file_prefix - 1;
+    long long newest = (long long)time(NULL);
+    DIR *entries = opendir(folder);
+    for (const struct dirent *f; entries && (f = readdir(entries));) {
+        if (strncmp(f->d_name, file_prefix, length) != 0) continue;
+        const long long there = strtoll(f->d_name + length, NULL, 10);
+        if (there >= newest && there < 9999999999) newest = there + 1; /* ten digits */
+    }
+    if (entries) closedir(entries);
+    return newest;
+}
+
 static tcc_status create_file(tcc_diag *d, tcc__events *e, const char *folder) {
+    const long long at = time_for_name(folder);
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
     tcc_strbuf path = {0};
     int error = EEXIST;
     for (int attempt = 0; error == EEXIST && attempt < 1000; attempt++) {
         path.length = 0;
-        tcc_strbuf_printf(&path, "%s/events.out.tfevents.%010lld.%s.%ld.%d", folder, (long long)time(NULL), host,
-                          (long)getpid(), attempt);
+        tcc_strbuf_printf(&path, "%s/%s%010lld.%s.%ld.%d", folder, file_prefix, at, host, (long)getpid(), attempt);
         if (path.failed) break;
         e->fd = open(path.text, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
         error = e->fd >= 0 ? 0 : errno;

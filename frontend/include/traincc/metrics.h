@@ -12,11 +12,12 @@
 TCC_API_BEGIN
 
 typedef struct tcc_metrics_options {
-    size_t size;         /* sizeof(tcc_metrics_options) */
-    const char *folder;  /* the run's; it must exist */
-    int64_t first_step;  /* the first that will be written. Lines of this step and later are removed;
+    size_t size;           /* sizeof(tcc_metrics_options) */
+    const char *folder;    /* the run's; it must exist */
+    int64_t first_step;    /* the first that will be written. Lines of this step and later are removed;
                             0: a new run, all are */
-    bool no_tensorboard; /* metrics.jsonl alone */
+    bool no_tensorboard;   /* metrics.jsonl alone */
+    const char *abandoned; /* a file to write the removed lines to; NULL: they are lost */
 } tcc_metrics_options;
 
 /* A number by name: "loss", "lr", "step_ms", "val_loss", ... */

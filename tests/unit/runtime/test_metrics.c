@@ -65,6 +65,20 @@ static void resuming(void **state) {
     file_is(state, "");
 }
 
+static void abandoned_lines(void **state) {
+    test_write_text(state, "metrics.jsonl", "{\"step\":0,\"loss\":5}\n{\"step\":2,\"loss\":4}\n{\"step\":3,\"lo");
+    const char *abandoned = test_path(state, "abandoned.jsonl");
+    const tcc_metrics_options options = {
+        .size = sizeof options, .folder = *state, .first_step = 1, .no_tensorboard = true, .abandoned = abandoned};
+    tcc_metrics *m;
+    assert_ok(tcc_metrics_open(&cx, &options, &m), &cx.diag);
+    tcc_metrics_close(m);
+    file_is(state, "{\"step\":0,\"loss\":5}\n");
+    char *text = test_read(abandoned, NULL);
+    assert_string_equal(text, "{\"step\":2,\"loss\":4}\n");
+    free(text);
+}
+
 static void any_locale(void **state) {
     tcc_metrics *m = open_metrics(state, 0, false);
     const char *comma = setlocale(LC_NUMERIC, "de_DE.UTF-8"); /* where the system has it */
@@ -102,6 +116,26 @@ static const uint8_t *next_record(const uint8_t **at, const uint8_t *end, uint64
     *at = data + *length + 4;
     assert_true(*at <= end);
     return data;
+}
+
+/* Readers take the files in the order of their names, also where the clock has gone back. */
+static void later_files_sort_later(void **state) {
+    enum { FILES = 3 };
+    static const char first[] = "events.out.tfevents.7000000000.host.1.0"; /* of the year 2191 */
+    char names[FILES][64] = {"", "", ""};
+    test_write_text(state, first, "");
+    snprintf(names[0], sizeof names[0], "%s", first);
+    for (int i = 1; i < FILES; i++) {
+        tcc_metrics_close(open_metrics(state, i, true));
+        DIR *folder = opendir(*state);
+        for (const struct dirent *f; (f = readdir(folder));) {
+            if (strncmp(f->d_name, "events.", 7) != 0 || !strcmp(f->d_name, names[0]) || !strcmp(f->d_name, names[1]))
+                continue;
+            snprintf(names[i], sizeof names[i], "%.63s", f->d_name);
+        }
+        closedir(folder);
+        assert_true(strcmp(names[i], names[i - 1]) > 0);
+    }
 }
 
 static void events(void **state) {
@@ -362,10 +396,12 @@ static void out_of_memory(void **state) {
 int main(void) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(lines),         FOLDER_TEST(resuming),    FOLDER_TEST(any_locale),
-        FOLDER_TEST(events),        FOLDER_TEST(bad_folders), FOLDER_TEST(a_full_disk_leaves_whole_lines),
-        FOLDER_TEST(out_of_memory), FOLDER_TEST(histograms),  FOLDER_TEST(texts),
-        FOLDER_TEST(images),
+        FOLDER_TEST(lines),           FOLDER_TEST(resuming),
+        FOLDER_TEST(abandoned_lines), FOLDER_TEST(later_files_sort_later),
+        FOLDER_TEST(any_locale),      FOLDER_TEST(events),
+        FOLDER_TEST(bad_folders),     FOLDER_TEST(a_full_disk_leaves_whole_lines),
+        FOLDER_TEST(out_of_memory),   FOLDER_TEST(histograms),
+        FOLDER_TEST(texts),           FOLDER_TEST(images),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);
