@@ -48,9 +48,15 @@ static const char usage[] =
 
 static train_signals signals;
 
+/* A terminal that is closed and a reader of the output that ends are interrupts, too: nobody can tell the run to go on.
+ */
 static void on_interrupt(int signal_number) {
     static const char text[] = "tcc-train: interrupted before the first step\n";
-    (void)signal_number;
+    if (!signals.saves && signal_number == SIGPIPE) { /* as any program ends whose reader has */
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+        return;
+    }
     if (!signals.saves) {
         (void)!write(STDERR_FILENO, text, sizeof text - 1);
         _exit(EXIT_INTERRUPTED);
@@ -60,9 +66,12 @@ static void on_interrupt(int signal_number) {
 }
 
 static void answer_signals(void) {
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGPIPE, &action, NULL);
+    if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN) /* nohup wants it ignored */
+        sigaction(SIGHUP, &action, NULL);
     signal(SIGXFSZ, SIG_IGN); /* a file past the limit is an error of write, as a full disk is */
 }
 

@@ -71,7 +71,8 @@ tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *da
 /* The folder that a run writes to. */
 typedef struct run_folder {
     char *path, *checkpoints;
-    int lock; /* open while this process writes there; -1: not yet */
+    char *abandoned; /* the file for lines of metrics past the step that the run goes on from; NULL: there are none */
+    int lock;        /* open while this process writes there; -1: not yet */
 } run_folder;
 
 /* Its name, --run-dir or one made from the recipe's; makes nothing yet. False when memory is short. */
@@ -83,10 +84,12 @@ int run_folder_make(const run_folder *f);
  * returns the program's exit status. */
 int run_folder_lock(run_folder *f);
 /* Makes and locks the folder, and writes the recipe there. `checkpoint`: what the run goes on from, at `step`; NULL: it
- * begins. Files that an earlier run left are moved aside into a subfolder: all of them when this run does not go on
- * from one of its checkpoints, else the checkpoints past `step`. Complains itself; returns the program's exit status.
- */
-int run_folder_open(run_folder *f, const recipe *r, const char *checkpoint, int64_t step, bool quiet);
+ * begins. What a killed run has half written is removed. Files that an earlier run left are moved aside into a
+ * subfolder: all of them when this run does not go on from one of its checkpoints, else those past `step`. Complains
+ * itself; returns the program's exit status. */
+int run_folder_open(run_folder *f, tcc_context *cx, const recipe *r, const char *checkpoint, int64_t step, bool quiet);
+/* Keeps the best so far beside the checkpoint of this step, which is saved next. */
+void run_folder_keep_best(const run_folder *f, int64_t step);
 void run_folder_close(run_folder *f);
 
 #endif

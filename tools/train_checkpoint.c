@@ -82,6 +82,7 @@ static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, c
                                         .n_state = state->count,
                                         .values = values,
                                         .n_values = sizeof values / sizeof values[0]};
+    run_folder_keep_best(&s->folder, step);
     tcc_status status = recipe ? run_saved(s, saver_save(s->saver, &contents)) : TCC_ENOMEM;
     if (status == TCC_OK) s->saved_step = step;
     free(recipe);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A run's folder: its name, its lock, and what becomes of an earlier run's files in it. Nothing is ever deleted or
- * mixed: files that do not belong to the run that starts are moved into a subfolder "earlier-N", where neither --resume
- * nor a reader of metrics.jsonl takes them for this run's. */
+ * A run's folder: its name, its lock, and what becomes of an earlier run's files in it. Nothing whole is ever deleted
+ * or mixed: files that do not belong to the run that starts are moved into a subfolder "earlier-N", where neither
+ * --resume nor a reader of metrics.jsonl takes them for this run's.
+ *
+ * Beside a checkpoint "step-N.best.safetensors" is a link to what was the best then, so that a run that goes back to it
+ * has its best, too. */
+#include "text_file.h"
 #include "train.h"
 
 #include <dirent.h>
@@ -51,49 +55,100 @@ static int complain(const char *what, const char *path) {
     return EXIT_FAILED;
 }
 
-/* -- An earlier run's files -- */
+/* -- What is in a folder -- */
 
-/* The step in "step-000100.safetensors" and "step-000100.state.safetensors"; -1 for other names. */
+/* The step in "step-000100.safetensors", "step-000100.state.safetensors" and "step-000100.best.safetensors"; -1 for
+ * other names. */
 static int64_t step_of(const char *name) {
+    static const char *const endings[] = {".safetensors", ".state.safetensors", ".best.safetensors"};
     char *end;
     if (strncmp(name, "step-", 5)) return -1;
-    int64_t step = strtoll(name + 5, &end, 10);
-    return !strcmp(end, ".safetensors") || !strcmp(end, ".state.safetensors") ? step : -1;
+    const int64_t step = strtoll(name + 5, &end, 10);
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(end, endings[i])) return step;
+    return -1;
 }
 
-/* The best of a run goes with its other checkpoints when another run begins. */
-static bool is_checkpoint_after(const char *name, int64_t step) {
-    return step_of(name) > step || (step < 0 && !strcmp(name, "best.safetensors"));
+static char *checkpoint_file(const run_folder *f, int64_t step, const char *ending) {
+    return format_text("%s/step-%06" PRId64 "%s", f->checkpoints, step, ending);
 }
 
-static bool is_record(const char *name, int64_t step) {
+static char *best_file(const run_folder *f) { return format_text("%s/best.safetensors", f->checkpoints); }
+
+static bool is_checkpoint_after(const run_folder *f, const char *name, int64_t step) {
+    (void)f;
+    return step_of(name) > step;
+}
+
+static bool is_record(const run_folder *f, const char *name, int64_t step) {
+    (void)f;
     (void)step;
     return !strcmp(name, "metrics.jsonl") || !strcmp(name, "profile.json") || !strcmp(name, "memory.svg") ||
            !strcmp(name, "recipe.yaml") || !strncmp(name, "events.out.tfevents", 19);
 }
 
-static int count_files(const char *folder, bool (*wanted)(const char *, int64_t), int64_t step) {
+typedef bool choose_file(const run_folder *f, const char *name, int64_t step);
+
+static int count_files(const run_folder *f, const char *folder, choose_file *wanted, int64_t step) {
     DIR *entries = opendir(folder);
     int count = 0;
-    for (const struct dirent *e; entries && (e = readdir(entries));) count += wanted(e->d_name, step);
+    for (const struct dirent *e; entries && (e = readdir(entries));) count += wanted(f, e->d_name, step);
     if (entries) closedir(entries);
     return count;
 }
 
-/* Moves the files that are wanted from one folder to the other. A folder that is not there has none. */
-static bool move_files(const char *from, const char *to, bool (*wanted)(const char *, int64_t), int64_t step) {
+/* Moves the files that are wanted from one folder to another, or removes them where `to` is NULL. A folder that is not
+ * there has none. */
+static bool move_files(const run_folder *f, const char *from, const char *to, choose_file *wanted, int64_t step) {
     DIR *entries = opendir(from);
     bool ok = true;
     for (const struct dirent *e; entries && ok && (e = readdir(entries));) {
-        if (!wanted(e->d_name, step)) continue;
-        char *old = format_text("%s/%s", from, e->d_name), *new = format_text("%s/%s", to, e->d_name);
-        ok = old && new && !rename(old, new);
+        if (!wanted(f, e->d_name, step)) continue;
+        char *old = format_text("%s/%s", from, e->d_name), *new = to ? format_text("%s/%s", to, e->d_name) : NULL;
+        ok = old && (to ? new && !rename(old, new) : !unlink(old));
         free(old);
         free(new);
     }
     if (entries) closedir(entries);
     return ok;
 }
+
+/* -- What a run left that was killed -- */
+
+static bool is_there(const run_folder *f, int64_t step, const char *ending) {
+    char *path = checkpoint_file(f, step, ending);
+    const bool there = path && !access(path, F_OK);
+    free(path);
+    return there;
+}
+
+/* Half a file of ours, under the name that it has while it is written. */
+static bool is_half_written(const run_folder *f, const char *name, int64_t step) {
+    const size_t length = strlen(name);
+    char whole[256];
+    if (length <= 4 || length >= sizeof whole || strcmp(name + length - 4, ".tmp") != 0) return false;
+    snprintf(whole, sizeof whole, "%.*s", (int)length - 4, name);
+    return step_of(whole) >= 0 || !strcmp(whole, "best.safetensors") || is_record(f, whole, step);
+}
+
+/* That, or what is nothing without the parameters that should have come after it. */
+static bool is_left_over(const run_folder *f, const char *name, int64_t step) {
+    if (is_half_written(f, name, step)) return true;
+    return step_of(name) >= 0 && !is_there(f, step_of(name), ".safetensors");
+}
+
+/* Nobody else writes here while the folder is locked. */
+static int remove_left_over(const run_folder *f, bool quiet) {
+    const int count = count_files(f, f->checkpoints, is_left_over, 0) + count_files(f, f->path, is_half_written, 0);
+    if (!count) return EXIT_DONE;
+    if (!move_files(f, f->checkpoints, NULL, is_left_over, 0) || !move_files(f, f->path, NULL, is_half_written, 0))
+        return complain("cannot remove what a run has left in", f->path);
+    if (!quiet)
+        printf("%s: %d half-written file%s of a run that was killed removed\n", f->path, count, count > 1 ? "s" : "");
+    return EXIT_DONE;
+}
+
+/* -- An earlier run's files -- */
 
 /* A new folder PATH/earlier-N with N the first that is free; NULL with errno set. */
 static char *make_earlier(const char *path) {
@@ -106,20 +161,85 @@ static char *make_earlier(const char *path) {
     return NULL;
 }
 
-/* Moves checkpoints past `step` aside, and, with `records`, what else an earlier run wrote. */
-static int set_aside(const run_folder *f, int64_t step, bool records, bool quiet) {
-    int checkpoints = count_files(f->checkpoints, is_checkpoint_after, step);
-    if (!checkpoints && !(records && count_files(f->path, is_record, 0))) return EXIT_DONE;
+/* The step that the best so far is of; -1: there is none. */
+static int64_t best_step(const run_folder *f, tcc_context *cx) {
+    char *path = best_file(f);
+    tcc_safetensors *file = NULL;
+    int64_t step = -1;
+    if (path && !access(path, F_OK)) {
+        if (tcc_safetensors_open(cx, path, &file) != TCC_OK) tcc_context_clear_error(cx);
+        const char *text = file ? tcc_safetensors_metadata(file, "traincc.step") : NULL;
+        step = text ? strtoll(text, NULL, 10) : INT64_MAX; /* what cannot be read is of no use to this run */
+    }
+    tcc_safetensors_close(file);
+    free(path);
+    return step;
+}
+
+/* The step of the last whole line of the metrics; -1: there is none. */
+static int64_t last_logged(const run_folder *f) {
+    enum { TAIL = 1 << 16 };
+    char *path = format_text("%s/metrics.jsonl", f->path), *tail = calloc(TAIL + 1, 1);
+    FILE *in = path ? fopen(path, "r") : NULL;
+    long long step = -1;
+    if (in && tail) {
+        if (fseek(in, -TAIL, SEEK_END)) rewind(in);
+        tail[fread(tail, 1, TAIL, in)] = '\0';
+        for (const char *line = tail; line && strchr(line, '\n'); line = strchr(line, '\n') + 1)
+            if (sscanf(line, "{\"step\":%lld", &step) != 1) continue;
+    }
+    if (in) fclose(in);
+    free(path);
+    free(tail);
+    return step;
+}
+
+/* Moves the best aside where it is of a later step. */
+static bool step_back_best(const run_folder *f, tcc_context *cx, int64_t step, const char *to) {
+    char *best = best_file(f), *aside = format_text("%s/best.safetensors", to);
+    const bool ok = best && aside && (best_step(f, cx) <= step || !rename(best, aside));
+    free(best);
+    free(aside);
+    return ok;
+}
+
+/* Without a best of its own the run has what was the best at `step`. */
+static int take_best(const run_folder *f, int64_t step) {
+    char *best = best_file(f), *then = checkpoint_file(f, step, ".best.safetensors");
+    const bool ok = best && then && (!link(then, best) || errno == EEXIST || errno == ENOENT);
+    free(best);
+    free(then);
+    return ok ? EXIT_DONE : complain("cannot take back the best checkpoint in", f->checkpoints);
+}
+
+/* Moves what an earlier run has done past `step` into a folder of its own: checkpoints, the best, and lines of metrics,
+ * which are taken from their file when that is opened. With `records` all that it wrote. */
+static int set_aside(run_folder *f, tcc_context *cx, int64_t step, bool records, bool quiet) {
+    const bool past = count_files(f, f->checkpoints, is_checkpoint_after, step) || best_step(f, cx) > step;
+    if (!past && !(records ? count_files(f, f->path, is_record, 0) > 0 : last_logged(f) > step)) return EXIT_DONE;
     char *earlier = make_earlier(f->path), *to = earlier ? format_text("%s/checkpoints", earlier) : NULL;
     bool ok = to != NULL;
-    if (checkpoints) ok = ok && !mkdir(to, 0777) && move_files(f->checkpoints, to, is_checkpoint_after, step);
-    if (records) ok = ok && move_files(f->path, earlier, is_record, 0);
+    if (past)
+        ok = ok && !mkdir(to, 0777) && move_files(f, f->checkpoints, to, is_checkpoint_after, step) &&
+             step_back_best(f, cx, step, to);
+    if (records) ok = ok && move_files(f, f->path, earlier, is_record, 0);
+    else ok = ok && (f->abandoned = format_text("%s/metrics.jsonl", earlier));
     if (!ok) complain("cannot move an earlier run's files aside in", f->path);
     else if (!quiet && records) printf("%s held an earlier run; its files are now in %s\n", f->path, earlier);
-    else if (!quiet) printf("checkpoints past step %" PRId64 " are now in %s\n", step, to);
+    else if (!quiet) printf("what was done past step %" PRId64 " is now in %s\n", step, earlier);
     free(earlier);
     free(to);
     return ok ? EXIT_DONE : EXIT_FAILED;
+}
+
+void run_folder_keep_best(const run_folder *f, int64_t step) {
+    char *best = best_file(f), *then = checkpoint_file(f, step, ".best.safetensors");
+    if (best && then) {
+        unlink(then);
+        (void)!link(best, then); /* where there are no links, a run that goes back has no best until it finds one */
+    }
+    free(best);
+    free(then);
 }
 
 /* -- The folder -- */
@@ -135,6 +255,7 @@ void run_folder_close(run_folder *f) {
     if (f->lock >= 0) close(f->lock);
     free(f->path);
     free(f->checkpoints);
+    free(f->abandoned);
 }
 
 int run_folder_make(const run_folder *f) {
@@ -151,12 +272,16 @@ int run_folder_lock(run_folder *f) {
     return EXIT_FAILED;
 }
 
-static int write_recipe(const run_folder *f, const recipe *r) {
+static int write_recipe(const run_folder *f, tcc_context *cx, const recipe *r) {
     char *path = format_text("%s/recipe.yaml", f->path);
-    FILE *file = path ? fopen(path, "w") : NULL;
-    bool ok = file && recipe_print(r, file);
-    if (file && fclose(file)) ok = false;
-    if (!ok) complain("cannot write", path ? path : f->path);
+    text_file file;
+    bool ok = path && text_file_begin(&file);
+    if (ok) {
+        recipe_print(r, file.out);
+        ok = text_file_end(&file, cx, path) == TCC_OK;
+    }
+    const char *why = tcc_context_error(cx);
+    if (!ok) fprintf(stderr, "tcc-train: %s\n", *why ? why : "out of memory");
     free(path);
     return ok ? EXIT_DONE : EXIT_FAILED;
 }
@@ -171,12 +296,13 @@ static bool is_own(const run_folder *f, const char *checkpoint) {
     return own;
 }
 
-int run_folder_open(run_folder *f, const recipe *r, const char *checkpoint, int64_t step, bool quiet) {
+int run_folder_open(run_folder *f, tcc_context *cx, const recipe *r, const char *checkpoint, int64_t step, bool quiet) {
     if (!make_folders(f->path)) return complain("cannot make the run's folder", f->path);
     if (run_folder_lock(f)) return EXIT_FAILED;
     if (f->lock < 0) return complain("cannot open the run's folder", f->path);
     if (!make_folders(f->checkpoints)) return complain("cannot make the run's folder", f->checkpoints);
-    bool own = checkpoint && is_own(f, checkpoint);
-    if (set_aside(f, own ? step : -1, !own, quiet)) return EXIT_FAILED;
-    return write_recipe(f, r);
+    const bool own = checkpoint && is_own(f, checkpoint);
+    if (remove_left_over(f, quiet) || set_aside(f, cx, own ? step : -1, !own, quiet)) return EXIT_FAILED;
+    if (own && take_best(f, step)) return EXIT_FAILED;
+    return write_recipe(f, cx, r);
 }

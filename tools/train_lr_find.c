@@ -2,9 +2,9 @@
  * The learning-rate range test (Smith, "Cyclical learning rates for training neural networks", 2017): the rate grows by
  * the same factor each step, until the loss runs away. */
 #include "chart.h"
+#include "text_file.h"
 #include "train_run.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -74,30 +74,20 @@ static int64_t steepest(const range_test *t) {
 
 /* -- What is written -- */
 
-static FILE *open_file(run *s, const char *name, char **path) {
-    FILE *f = asprintf(path, "%s/%s", s->folder.path, name) < 0 ? NULL : fopen(*path, "w");
-    if (!f) snprintf(s->problem, sizeof s->problem, "cannot write %s/%s: %s", s->folder.path, name, strerror(errno));
-    return f;
-}
-
-/* Closes it, and looks whether all was written. */
-static tcc_status close_file(run *s, FILE *f, const char *path) {
-    const bool bad = ferror(f);
-    if (!fclose(f) && !bad) return TCC_OK;
-    snprintf(s->problem, sizeof s->problem, "cannot write %s: %s", path, strerror(errno));
-    return TCC_EIO;
+/* Writes RUN/name. */
+static tcc_status save_file(run *s, text_file *f, const char *name) {
+    char *path = NULL;
+    tcc_status status = text_file_end(f, s->cx, asprintf(&path, "%s/%s", s->folder.path, name) < 0 ? NULL : path);
+    free(path);
+    return status;
 }
 
 static tcc_status write_table(run *s, const range_test *t) {
-    char *path = NULL;
-    FILE *f = open_file(s, "lr_find.csv", &path);
-    if (f) {
-        fputs("lr,loss,smooth_loss\n", f);
-        for (int64_t i = 0; i < t->count; i++) fprintf(f, "%.6e,%.9g,%.9g\n", t->lr[i], t->loss[i], t->smooth[i]);
-    }
-    tcc_status status = f ? close_file(s, f, path) : TCC_EIO;
-    free(path);
-    return status;
+    text_file f;
+    if (!text_file_begin(&f)) return TCC_ENOMEM;
+    fputs("lr,loss,smooth_loss\n", f.out);
+    for (int64_t i = 0; i < t->count; i++) fprintf(f.out, "%.6e,%.9g,%.9g\n", t->lr[i], t->loss[i], t->smooth[i]);
+    return save_file(s, &f, "lr_find.csv");
 }
 
 /* Steps up to where the loss is as far above its first value as it was below: what runs away leaves the rest flat. */
@@ -108,8 +98,9 @@ static int64_t count_shown(const range_test *t) {
 }
 
 static tcc_status write_plot(run *s, const range_test *t, int64_t found) {
-    char *path = NULL, label[48];
-    FILE *f = open_file(s, "lr_find.svg", &path);
+    char label[48];
+    text_file f;
+    if (!text_file_begin(&f)) return TCC_ENOMEM;
     snprintf(label, sizeof label, "lr %.2e", found < 0 ? NAN : t->lr[found]);
     const int64_t count = count_shown(t);
     const chart_series series[] = {{.name = "a batch", .x = t->lr, .y = t->loss, .count = count, .color = 5},
@@ -122,10 +113,9 @@ static tcc_status write_plot(run *s, const range_test *t, int64_t found) {
                      .n_series = 2,
                      .mark = found < 0 ? NAN : t->lr[found],
                      .mark_label = label};
-    if (f) chart_print_file(f, &c);
-    tcc_status status = f ? close_file(s, f, path) : TCC_EIO;
-    if (status == TCC_OK && !s->options->quiet) printf("the losses are plotted in %s\n", path);
-    free(path);
+    chart_print_file(f.out, &c);
+    const tcc_status status = save_file(s, &f, "lr_find.svg");
+    if (status == TCC_OK && !s->options->quiet) printf("the losses are plotted in %s/lr_find.svg\n", s->folder.path);
     return status;
 }
 

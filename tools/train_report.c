@@ -2,9 +2,9 @@
  * tcc-train report: a page of what runs have left in their folders. */
 #include "chart.h"
 #include "report_page.h"
+#include "text_file.h"
 #include "train.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,14 +27,19 @@ static int usage_error(const char *what, const char *why) {
 }
 
 static int write_page(const char *path, const run_record *runs, int count) {
-    FILE *f = fopen(path, "w");
-    if (!f) return complain(path, strerror(errno));
-    bool ok = report_page(f, runs, count);
-    const bool written = !ferror(f);
-    if (fclose(f) || !written) return complain(path, strerror(errno));
-    if (!ok) return complain(path, "out of memory");
-    printf("the report is in %s\n", path);
-    return EXIT_DONE;
+    tcc_context *cx;
+    text_file page;
+    if (tcc_context_create(&cx) != TCC_OK || !text_file_begin(&page)) {
+        tcc_context_destroy(cx);
+        return complain(path, "out of memory");
+    }
+    bool ok = report_page(page.out, runs, count);
+    ok = text_file_end(&page, cx, path) == TCC_OK && ok;
+    const char *why = tcc_context_error(cx);
+    const int status = ok ? EXIT_DONE : *why ? complain(why, "") : complain(path, "out of memory");
+    tcc_context_destroy(cx);
+    if (ok) printf("the report is in %s\n", path);
+    return status;
 }
 
 static int make_page(const char *path, const char *const *folders, int count) {

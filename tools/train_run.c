@@ -79,11 +79,8 @@ static tcc_status write_memory_picture(run *s) {
     tcc_status status = tcc_model_report(s->model, "tir", &text);
     if (status == TCC_OK) status = tcc_ir_parse(s->cx, text, strlen(text), "step.tir", &ir);
     if (status == TCC_OK) status = tcc_ir_text(s->cx, ir, TCC_IR_MEMORY_SVG, &picture);
-    FILE *f = status == TCC_OK && asprintf(&path, "%s/memory.svg", s->folder.path) >= 0 ? fopen(path, "w") : NULL;
-    if (status == TCC_OK && (!f || fputs(picture, f) < 0)) status = TCC_EIO;
-    if (f && fclose(f)) status = TCC_EIO;
-    if (status == TCC_EIO)
-        snprintf(s->problem, sizeof s->problem, "cannot write %s/memory.svg: %s", s->folder.path, strerror(errno));
+    if (status == TCC_OK && asprintf(&path, "%s/memory.svg", s->folder.path) < 0) status = TCC_ENOMEM;
+    if (status == TCC_OK) status = tcc_file_write(s->cx, path, picture, strlen(picture));
     tcc_ir_free_text(picture);
     tcc_ir_destroy(ir);
     tcc_string_free(text);
@@ -179,9 +176,13 @@ static int set_up(run *s, const tcc_checkpoint *c) {
 
 static int train(run *s, const tcc_checkpoint *c) {
     s->signals->saves = 1;
-    const tcc_metrics_options metrics = {.size = sizeof metrics, .folder = s->folder.path, .first_step = s->first_step};
-    if (run_folder_open(&s->folder, s->recipe, c ? tcc_checkpoint_path(c) : NULL, s->first_step, s->options->quiet))
+    if (run_folder_open(&s->folder, s->cx, s->recipe, c ? tcc_checkpoint_path(c) : NULL, s->first_step,
+                        s->options->quiet))
         return EXIT_FAILED;
+    const tcc_metrics_options metrics = {.size = sizeof metrics,
+                                         .folder = s->folder.path,
+                                         .first_step = s->first_step,
+                                         .abandoned = s->folder.abandoned};
     if (tcc_metrics_open(s->cx, &metrics, &s->metrics) != TCC_OK || run_find_best(s) != TCC_OK) return failed(s);
     if (run_train(s) != TCC_OK) return failed(s);
     return finish(s);

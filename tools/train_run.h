@@ -41,6 +41,7 @@ typedef struct run {
     tcc_schedule schedule;                       /* of the whole run */
     int64_t milestones[RECIPE_LIST_MAX];         /* that it points to */
     int64_t total_steps, first_step, saved_step; /* saved_step: that was last given to the saver; -1 none yet */
+    double saved_at;                             /* when that was, in seconds */
     double started;                              /* when the first step began, in seconds */
     int64_t logged_step;                         /* of the last logged line */
     double busy_seconds;                         /* spent in training steps since then */

@@ -3,12 +3,14 @@
  * a copy, or no thread, the training waits for the writing. */
 #include "train_saver.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct saver {
     tcc_context *cx; /* of the thread, as long as it runs */
@@ -83,15 +85,21 @@ static bool copy_contents(const tcc_checkpoint_contents *from, tcc_checkpoint_co
 
 /* -- Writing -- */
 
-/* Removes all checkpoints but the newest few, and that of step 0, which has the initial weights. */
+/* Removes all checkpoints but the newest few, and that of step 0, which has the initial weights. With each goes the
+ * link to what was the best then (train_folder.c). */
 static tcc_status prune(saver *v) {
     int64_t steps[256];
     int count;
     if (!v->keep_last) return TCC_OK;
     tcc_status status = tcc_checkpoint_list(v->cx, v->folder, steps, 256, &count);
     if (count > 256) count = 256; /* what is older goes with the next ones */
-    for (int i = 0; i < count - v->keep_last && status == TCC_OK; i++)
-        if (steps[i]) status = tcc_checkpoint_remove(v->cx, v->folder, steps[i]);
+    for (int i = 0; i < count - v->keep_last && status == TCC_OK; i++) {
+        char *best = NULL;
+        if (!steps[i]) continue;
+        status = tcc_checkpoint_remove(v->cx, v->folder, steps[i]);
+        if (asprintf(&best, "%s/step-%06" PRId64 ".best.safetensors", v->folder, steps[i]) >= 0) unlink(best);
+        free(best);
+    }
     return status;
 }
 

@@ -165,6 +165,14 @@ enum { STEPS_UNDER_WAY = 16 };
 
 static bool due(int64_t every, int64_t step) { return every && step % every == 0; }
 
+/* training.save_every: auto. */
+enum { MOST_UNSAVED_SECONDS = 600 };
+
+static bool is_save_due(const run *s, int64_t step) {
+    const int64_t every = s->recipe->training.save_every;
+    return every ? due(every, step) : now_seconds() - s->saved_at >= MOST_UNSAVED_SECONDS;
+}
+
 /* What a step is followed by: a log line every so often, and on a terminal a fresh progress line several times a
  * second. `start`: when the time that counts as training began. */
 static tcc_status report_step(run *s, int64_t step, double lr, double start) {
@@ -249,12 +257,13 @@ static tcc_status between_steps(run *s, int64_t done) {
     const recipe *r = s->recipe;
     bool last = done == s->total_steps || *s->interrupted,
          evaluates = due(r->training.eval_every, done) || done == s->total_steps;
-    bool saves = due(r->training.save_every, done) || done == s->total_steps;
+    bool saves = is_save_due(s, done) || done == s->total_steps;
     bool samples = s->language && due(r->sample.every, done) && !s->options->quiet;
     tcc_status status = run_saved(s, saver_poll(s->saver));
     if (status == TCC_OK && (last || evaluates || saves || samples)) status = report_pending(s);
     if (status == TCC_OK && evaluates) status = run_report_evaluation(s, done);
     if (status == TCC_OK && (saves || run_stops_early(s))) status = run_save(s, done);
+    if (saves) s->saved_at = now_seconds();
     return status == TCC_OK && samples ? run_print_sample(s) : status;
 }
 
@@ -279,7 +288,7 @@ tcc_status run_train(run *s) {
         double scale; /* what was skipped before this run began is no part of a row */
         status = tcc_model_loss_scale(s->model, &scale, &s->skipped);
     }
-    s->started = now_seconds();
+    s->started = s->saved_at = now_seconds();
     s->logged_step = s->first_step - 1;
     s->watched_step = s->first_step;
     for (int64_t step = s->first_step;

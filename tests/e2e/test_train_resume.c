@@ -173,7 +173,7 @@ static bool is_ready(void *process) {
 }
 
 /* Interrupted in the middle, at a step that chance chooses. */
-static void interrupted(void **state) {
+static void interrupted_by(void **state, int signal) {
     const char *recipe = write_recipe(state, "gpt"), *run = test_path(state, "run"),
                *metrics = test_path(state, "run/metrics.jsonl");
     const char *const arguments[] = {recipe, "--run-dir", run, "training.max_steps=1000000", "training.eval_every=0",
@@ -181,7 +181,7 @@ static void interrupted(void **state) {
     program_process p = program_start(NULL, "tcc-train", arguments);
     assert_true(test_wait(has_logged, (void *)metrics, 60));
     usleep(50000);
-    kill(p.pid, SIGINT);
+    kill(p.pid, signal);
     program_result r = program_wait(&p);
     assert_int_equal(r.status, 130);
     const char *said = strstr(r.err, "interrupted at step ");
@@ -199,6 +199,27 @@ static void interrupted(void **state) {
     train(NULL, ARGUMENTS(recipe, "--run-dir", test_path(state, "whole"), last, "training.eval_every=0"));
     snprintf(name, sizeof name, "checkpoints/step-%06ld.safetensors", step + 5);
     same_file(state, "run", "whole", name);
+}
+
+static void interrupted(void **state) { interrupted_by(state, SIGINT); }
+static void terminal_closed(void **state) { interrupted_by(state, SIGHUP); }
+
+/* The reader of its lines ends, as a pager or a connection does. */
+static void reader_gone(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    char command[4200];
+    snprintf(command, sizeof command,
+             TCC_BIN_DIR "/tcc-train '%s' --run-dir '%s' training.max_steps=1000000 training.eval_every=0 | head -n 9 "
+                         ">'%s/said'; exit 0",
+             recipe, run, (char *)*state);
+    program_result r = program_run(NULL, "/bin/sh", ARGUMENTS("-c", command));
+    assert_int_equal(r.status, 0);
+    assert_non_null(strstr(r.err, "; saved; go on with --resume"));
+    program_free(&r);
+    r = program_run(NULL, "tcc-train",
+                    ARGUMENTS(recipe, "--run-dir", run, "--resume", "training.max_steps=1000000", "--dry-run"));
+    assert_int_equal(r.status, 0);
+    program_free(&r);
 }
 
 /* While compiling there is nothing to save: the program ends at once, whether it would have trained or not. */
@@ -374,6 +395,65 @@ static void folders_are_not_mixed(void **state) {
     assert_true(test_exists(test_path(state, "run/checkpoints/step-000012.safetensors")));
 }
 
+static long step_of_best(void **state, const char *name) {
+    tcc_context *cx;
+    tcc_safetensors *best;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    if (tcc_safetensors_open(cx, test_path(state, name), &best) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
+    const long step = strtol(tcc_safetensors_metadata(best, "traincc.step"), NULL, 10);
+    tcc_safetensors_close(best);
+    tcc_context_destroy(cx);
+    return step;
+}
+
+/* Back at an earlier checkpoint a run has the best, and the metrics, that it had there; what came later is kept beside.
+ */
+static void the_best_of_a_branch(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+#define EACH "training.save_every=4", "training.eval_every=4", "training.keep_last=0", "training.best_metric=loss"
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", run, EACH));
+    assert_int_equal(step_of_best(state, "run/checkpoints/best.safetensors"), 20);
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", run, EACH, "training.max_steps=12", "optimizer.lr=1e-12",
+                          "--resume", test_path(state, "run/checkpoints/step-000008.safetensors")));
+    assert_int_equal(step_of_best(state, "run/earlier-1/checkpoints/best.safetensors"), 20);
+    assert_true(test_exists(test_path(state, "run/earlier-1/checkpoints/step-000012.best.safetensors")));
+    assert_in_range(step_of_best(state, "run/checkpoints/best.safetensors"), 8, 12);
+    char *kept = test_read(test_path(state, "run/metrics.jsonl"), NULL),
+         *aside = test_read(test_path(state, "run/earlier-1/metrics.jsonl"), NULL);
+    assert_null(strstr(kept, "{\"step\":13,"));
+    assert_non_null(strstr(aside, "{\"step\":13,"));
+    assert_null(strstr(aside, "{\"step\":7,"));
+    free(kept);
+    free(aside);
+#undef EACH
+}
+
+/* What a killed run left is gone, and a recipe that cannot be written is not lost. */
+static void left_over(void **state) {
+    static const char *const names[] = {
+        "run/checkpoints/step-000003.state.safetensors", "run/checkpoints/step-000004.best.safetensors",
+        "run/checkpoints/step-000004.safetensors.tmp", "run/checkpoints/best.safetensors.tmp", "run/recipe.yaml.tmp"};
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", run));
+    for (int i = 0; i < 5; i++) test_write_text(state, names[i], "half");
+    test_write_text(state, "run/checkpoints/notes.tmp", "mine");
+    const program_options full = {.file_limit_bytes = 512};
+    char *before = test_read(test_path(state, "run/recipe.yaml"), NULL);
+    program_result r = program_run(&full, "tcc-train",
+                                   ARGUMENTS("--quiet", recipe, "--run-dir", run, "--resume", "training.max_steps=22"));
+    assert_int_equal(r.status, 1);
+    assert_non_null(strstr(r.err, "recipe.yaml: error: writing failed: File too large; the file was left as it was"));
+    program_free(&r);
+    char *after = test_read(test_path(state, "run/recipe.yaml"), NULL);
+    assert_string_equal(after, before);
+    free(before);
+    free(after);
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", run, "--resume", "training.max_steps=22"));
+    for (int i = 0; i < 5; i++)
+        if (test_exists(test_path(state, names[i]))) fail_msg("%s is still there", names[i]);
+    assert_true(test_exists(test_path(state, "run/checkpoints/notes.tmp")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {FOLDER_TEST(gpt),
                                        FOLDER_TEST(cnn),
@@ -383,10 +463,14 @@ int main(void) {
                                        FOLDER_TEST(adafactor),
                                        FOLDER_TEST(one_cycle),
                                        FOLDER_TEST(interrupted),
+                                       FOLDER_TEST(terminal_closed),
+                                       FOLDER_TEST(reader_gone),
                                        FOLDER_TEST(interrupted_while_compiling),
                                        FOLDER_TEST(keeps_the_newest_and_the_best),
                                        FOLDER_TEST(killed_at_any_moment),
                                        FOLDER_TEST(from_before_updates_were_counted),
+                                       FOLDER_TEST(the_best_of_a_branch),
+                                       FOLDER_TEST(left_over),
                                        FOLDER_TEST(folders_are_not_mixed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
