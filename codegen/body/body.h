@@ -274,6 +274,10 @@ LLVMValueRef tcc_body_value(tcc_body_run *r, const tcc_expr *x);
 LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x);
 bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x);
 void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s);
+/* What a store writes of the open point, and the store of `phases` such vectors, whose lanes are `phases` elements
+ * apart and which come one element after the other: the first one is open. `mask` is of all elements, NULL: all. */
+LLVMValueRef tcc_body_stored(tcc_body_run *r, const tcc_store *s);
+void tcc_body_store_phases(tcc_body_run *r, const tcc_store *s, LLVMValueRef *values, int phases, LLVMValueRef mask);
 /* Fetches what vectors at the given forms will load and store, where it lies one element after the other. */
 void tcc_body_emit_prefetch(tcc_body_run *r);
 LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a); /* of lane 0 */

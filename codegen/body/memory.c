@@ -15,6 +15,48 @@ static LLVMValueRef reverse(tcc_body_run *r, LLVMValueRef v) {
     return tcc_emit_shuffle(r->e, v, NULL, order, r->lanes);
 }
 
+enum { MOST_STRIDE = 4 };
+
+/* Lanes that are `stride` apart lie in so many vectors of the elements between them, the last of which ends with the
+ * last lane: where vector `index` begins. */
+static int64_t part_of_run(int index, int stride, int lanes) {
+    return index < stride - 1 ? (int64_t)index * lanes : (int64_t)stride * (lanes - 1) + 1 - lanes;
+}
+
+/* Every stride-th element, from an address on. A processor gathers lanes one by one; it is faster to load all elements
+ * between and to pick. */
+static LLVMValueRef load_strided(tcc_body_run *r, LLVMTypeRef memory, LLVMValueRef base, LLVMValueRef offset,
+                                 int stride, LLVMValueRef mask) {
+    tcc_emitter *e = r->e;
+    LLVMTypeRef type = tcc_emit_vector_type(memory, r->lanes);
+    LLVMValueRef value = NULL, nothing = mask ? LLVMConstNull(LLVMTypeOf(mask)) : NULL;
+    int picked[64] = {0}, pick[64];
+    for (int part = 0; part < stride; part++) {
+        const int64_t first = part_of_run(part, stride, r->lanes);
+        LLVMValueRef address = tcc_emit_at(e, memory, base, tcc_emit_add(e, offset, tcc_emit_i64(e, first))), loaded;
+        for (int t = 0; t < r->lanes && mask; t++)
+            pick[t] = (first + t) % stride ? r->lanes : (int)((first + t) / stride);
+        loaded = mask ? tcc_emit_load_masked(e, type, address, tcc_emit_shuffle(e, mask, nothing, pick, r->lanes))
+                      : tcc_emit_load(e, type, address, 0);
+        for (int i = 0; i < r->lanes; i++) {
+            const int64_t at = (int64_t)i * stride - first;
+            const bool here = at >= 0 && at < r->lanes && !picked[i];
+            pick[i] = here ? (value ? r->lanes : 0) + (int)at : i;
+            picked[i] |= here;
+        }
+        value = value ? tcc_emit_shuffle(e, value, loaded, pick, r->lanes)
+                      : tcc_emit_shuffle(e, loaded, NULL, pick, r->lanes);
+    }
+    return value;
+}
+
+/* The stride of a load from lane to lane by which it is better read as a whole; 0: it is not. */
+static int stride_of(const tcc_body_run *r, const tcc_expr *x) {
+    const int64_t stride = tcc_body_stride(r, &x->affine);
+    const tcc_llvm_target *t = r->e->target;
+    return !t->lane_groups && stride > 1 && stride <= MOST_STRIDE && stride <= r->lanes ? (int)stride : 0;
+}
+
 LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype);
@@ -40,6 +82,8 @@ LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
         LLVMValueRef mask = access_mask(r, guard);
         LLVMValueRef at = tcc_emit_at(e, memory, base, tcc_emit_sub(e, offset, tcc_emit_i64(e, r->lanes - 1)));
         value = reverse(r, mask ? tcc_emit_load_masked(e, type, at, reverse(r, mask)) : tcc_emit_load(e, type, at, 0));
+    } else if (stride_of(r, x)) {
+        value = load_strided(r, memory, base, offset, stride_of(r, x), access_mask(r, guard));
     } else {
         LLVMValueRef start = LLVMBuildGEP2(e->builder, memory, base, &offset, 1, "");
         value = tcc_emit_gather_at(e, memory, start,
@@ -99,6 +143,31 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
     LLVMValueRef start = LLVMBuildGEP2(e->builder, memory, base, &offset, 1, "");
     /* lanes of one store never meet, so their order is free */
     tcc_emit_scatter_at(e, value, start, tcc_body_lane_part(r, &s->offset, tcc_body_offset_type(r, &s->offset)), mask);
+}
+
+LLVMValueRef tcc_body_stored(tcc_body_run *r, const tcc_store *s) {
+    return for_memory(r, s->value, tcc_body_lanes(r, s->value), r->body->buffers.data[s->buffer].dtype);
+}
+
+void tcc_body_store_phases(tcc_body_run *r, const tcc_store *s, LLVMValueRef *values, int phases, LLVMValueRef mask) {
+    tcc_emitter *e = r->e;
+    LLVMTypeRef memory = tcc_emit_dtype(e, r->body->buffers.data[s->buffer].dtype);
+    LLVMValueRef all = values[0], at = tcc_emit_at(e, memory, r->bases[s->buffer], tcc_body_offset(r, &s->offset));
+    int order[64];
+    for (int phase = 1; phase < phases; phase++) { /* `all` has so many interleaved already */
+        LLVMValueRef next = values[phase];
+        if (phase > 1) {
+            for (int i = 0; i < phase * r->lanes; i++) order[i] = i < r->lanes ? i : -1;
+            next = tcc_emit_shuffle(e, next, NULL, order, phase * r->lanes);
+        }
+        for (int i = 0; i < (phase + 1) * r->lanes; i++) {
+            const int lane = i / (phase + 1), part = i % (phase + 1);
+            order[i] = part < phase ? lane * phase + part : phase * r->lanes + lane;
+        }
+        all = tcc_emit_shuffle(e, all, next, order, (phase + 1) * r->lanes);
+    }
+    if (mask) tcc_emit_store_masked(e, all, at, mask);
+    else tcc_emit_store(e, all, at, 0);
 }
 
 /* Lanes lie one after the other from a place that loops alone decide. */

@@ -92,16 +92,28 @@ LLVMValueRef tcc_body_lane_part(tcc_body_run *r, const tcc_affine *a, LLVMTypeRe
     return sum;
 }
 
-tcc_lane_step tcc_body_step(const tcc_body_run *r, const tcc_affine *a) {
-    if (r->lanes <= 1) return TCC_STEP_NONE;
-    int form = find_form(r, a);
-    int64_t c = form >= 0 ? r->form_steps[form] : 0;
+/* Whether loops alone decide how far it is from lane to lane. */
+static bool stride_of(const tcc_body_run *r, const tcc_affine *a, int64_t *stride) {
+    const int form = find_form(r, a);
+    *stride = form >= 0 ? r->form_steps[form] : 0;
     for (int i = 0; i < a->n; i++) {
         const tcc_var *v = &r->body->vars.data[a->terms[i].var];
-        if (v->kind == TCC_VAR_VALUE && tcc_body_varies(r, v->value)) return TCC_STEP_ANY;
-        if (form < 0 && a->terms[i].var == r->lane_var) c = a->terms[i].coefficient;
+        if (v->kind == TCC_VAR_VALUE && tcc_body_varies(r, v->value)) return false;
+        if (form < 0 && a->terms[i].var == r->lane_var) *stride = a->terms[i].coefficient;
     }
-    return c == 0 ? TCC_STEP_NONE : c == 1 ? TCC_STEP_ONE : c == -1 ? TCC_STEP_MINUS_ONE : TCC_STEP_ANY;
+    return true;
+}
+
+int64_t tcc_body_stride(const tcc_body_run *r, const tcc_affine *a) {
+    int64_t stride;
+    return stride_of(r, a, &stride) ? stride : 0;
+}
+
+tcc_lane_step tcc_body_step(const tcc_body_run *r, const tcc_affine *a) {
+    int64_t stride;
+    if (r->lanes <= 1) return TCC_STEP_NONE;
+    if (!stride_of(r, a, &stride)) return TCC_STEP_ANY;
+    return stride == 0 ? TCC_STEP_NONE : stride == 1 ? TCC_STEP_ONE : stride == -1 ? TCC_STEP_MINUS_ONE : TCC_STEP_ANY;
 }
 
 /* Offsets fit 32 bits wherever the memory has fewer than 2^31 elements; the lane part alone is what must fit. */

@@ -19,6 +19,8 @@ const tcc_expr *tcc_body_gelu_slope(const tcc_expr *x);
 /* How an affine offset moves from lane to lane. */
 typedef enum tcc_lane_step { TCC_STEP_NONE, TCC_STEP_ONE, TCC_STEP_MINUS_ONE, TCC_STEP_ANY } tcc_lane_step;
 tcc_lane_step tcc_body_step(const tcc_body_run *r, const tcc_affine *a);
+/* The elements from lane to lane where that is the same for all, as loops alone decide; 0: it is not. */
+int64_t tcc_body_stride(const tcc_body_run *r, const tcc_affine *a);
 /* The part of an affine form that differs from lane to lane, as integers of type `scalar`; NULL: none. */
 LLVMValueRef tcc_body_lane_part(tcc_body_run *r, const tcc_affine *a, LLVMTypeRef scalar);
 /* The type of such a part of an offset: 32 bits wherever it fits. */

@@ -16,7 +16,10 @@ typedef struct pointwise {
     tcc_thread_shape shape;
     bool any_extent;  /* one flat loop whose extent is parameter 0 */
     bool past_caches; /* one of the stores is */
+    int phase_var;    /* a short innermost loop, all turns of which make one vector: see choose_phases; -1: none */
 } pointwise;
+
+enum { MOST_PHASES = 4, MOST_PHASED_STORES = 4, MOST_INTERLEAVED = 64 /* elements */ };
 
 static void emit_point(tcc_body_run *r) {
     const tcc_body *b = r->body;
@@ -24,9 +27,39 @@ static void emit_point(tcc_body_run *r) {
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
 }
 
+/* All turns of the innermost loop, one by one. */
+static void emit_turns(tcc_body_run *r, int var) {
+    for (int64_t turn = 0; turn <= r->body->vars.data[var].high; turn++) {
+        tcc_body_enter(r, var, tcc_emit_i64(r->e, turn));
+        emit_point(r);
+        tcc_body_leave(r, var);
+    }
+}
+
+/* The same, each a vector along the loop around it, and what they store together. */
+static void emit_phases(tcc_body_run *r, const pointwise *p, LLVMValueRef index, LLVMValueRef to, bool whole) {
+    tcc_emitter *e = r->e;
+    const tcc_body *b = r->body;
+    const int phases = (int)b->vars.data[p->phase_var].high + 1;
+    LLVMValueRef values[MOST_PHASED_STORES][MOST_PHASES], mask = NULL;
+    for (int phase = 0; phase < phases; phase++) {
+        tcc_body_enter(r, p->phase_var, tcc_emit_i64(e, phase));
+        tcc_body_emit(r, 0);
+        for (int i = 0; i < b->stores.count; i++) values[i][phase] = tcc_body_stored(r, &b->stores.data[i]);
+        tcc_body_leave(r, p->phase_var);
+    }
+    if (!whole)
+        mask = tcc_emit_mask(e, r->lanes * phases,
+                             tcc_emit_mul(e, tcc_emit_sub(e, to, index), tcc_emit_i64(e, phases)));
+    tcc_body_enter(r, p->phase_var, tcc_emit_i64(e, 0));
+    for (int i = 0; i < b->stores.count; i++) tcc_body_store_phases(r, &b->stores.data[i], values[i], phases, mask);
+    tcc_body_leave(r, p->phase_var);
+}
+
 /* The vector loop over [from, to): whole vectors, with a mask or single lanes for the rest where the extent is no
  * multiple. */
-static void emit_vectors(tcc_body_run *r, int lanes, int var, LLVMValueRef from, LLVMValueRef to, bool whole) {
+static void emit_vectors(tcc_body_run *r, const pointwise *p, int lanes, int var, LLVMValueRef from, LLVMValueRef to,
+                         bool whole) {
     tcc_emitter *e = r->e;
     tcc_emit_loop loop;
     LLVMValueRef end = whole ? to : tcc_emit_vectors_end(e, to, lanes);
@@ -37,13 +70,15 @@ static void emit_vectors(tcc_body_run *r, int lanes, int var, LLVMValueRef from,
         if (!whole) r->mask = tcc_emit_tail_mask(e, lanes, to, loop.index);
     }
     tcc_body_enter(r, var, loop.index);
-    emit_point(r);
+    if (p->phase_var < 0) emit_point(r);
+    else if (lanes == 1 || lanes * MOST_PHASES > MOST_INTERLEAVED) emit_turns(r, p->phase_var);
+    else emit_phases(r, p, loop.index, to, whole);
     tcc_body_leave(r, var);
     tcc_emit_loop_end(e, &loop, NULL);
     r->mask = NULL;
     r->lane_var = -1;
     r->lanes = 1;
-    if (end != to) emit_vectors(r, 1, var, end, to, true);
+    if (end != to) emit_vectors(r, p, 1, var, end, to, true);
 }
 
 /* The loops of an item from the cut on. */
@@ -58,10 +93,10 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, LLVMValueRef from, LL
         if (i == last) {
             if (p->past_caches) { /* items begin at whole vectors, and a mask has no such stores */
                 LLVMValueRef end = LLVMBuildAnd(e->builder, to, tcc_emit_i64(e, -p->lanes), "");
-                emit_vectors(r, p->lanes, var, from, end, true);
+                emit_vectors(r, p, p->lanes, var, from, end, true);
                 from = end;
             }
-            emit_vectors(r, p->lanes, var, from, to, !p->any_extent && extent % p->lanes == 0);
+            emit_vectors(r, p, p->lanes, var, from, to, !p->any_extent && extent % p->lanes == 0);
             break;
         }
         tcc_emit_loop_begin(e, &r->nest[var], from, to, 1, NULL, 0);
@@ -177,6 +212,34 @@ static int choose_blocks(const tcc_lowering *l, const pointwise *p) {
     return tcc_hardware_threads(&l->target->hw, ROOMY) / p->shape.threads;
 }
 
+/* A short innermost loop, as the positions that a pool's stride steps over, leaves vectors all but empty. So they run
+ * along the loop around it, one for each turn of the short loop, if all that is stored lies element after element
+ * over both; then the vectors of all turns are interleaved. What is loaded must move by few elements from lane to lane.
+ */
+static int choose_phases(const tcc_lowering *l, const tcc_body *b, const int *order, int n) {
+    if (l->target->lane_groups || n < 2 || b->stores.count > MOST_PHASED_STORES) return -1;
+    const int inner = order[n - 1], outer = order[n - 2];
+    const int64_t phases = b->vars.data[inner].high + 1;
+    if (phases < 2 || phases > MOST_PHASES || b->vars.data[outer].high + 1 <= phases) return -1;
+    for (int i = 0; i < b->stores.count; i++) {
+        const tcc_store *s = &b->stores.data[i];
+        if (s->guard || tcc_affine_coefficient(&s->offset, inner) != 1 ||
+            tcc_affine_coefficient(&s->offset, outer) != phases)
+            return -1;
+    }
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind != TCC_EXPR_LOAD || !(x->loops >> outer & 1)) continue;
+        const int64_t step = tcc_affine_coefficient(&x->affine, outer);
+        if (step < 0 || step > phases || (x->n_operands && step > 1)) return -1;
+        for (int k = 0; k < x->affine.n; k++) {
+            const tcc_var *v = &b->vars.data[x->affine.terms[k].var];
+            if (v->kind == TCC_VAR_VALUE && v->value->loops >> outer & 1) return -1;
+        }
+    }
+    return inner;
+}
+
 /* Lanes, threads and points of an item. A single point has nothing to choose. */
 static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, int n, int64_t *item_points) {
     const tcc_body *b = p->body;
@@ -184,6 +247,7 @@ static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, in
     const int64_t inner = p->any_extent ? ANY_EXTENT : n ? b->vars.data[var].high + 1 : 1;
     p->lanes = tcc_choose_lanes(l->target, b, var, inner, tcc_choose_width(b));
     if (l->target->lane_groups && n && has_scattered_fold(b, var)) p->lanes = 1;
+    if (p->phase_var >= 0 && p->lanes > l->target->lanes) p->lanes = l->target->lanes;
     if (n) TCC_TRY(tcc_settle_lanes(l, b, var, inner, &p->lanes));
     p->shape = tcc_choose_threads(l->target, inner, p->lanes);
     if (n) TCC_TRY(tcc_settle_threads(l, &p->shape));
@@ -207,10 +271,13 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     p->body = b;
     const int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
     p->any_extent = n == 1 && is_flat(b, order[0]);
+    p->phase_var = choose_phases(l, b, order, n);
+    const int64_t phases = p->phase_var < 0 ? 1 : b->vars.data[p->phase_var].high + 1;
+    if (p->phase_var >= 0) n--;
     int64_t item_points;
     TCC_TRY(plan_items(l, p, order, n, &item_points));
     choose_past_caches(l, p);
-    p->cut = tcc_cut_items(b, order, n, item_points, tcc_group_lanes(p->shape, p->lanes));
+    p->cut = tcc_cut_items(b, order, n, item_points / phases, tcc_group_lanes(p->shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
@@ -222,7 +289,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
         if (!launch->params) return tcc_enomem(l->diag);
         launch->params[0] = inner;
     }
-    double points = 1;
+    double points = (double)phases;
     for (int i = 0; i < n; i++) points *= (double)(b->vars.data[order[i]].high + 1);
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "pointwise";
@@ -231,7 +298,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     launch->kernel.emit = emit;
     launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d", p->lanes);
+    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d phases=%d", p->lanes, (int)phases);
 }
 
 tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {
