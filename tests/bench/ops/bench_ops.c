@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ * bench-ops NAME f32|bf16 [SECONDS]: times one row of ops.def, forward and with gradients, for about SECONDS each;
+ * prints one JSON line, for ops.py. bench-ops --list prints the rows as JSON lines. TCC_NUM_THREADS is the number of
+ * threads. bench-ops NAME TYPE SECONDS --explain prints the table of kernels of both, too. */
+#include "traincc/traincc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_OPERANDS = 4, WARM_UP = 2, MOST_ROUNDS = 10000 };
+
+#define BENCH(name, operands, in_c, in_pytorch) \
+    static tcc_tensor make_##name(const tcc_tensor *x) { return in_c; }
+#include "ops.def"
+#undef BENCH
+
+typedef struct row {
+    const char *name, *operands, *in_pytorch;
+    tcc_tensor (*make)(const tcc_tensor *x);
+} row;
+
+static const row rows[] = {
+#define BENCH(name, operands, in_c, in_pytorch) {#name, operands, in_pytorch, make_##name},
+#include "ops.def"
+#undef BENCH
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+/* What the model's function gets, and what it tells of the result. */
+typedef struct bench {
+    const row *row;
+    bool gradients;
+    int n;
+    char kinds[MOST_OPERANDS], names[MOST_OPERANDS][8];
+    tcc_array x[MOST_OPERANDS + 1]; /* with the gradient of the result */
+    bool has_gradient;
+} bench;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool is_wanted(char kind) { return kind == 'p' || kind == 'u'; }
+
+static void build(tcc_trace *t, void *user) {
+    bench *b = user;
+    tcc_tensor x[MOST_OPERANDS] = {{0}}, wanted[MOST_OPERANDS], gradients[MOST_OPERANDS];
+    int n = 0;
+    for (int i = 0; i < b->n; i++) {
+        x[i] = tcc_input(t, b->names[i]);
+        if (is_wanted(b->kinds[i])) wanted[n++] = x[i];
+    }
+    tcc_tensor y = b->row->make(x);
+    tcc_output(t, "y", y);
+    const tcc_dtype dtype = tcc_get_dtype(y);
+    b->has_gradient = n > 0 && (dtype == TCC_F32 || dtype == TCC_BF16);
+    if (!b->gradients || !b->has_gradient) return;
+    tcc_gradients(tcc_sum(tcc_mul(y, tcc_input(t, "dy")), TCC_ALL), wanted, n, gradients);
+    for (int i = 0; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "d%d", i);
+        tcc_output(t, name, gradients[i]);
+    }
+}
+
+/* -- Operands -- */
+
+static int64_t numel(const tcc_array *a) {
+    int64_t n = 1;
+    for (int i = 0; i < a->rank; i++) n *= a->dims[i];
+    return n;
+}
+
+static double draw(void) {
+    static uint64_t state = 1;
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (double)(state >> 40) * 0x1p-24;
+}
+
+static void fill(tcc_array *a, char kind, int modulus) {
+    const int64_t n = numel(a);
+    a->data = calloc((size_t)n, 4);
+    for (int64_t i = 0; a->data && i < n; i++) {
+        const double u = draw();
+        const float x = (float)(kind == 'u' ? 0.999 * u + 0.0005 : 2 * u - 1);
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if (kind == 'i') ((int32_t *)a->data)[i] = (int32_t)(u * modulus);
+        else if (a->dtype == TCC_BF16) ((uint16_t *)a->data)[i] = (uint16_t)(bits >> 16);
+        else ((float *)a->data)[i] = x;
+    }
+}
+
+static void parse(bench *b, tcc_dtype dtype) {
+    for (const char *p = b->row->operands; *p && b->n < MOST_OPERANDS; b->n++) {
+        tcc_array *a = &b->x[b->n];
+        char *end;
+        b->kinds[b->n] = *p++;
+        const int modulus = (int)strtol(p, &end, 10);
+        snprintf(b->names[b->n], sizeof b->names[b->n], "x%d", b->n);
+        *a = (tcc_array){.name = b->names[b->n], .dtype = b->kinds[b->n] == 'i' ? TCC_I32 : dtype};
+        for (p = end; *p && *p != ']';) a->dims[a->rank++] = strtoll(p + 1, (char **)&p, 10);
+        fill(a, b->kinds[b->n], modulus);
+        if (*p) p++;
+        if (*p) p++;
+    }
+}
+
+/* -- Measuring -- */
+
+static int ascending(const void *a, const void *b) {
+    const double d = *(const double *)a - *(const double *)b;
+    return (d > 0) - (d < 0);
+}
+
+typedef struct times {
+    double least_ms, median_ms;
+} times;
+
+static tcc_status measure(tcc_context *cx, bench *b, double seconds, bool explain, times *out) {
+    static double all[MOST_ROUNDS];
+    tcc_model *m;
+    const tcc_model_options options = {.size = sizeof options};
+    tcc_status status = tcc_model_create(cx, build, b, &options, &m);
+    if (status != TCC_OK) return status;
+    tcc_model_profile(m, explain);
+    const int n = b->n + (b->gradients && b->has_gradient);
+    int rounds = 0;
+    for (int i = 0; i < WARM_UP && status == TCC_OK; i++) status = tcc_model_evaluate(m, b->x, n);
+    for (const double begin = now(); status == TCC_OK && rounds < MOST_ROUNDS && now() - begin < seconds;) {
+        const double start = now();
+        status = tcc_model_evaluate(m, b->x, n);
+        if (status == TCC_OK) status = tcc_model_synchronize(m);
+        all[rounds++] = 1e3 * (now() - start);
+    }
+    tcc_array y;
+    if (status == TCC_OK) status = tcc_model_output(m, "y", &y);
+    if (status == TCC_OK && !b->gradients) { /* its gradient has its shape */
+        y.name = "dy";
+        b->x[b->n] = y;
+        fill(&b->x[b->n], 'p', 0);
+    }
+    char *report = NULL;
+    if (status == TCC_OK && explain && tcc_model_report(m, "kernels", &report) == TCC_OK) puts(report);
+    free(report);
+    qsort(all, (size_t)rounds, sizeof *all, ascending);
+    if (rounds) *out = (times){all[0], all[rounds / 2]};
+    tcc_model_destroy(m);
+    return status;
+}
+
+static int list(void) {
+    for (int i = 0; i < ROWS; i++)
+        printf("{\"name\": \"%s\", \"operands\": \"%s\", \"pytorch\": \"%s\"}\n", rows[i].name, rows[i].operands,
+               rows[i].in_pytorch);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && !strcmp(argv[1], "--list")) return list();
+    bench b = {0};
+    for (int i = 0; i < ROWS && argc > 2; i++)
+        if (!strcmp(rows[i].name, argv[1])) b.row = &rows[i];
+    if (!b.row || (strcmp(argv[2], "f32") && strcmp(argv[2], "bf16"))) {
+        fprintf(stderr, "usage: bench-ops --list | NAME f32|bf16 [SECONDS [--explain]]\n");
+        return 2;
+    }
+    const double seconds = argc > 3 ? strtod(argv[3], NULL) : 1;
+    const bool explain = argc > 4 && !strcmp(argv[4], "--explain");
+    tcc_context *cx;
+    times forward = {0}, both = {0};
+    tcc_status status = tcc_context_create(&cx);
+    if (status != TCC_OK) return 1;
+    parse(&b, strcmp(argv[2], "f32") ? TCC_BF16 : TCC_F32);
+    status = measure(cx, &b, seconds, explain, &forward);
+    b.gradients = true;
+    if (status == TCC_OK && b.has_gradient) status = measure(cx, &b, seconds, explain, &both);
+    if (status == TCC_OK)
+        printf(
+            "{\"op\": \"%s\", \"type\": \"%s\", \"forward_ms\": %.4f, \"forward_median_ms\": %.4f, \"both_ms\": %.4f, "
+            "\"both_median_ms\": %.4f}\n",
+            b.row->name, argv[2], forward.least_ms, forward.median_ms, both.least_ms, both.median_ms);
+    else fprintf(stderr, "bench-ops: %s\n", tcc_context_error(cx));
+    for (int i = 0; i <= b.n; i++) free(b.x[i].data);
+    tcc_context_destroy(cx);
+    return status != TCC_OK;
+}

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Single operations beside PyTorch eager: forward, and forward with gradients.
+
+    cmake --build build --target bench-ops
+    python3 -m venv venv && venv/bin/pip install torch
+    venv/bin/python tests/bench/ops/ops.py [--only max_pool_3,exp] [--types f32,bf16] [--threads 1] [--json FILE]
+                                           [--markdown FILE] [--seconds 0.3] [--rounds 2]
+
+ops.def has the operations. The two take turns for `--rounds` rounds; a figure is the fastest call of all. The table has
+milliseconds, and ours / PyTorch's."""
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+WARM_UP = 2
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--bench-ops", default=os.path.join(ROOT, "build", "bin", "bench-ops"), help="our program")
+    p.add_argument("--only", help="comma-separated names of rows")
+    p.add_argument("--types", default="f32,bf16")
+    p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--rounds", type=int, default=2)
+    p.add_argument("--seconds", type=float, default=0.3, help="for a measurement")
+    p.add_argument("--json", help="write all figures here")
+    p.add_argument("--markdown", help="write the table here, which is always printed")
+    return p.parse_args()
+
+
+def operand(text, dtype):
+    """A tensor of a kind and a shape, and whether its gradient is wanted."""
+    kind, dims = text[0], [int(n) for n in text[text.index("[") + 1 : -1].split(",")]
+    if kind == "i":
+        return torch.randint(int(text[1 : text.index("[")]), dims), False
+    values = torch.rand(dims) * 0.999 + 0.0005 if kind == "u" else torch.rand(dims) * 2 - 1
+    return values.to(dtype).requires_grad_(kind in "pu"), kind in "pu"
+
+
+def fastest(call, seconds):
+    for _ in range(WARM_UP):
+        call()
+    least, begin = math.inf, time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        start = time.perf_counter()
+        call()
+        least = min(least, time.perf_counter() - start)
+    return 1e3 * least
+
+
+def pytorch(row, dtype, seconds):
+    pairs = [operand(text, dtype) for text in row["operands"].split()]
+    x, wanted = [p[0] for p in pairs], [p[0] for p in pairs if p[1]]
+    function = eval(f"lambda x: {row['pytorch']}", {"torch": torch, "F": F})
+    y = function(x)
+
+    def forward():
+        with torch.no_grad():
+            function(x)
+
+    result = {"forward_ms": fastest(forward, seconds)}
+    if wanted and y.is_floating_point():
+        dy = torch.rand_like(y)
+        result["both_ms"] = fastest(lambda: torch.autograd.grad(function(x), wanted, dy), seconds)
+    return result
+
+
+def ours(a, row, dtype):
+    command = [a.bench_ops, row["name"], dtype, str(a.seconds)]
+    environment = {**os.environ, "TCC_NUM_THREADS": str(a.threads), "TCC_CACHE_DISABLE": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1]}
+    figures = json.loads(done.stdout.splitlines()[-1])
+    return {key: figures[key] for key in ("forward_ms", "both_ms") if figures[key]}
+
+
+def least(a, b):
+    return {key: min(a.get(key, math.inf), b[key]) if key != "error" else b[key] for key in {**a, **b} if key in b}
+
+
+def measure(a, row, dtype):
+    figures = {"op": row["name"], "type": dtype, "threads": a.threads, "traincc": {}, "pytorch": {}}
+    for _ in range(a.rounds):
+        figures["traincc"] = least(figures["traincc"], ours(a, row, dtype))
+        try:
+            figures["pytorch"] = least(figures["pytorch"], pytorch(row, TYPES[dtype], a.seconds))
+        except RuntimeError as error:  # what PyTorch lacks in a type
+            figures["pytorch"] = {"error": str(error).splitlines()[0]}
+    return figures
+
+
+def ratio(figures, key):
+    a, b = figures["traincc"].get(key), figures["pytorch"].get(key)
+    return a / b if a and b else None
+
+
+def cell(figures, key):
+    values = [figures[who].get(key) for who in ("traincc", "pytorch")]
+    if not any(values):
+        return figures["traincc"].get("error") or figures["pytorch"].get("error") or "-"
+    text = " / ".join(f"{v:.3f}" if v else "-" for v in values)
+    return text + (f" = **{ratio(figures, key):.2f}**" if all(values) else "")
+
+
+def table(all_figures):
+    lines = ["| op | type | forward, ours / PyTorch | with gradients |", "| --- | --- | --- | --- |"]
+    lines += [f"| {f['op']} | {f['type']} | {cell(f, 'forward_ms')} | {cell(f, 'both_ms')} |" for f in all_figures]
+    for dtype in sorted({f["type"] for f in all_figures}):
+        for key, words in (("forward_ms", "forward"), ("both_ms", "with gradients")):
+            ratios = sorted(r for f in all_figures if f["type"] == dtype for r in [ratio(f, key)] if r)
+            if not ratios:
+                continue
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            lines.append(f"\n{dtype}, {words}: {sum(r <= 1 for r in ratios)} of {len(ratios)} at most 1.0, geometric "
+                         f"mean {mean:.2f}")
+    return "\n".join(lines)
+
+
+def main():
+    a = arguments()
+    torch.set_num_threads(a.threads)
+    listed = subprocess.run([a.bench_ops, "--list"], capture_output=True, text=True, check=True).stdout
+    rows = [json.loads(line) for line in listed.splitlines()]
+    only = a.only.split(",") if a.only else [row["name"] for row in rows]
+    unknown = set(only) - {row["name"] for row in rows}
+    if unknown:
+        sys.exit(f"ops.py: no row {', '.join(sorted(unknown))} in ops.def")
+    results = []
+    for row in rows:
+        for dtype in a.types.split(","):
+            if row["name"] not in only:
+                continue
+            results.append(measure(a, row, dtype))
+            print(f"{row['name']} {dtype}: {cell(results[-1], 'forward_ms')}; {cell(results[-1], 'both_ms')}",
+                  file=sys.stderr, flush=True)
+    print(table(results))
+    if a.json:
+        with open(a.json, "w") as file:
+            json.dump({"torch": torch.__version__, "results": results}, file, indent=1)
+    if a.markdown:
+        with open(a.markdown, "w") as file:
+            file.write(table(results) + "\n")
+
+
+main()
