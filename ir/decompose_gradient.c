@@ -47,27 +47,21 @@ static tcc_node *spread(tcc_graph *g, const windows *w, tcc_node *values, const 
     return tcc_ir_pad(g, values, 0, start, behind, between);
 }
 
-/* in: x, dy. Each window gives its dy to its first element, in row-major order, that equals its maximum, or is NaN. */
+/* in: place, dy. */
 TCC_DEFINITION(MAX_POOL_GRAD) {
-    tcc_node *x = in[0], *dy = in[1], *sum = NULL, *found = NULL;
-    const windows w = find_windows(n, &x->type, &dy->type);
-    tcc_node *image = tcc_ir_pad(g, x, -INFINITY, w.lo, w.hi, w.none);
-    tcc_node *largest = tcc_ir_build(g, TCC_OP_MAX_POOL, &x, 1, n->attrs, NULL, n->loc);
+    tcc_node *place = in[0], *dy = in[1], *sum = NULL;
+    const windows w = find_windows(n, &n->type, &dy->type);
     tcc_node *zero = tcc_ir_splat_like(g, dy, 0);
     int64_t elements = 1, start[TCC_MAX_RANK], limit[TCC_MAX_RANK];
     for (int i = 0; i < w.pool->window.count; i++) elements *= w.pool->window.v[i];
     for (int64_t e = 0; e < elements; e++) {
         find_element(&w, e, start, limit);
-        tcc_node *own = tcc_ir_slice(g, image, start, limit, w.stride);
-        tcc_node *equal = tcc_ir_binary(g, TCC_OP_OR, tcc_ir_binary(g, TCC_OP_EQ, own, largest),
-                                        tcc_ir_binary(g, TCC_OP_NE, own, own));
-        tcc_node *first = found ? tcc_ir_binary(g, TCC_OP_AND, equal, tcc_ir_unary(g, TCC_OP_NOT, found)) : equal;
-        found = found ? tcc_ir_binary(g, TCC_OP_OR, found, equal) : equal;
-        tcc_node *given = spread(g, &w, tcc_ir_select(g, first, dy, zero), start, limit);
+        tcc_node *here = tcc_ir_binary(g, TCC_OP_EQ, place, tcc_ir_splat_like(g, place, (double)e));
+        tcc_node *given = spread(g, &w, tcc_ir_select(g, here, dy, zero), start, limit);
         sum = sum ? tcc_ir_binary(g, TCC_OP_ADD, sum, given) : given;
     }
     int64_t end[TCC_MAX_RANK], each[TCC_MAX_RANK];
-    for (int d = 0; d < x->type.rank; d++) end[d] = w.lo[d] + x->type.dims[d], each[d] = 1;
+    for (int d = 0; d < n->type.rank; d++) end[d] = w.lo[d] + n->type.dims[d], each[d] = 1;
     return tcc_ir_slice(g, sum, w.lo, end, each);
 }
 

@@ -154,51 +154,97 @@ RESIZE(resize_bilinear, reach_bilinear)
 
 /* -- Max pooling -- */
 
-/* Place of the first maximum (first NaN, if any) of a window, from the start of the image; -1 if
- * all of it is padding. */
-static int64_t first_maximum(const field *x, const reach at[SPATIAL], const double *image) {
+/* A window over an image: where its first element would be, and what of it is no padding. */
+typedef struct window {
+    int64_t start[SPATIAL], size[SPATIAL];
+    reach inside[SPATIAL];
+} window;
+
+static window window_at(const tcc_attrs_pool *pool, const int64_t extent[SPATIAL], int lead, const int64_t o[SPATIAL]) {
+    window w;
+    for (int d = 0; d < SPATIAL; d++) {
+        const int p = d - lead;
+        w.size[d] = p < 0 ? 1 : pool->window.v[p];
+        w.start[d] = p < 0 ? 0 : o[d] * pool->stride.v[p] - pool->pad_lo.v[p];
+        w.inside[d] = p < 0 ? (reach){.count = 1} : clipped_window(pool, p, extent[d], o[d]);
+    }
+    return w;
+}
+
+/* The offset in the image of element `number` of a window. */
+static int64_t offset_in_image(const field *x, const window *w, int64_t number) {
+    int64_t at[SPATIAL];
+    for (int d = SPATIAL - 1; d >= 0; number /= w->size[d], d--) at[d] = w->start[d] + number % w->size[d];
+    return ((at[0] * x->extent[1] + at[1]) * x->extent[2] + at[2]) * x->inner;
+}
+
+/* The number of the first maximum (first NaN, if any) of a window, in row-major order. */
+static int64_t first_maximum(const field *x, const window *w, const double *image) {
     int64_t best = -1;
-    for (int64_t i = 0; i < at[0].count; i++)
-        for (int64_t j = 0; j < at[1].count; j++)
-            for (int64_t k = 0; k < at[2].count; k++) {
-                int64_t place = at[0].first + i;
-                place = place * x->extent[1] + at[1].first + j;
-                place = (place * x->extent[2] + at[2].first + k) * x->inner;
-                if (best < 0 || (!isnan(image[best]) && (isnan(image[place]) || image[place] > image[best])))
-                    best = place;
+    double largest = 0;
+    for (int64_t i = 0; i < w->inside[0].count; i++)
+        for (int64_t j = 0; j < w->inside[1].count; j++)
+            for (int64_t k = 0; k < w->inside[2].count; k++) {
+                int64_t number = w->inside[0].first + i - w->start[0];
+                number = number * w->size[1] + w->inside[1].first + j - w->start[1];
+                number = number * w->size[2] + w->inside[2].first + k - w->start[2];
+                const double value = image[offset_in_image(x, w, number)];
+                if (best < 0 || (!isnan(largest) && (isnan(value) || value > largest))) best = number, largest = value;
             }
     return best;
 }
 
-/* y is the pooled side: written (forward), or read and added to dx where each maximum came from. */
-static void pool_max(const tcc_node *n, const tcc_value *x_value, const tcc_value *y_value, tcc_value *dx) {
+/* Calls `visit` for each window of the image x and each element of `inner`: y is the place on the pooled side,
+ * `image` the image's element of offset 0. */
+static void each_window(const tcc_node *n, const tcc_value *x_value, const tcc_value *y_value,
+                        void (*visit)(const field *x, const window *w, double *image, int64_t y, void *user),
+                        void *user) {
     const tcc_attrs_pool *pool = &n->attrs->pool;
     field x = make_field(x_value, pool->channels_last), y = make_field(y_value, pool->channels_last);
-    int lead = SPATIAL - spatial_rank(&x_value->type);
-    int64_t image_size = x.extent[0] * x.extent[1] * x.extent[2] * x.inner;
-    double *result = y.data;
+    const int lead = SPATIAL - spatial_rank(&x_value->type);
+    const int64_t image_size = x.extent[0] * x.extent[1] * x.extent[2] * x.inner;
+    int64_t result = 0;
     for (int64_t outer = 0; outer < x.outer; outer++)
         for (int64_t i = 0; i < y.extent[0]; i++)
             for (int64_t j = 0; j < y.extent[1]; j++)
                 for (int64_t k = 0; k < y.extent[2]; k++) {
-                    int64_t o[SPATIAL] = {i, j, k};
-                    reach at[SPATIAL];
-                    for (int d = 0; d < SPATIAL; d++)
-                        at[d] = d < lead ? (reach){.count = 1} : clipped_window(pool, d - lead, x.extent[d], o[d]);
-                    for (int64_t c = 0; c < x.inner; c++, result++) {
-                        int64_t start = outer * image_size + c, best = first_maximum(&x, at, x.data + start);
-                        if (!dx) *result = best < 0 ? -INFINITY : x.data[start + best];
-                        else if (best >= 0) dx->f[start + best] += *result;
-                    }
+                    const window w = window_at(pool, x.extent, lead, (int64_t[SPATIAL]){i, j, k});
+                    for (int64_t c = 0; c < x.inner; c++)
+                        visit(&x, &w, x.data + outer * image_size + c, result++, user);
                 }
 }
 
+static void give_maximum(const field *x, const window *w, double *image, int64_t y, void *out) {
+    ((tcc_value *)out)->f[y] = image[offset_in_image(x, w, first_maximum(x, w, image))];
+}
+
+static void give_place(const field *x, const window *w, double *image, int64_t y, void *out) {
+    ((tcc_value *)out)->i[y] = first_maximum(x, w, image);
+}
+
+/* Adds dy to the image; `in`: place, dy. A place outside of the image gets nothing. */
+static void give_back(const field *x, const window *w, double *image, int64_t y, void *in) {
+    const tcc_value *const *operands = in;
+    int64_t number = operands[0]->i[y];
+    bool inside = number >= 0 && number < w->size[0] * w->size[1] * w->size[2];
+    for (int d = SPATIAL - 1; inside && d >= 0; number /= w->size[d], d--) {
+        const int64_t at = w->start[d] + number % w->size[d];
+        inside = at >= 0 && at < x->extent[d];
+    }
+    if (inside) image[offset_in_image(x, w, operands[0]->i[y])] += operands[1]->f[y];
+}
+
 TCC_EVAL_RULE(max_pool) {
-    pool_max(n, in[0], out, NULL);
+    each_window(n, in[0], out, give_maximum, out);
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(max_pool_place) {
+    each_window(n, in[0], out, give_place, out);
     return TCC_OK;
 }
 
 TCC_EVAL_RULE(max_pool_grad) {
-    pool_max(n, in[0], in[1], out);
+    each_window(n, out, in[1], give_back, (void *)in);
     return TCC_OK;
 }

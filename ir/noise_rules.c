@@ -122,9 +122,7 @@ static double push_operand(const tcc_noise_draw *d, int k, int64_t e) {
 /* -- Sums -- */
 
 /* What a sum compares rather than adds stays as it is. */
-static bool is_term(const tcc_node *n, int operand) {
-    return tcc_dtype_is_float(n->operands[operand]->type.dtype) && !(n->op == TCC_OP_MAX_POOL_GRAD && operand == 0);
-}
+static bool is_term(const tcc_node *n, int operand) { return tcc_dtype_is_float(n->operands[operand]->type.dtype); }
 
 /* Whether all terms are whole numbers: then f32 holds a sum and its parts exactly, up to some size. */
 static bool is_whole(const tcc_node *n, const tcc_value *const *in) {

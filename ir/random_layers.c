@@ -190,8 +190,8 @@ static void add_pool(tcc_gen *r) {
     }
     if (is_max && (x.grid < 0 || r->options->differentiable)) return;
     tcc_gen_value dy = tcc__gen_like(r, &ty);
-    tcc_node *operands[] = {x.n, dy.n};
-    tcc_node *n = is_max ? tcc__gen_build(r, TCC_OP_MAX_POOL_GRAD, operands, 2, &attrs, NULL)
+    tcc_node *operands[] = {is_max ? tcc__gen_build(r, TCC_OP_MAX_POOL_PLACE, &x.n, 1, &attrs, NULL) : NULL, dy.n};
+    tcc_node *n = is_max ? tcc__gen_build(r, TCC_OP_MAX_POOL_GRAD, operands, 2, &attrs, tx)
                          : tcc__gen_build(r, TCC_OP_AVG_POOL_GRAD, &operands[1], 1, &attrs, tx);
     const double most = overlap * tcc__gen_magnitude(dy);
     tcc__gen_keep(r, tcc__gen_made(n, -most, most, overlap * dy.err, is_max ? dy.grid : -1));

@@ -176,7 +176,8 @@ static bool find_hero(tcc_draft *d, const tcc_draft_scratch *s, const char **rea
             break;
         default: continue;
         }
-        bool many = kind == TCC_GROUP_REDUCE || kind == TCC_GROUP_ATTENTION || kind == TCC_GROUP_NORM;
+        bool many = kind == TCC_GROUP_REDUCE || kind == TCC_GROUP_ATTENTION || kind == TCC_GROUP_NORM ||
+                    (d->hero && tcc_same_maxima(d->hero, n));
         if (d->hero && (d->kind != kind || !many)) return fail(reason, "two heroes");
         if (!d->hero || (kind == TCC_GROUP_REDUCE && !tcc_draft_reduces_rows(d->hero) && tcc_draft_reduces_rows(n)))
             d->hero = n;

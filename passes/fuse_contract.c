@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+static bool is_window(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_WINDOW; }
+
 /* Whether `n` is work on elements that is computed again for the backward pass, and can be stored beside the result of
  * dot `hero`, index by index: an activation, beside its gradient, which reads the same. */
 static bool is_copy_beside(const tcc_draft *d, const tcc_node *n) {
@@ -27,7 +29,7 @@ bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const ch
             s->level[i] = TCC_LEVEL_KEPT;
             continue;
         }
-        if (i == hero) s->level[i] = TCC_LEVEL_FULL;
+        if (i == hero || (d->kind == TCC_GROUP_WINDOW && is_window(n))) s->level[i] = TCC_LEVEL_FULL;
         else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT &&
                  (d->kind == TCC_GROUP_SCAN || !tcc_draft_is_last_reshape(d, i)))
             return fail(reason, "a view of the result");
@@ -52,7 +54,6 @@ static void mark_front(const tcc_draft *d, const tcc_draft_scratch *s, bool *fro
 }
 
 static bool is_contraction(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_CONTRACT; }
-static bool is_window(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_WINDOW; }
 
 /* At most one sum of an operand that is in memory, and then nothing behind the dot. */
 static bool check_sums(const tcc_draft *d, const tcc_draft_scratch *s, const char **reason) {

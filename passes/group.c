@@ -64,6 +64,12 @@ bool tcc_same_batch_norm(const tcc_node *a, const tcc_node *b) {
     return a->n_operands == b->n_operands;
 }
 
+bool tcc_same_maxima(const tcc_node *a, const tcc_node *b) {
+    const bool maxima = (a->op == TCC_OP_MAX_POOL || a->op == TCC_OP_MAX_POOL_PLACE) &&
+                        (b->op == TCC_OP_MAX_POOL || b->op == TCC_OP_MAX_POOL_PLACE);
+    return maxima && a->operands[0] == b->operands[0] && tcc_attrs_equal(TCC_ATTR_CLASS_pool, a->attrs, b->attrs);
+}
+
 int tcc_group_summed_operand(const tcc_node *dot, const tcc_node *sum) {
     if (dot->op != TCC_OP_DOT || sum->op != TCC_OP_REDUCE_SUM || dot->attrs->dot.batch_a.count) return -1;
     for (int i = 0; i < 2; i++)

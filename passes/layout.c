@@ -120,6 +120,7 @@ static tcc_node *build_last(rewriter *r, const tcc_node *old) {
     case TCC_OP_CONV_GRAD_INPUT:
     case TCC_OP_CONV_GRAD_WEIGHT: attrs.conv.channels_last = true; break;
     case TCC_OP_MAX_POOL:
+    case TCC_OP_MAX_POOL_PLACE:
     case TCC_OP_MAX_POOL_GRAD:
     case TCC_OP_AVG_POOL:
     case TCC_OP_AVG_POOL_GRAD: attrs.pool.channels_last = true; break;

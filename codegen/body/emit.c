@@ -85,10 +85,16 @@ static void fold_once(tcc_body_run *r, const tcc_expr *x, LLVMValueRef *carry, L
     tcc_emitter *e = r->e;
     LLVMValueRef value = r->values[x->operands[0]->id], position = NULL;
     if (tcc_body_varies(r, x)) value = tcc_body_over_lanes(r, value);
-    if (x->op == TCC_OP_ARGMAX) /* folds over one axis */
+    if (x->op == TCC_OP_ARGMAX)
         position = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, index, e->i32, ""),
                                   tcc_emit_lanes_of(LLVMTypeOf(value)));
     tcc_fold_step(e, x->op, carry, value, position, NULL);
+}
+
+/* The number of a fold's element in row-major order of its loops, those up to one of `extent` turns; `outer`: of those
+ * before, NULL: there are none. */
+static LLVMValueRef number_in_fold(tcc_body_run *r, LLVMValueRef outer, int64_t extent, LLVMValueRef turn) {
+    return outer ? tcc_emit_add(r->e, tcc_emit_mul(r->e, outer, tcc_emit_i64(r->e, extent)), turn) : turn;
 }
 
 /* The loops of a fold, outermost first. A sum of more than TCC_CHAIN_TERMS terms is cut: loop `cut` of them goes in
@@ -120,14 +126,15 @@ static void fold_loops(tcc_body_run *r, const fold_cx *f, int at, uint64_t opene
 
 /* Loop `at` over [from, to). */
 static void fold_range(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, LLVMValueRef from,
-                       LLVMValueRef to, LLVMValueRef *carry) {
+                       LLVMValueRef to, LLVMValueRef *carry, LLVMValueRef outer) {
     const int carries = tcc_fold_carries(f->x->op);
     tcc_emit_loop loop;
     tcc_emit_loop_begin(r->e, &loop, from, to, 1, carry, carries);
     for (int k = 0; k < carries; k++) carry[k] = loop.carry[k];
     tcc_body_enter(r, f->vars[at], loop.index);
     tcc_body_emit(r, opened);
-    fold_loops(r, f, at + 1, opened, inside, inside <= UNROLL, carry, loop.index);
+    const int64_t extent = r->body->vars.data[f->vars[at]].high + 1;
+    fold_loops(r, f, at + 1, opened, inside, inside <= UNROLL, carry, number_in_fold(r, outer, extent, loop.index));
     tcc_body_leave(r, f->vars[at]);
     tcc_emit_loop_end(r->e, &loop, carry);
     for (int k = 0; k < carries; k++) carry[k] = loop.carry[k];
@@ -140,7 +147,7 @@ static void fold_runs(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened
     tcc_emit_loop_begin(e, &runs, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), f->length, carry, 1);
     LLVMValueRef end = tcc_emit_within(e, tcc_emit_add(e, runs.index, tcc_emit_i64(e, f->length)), extent + f->length),
                  sum = LLVMConstNull(LLVMTypeOf(carry[0])), all = runs.carry[0];
-    fold_range(r, f, at, opened, inside, runs.index, tcc_emit_min(e, end, tcc_emit_i64(e, extent)), &sum);
+    fold_range(r, f, at, opened, inside, runs.index, tcc_emit_min(e, end, tcc_emit_i64(e, extent)), &sum, NULL);
     tcc_fold_step(e, TCC_OP_REDUCE_SUM, &all, sum, NULL, NULL);
     tcc_emit_loop_end(e, &runs, &all);
     carry[0] = runs.carry[0];
@@ -162,13 +169,14 @@ static void fold_loops(tcc_body_run *r, const fold_cx *f, int at, uint64_t opene
         for (int64_t i = 0; i < extent; i++) {
             tcc_body_enter(r, var, tcc_emit_i64(e, i));
             tcc_body_emit(r, opened);
-            fold_loops(r, f, at + 1, opened, inside / extent, true, carry, r->loops[var]);
+            fold_loops(r, f, at + 1, opened, inside / extent, true, carry,
+                       number_in_fold(r, index, extent, r->loops[var]));
             tcc_body_leave(r, var);
         }
         return;
     }
     if (at == f->cut) fold_runs(r, f, at, opened, inside / extent, extent, carry);
-    else fold_range(r, f, at, opened, inside / extent, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), carry);
+    else fold_range(r, f, at, opened, inside / extent, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), carry, index);
 }
 
 static bool has_fold_below(const tcc_expr *x, uint64_t loops) {

@@ -213,31 +213,41 @@ static const tcc_expr *pool_weight(tcc_body *b, const tcc_attrs_pool *pool, int 
     return equal ? tcc_expr_number(b, dtype, weights[0]) : weight_table(b, dtype, weights, out, o);
 }
 
-static const tcc_expr *trace_pool(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
+/* An element of the window at c of the first operand, by `loops`; padding is 0, or -inf where a maximum is taken.
+ * *weight: of a mean, NULL: not wanted. */
+static const tcc_expr *pooled(tcc_body *b, const tcc_node *n, const tcc_affine *c, uint64_t *loops,
+                              const tcc_expr **weight) {
     const tcc_attrs_pool *pool = &n->attrs->pool;
     const tcc_node *x = n->operands[0];
-    bool max = n->op == TCC_OP_MAX_POOL;
     int spatial = n->type.rank - 2, first = pool->channels_last ? 1 : 2;
-    tcc_dtype dtype = n->type.dtype;
     tcc_affine at[TCC_MAX_RANK];
-    const tcc_expr *inside = NULL, *weight = NULL;
-    uint64_t loops = 0;
+    const tcc_expr *inside = NULL;
     for (int i = 0; i < n->type.rank; i++) at[i] = c[i];
     for (int d = 0; d < spatial; d++) {
         int i = first + d;
         tcc_affine start = tcc_affine_add_constant(tcc_affine_scale(b, c[i], pool->stride.v[d]), -pool->pad_lo.v[d]);
-        at[i] = tcc_affine_add(b, start, fold_loop(b, pool->window.v[d], &loops));
+        at[i] = tcc_affine_add(b, start, fold_loop(b, pool->window.v[d], loops));
         inside = tcc_expr_and(b, inside, tcc_expr_within(b, at[i], x->type.dims[i]));
-        if (max) continue;
-        const tcc_expr *w = pool_weight(b, pool, d, x->type.dims[i], n->type.dims[i], c[i], dtype);
-        weight = weight ? binary(b, TCC_OP_MUL, dtype, weight, w) : w;
+        if (!weight) continue;
+        const tcc_expr *w = pool_weight(b, pool, d, x->type.dims[i], n->type.dims[i], c[i], x->type.dtype);
+        *weight = *weight ? binary(b, TCC_OP_MUL, x->type.dtype, *weight, w) : w;
     }
     const tcc_expr *value = guarded(b, x, at, inside);
-    if (max) {
-        if (inside) value = choose(b, dtype, inside, value, tcc_expr_number(b, dtype, -INFINITY));
-        return tcc_expr_fold(b, TCC_OP_REDUCE_MAX, dtype, value, loops);
-    }
-    return binary(b, TCC_OP_MUL, dtype, tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, value, loops), weight);
+    if (weight || !inside) return value;
+    return choose(b, x->type.dtype, inside, value, tcc_expr_number(b, x->type.dtype, -INFINITY));
+}
+
+static const tcc_expr *trace_max_pool(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
+    uint64_t loops = 0;
+    const tcc_expr *value = pooled(b, n, c, &loops, NULL);
+    return tcc_expr_fold(b, TCC_OP_REDUCE_MAX, n->type.dtype, value, loops);
+}
+
+static const tcc_expr *trace_avg_pool(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
+    uint64_t loops = 0;
+    const tcc_expr *weight = NULL, *value = pooled(b, n, c, &loops, &weight);
+    return binary(b, TCC_OP_MUL, n->type.dtype, tcc_expr_fold(b, TCC_OP_REDUCE_SUM, n->type.dtype, value, loops),
+                  weight);
 }
 
 /* Which windows hold position p of a dim: o = (p + pad) / stride - j for j = 0, 1, ... as far as the window reaches;
@@ -282,51 +292,60 @@ static const tcc_expr *trace_avg_pool_grad(tcc_body *b, const tcc_node *n, const
                          loops);
 }
 
+/* The number of the first element of window c that is no padding, in row-major order; NULL: 0 everywhere. */
+static const tcc_expr *first_inside(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
+    const tcc_attrs_pool *pool = &n->attrs->pool;
+    const int spatial = n->type.rank - 2, first = pool->channels_last ? 1 : 2;
+    const tcc_expr *number = NULL;
+    int64_t stride = 1; /* of the dim in a window */
+    for (int d = spatial - 1; d >= 0; stride *= pool->window.v[d], d--) {
+        if (!pool->pad_lo.v[d]) continue;
+        tcc_affine missing = tcc_affine_add_constant(tcc_affine_scale(b, c[first + d], -pool->stride.v[d]),
+                                                     pool->pad_lo.v[d]);
+        const tcc_expr *part = binary(b, TCC_OP_MAX, TCC_I32,
+                                      tcc_expr_index(b, tcc_affine_scale(b, missing, stride), TCC_I32),
+                                      tcc_expr_integer(b, TCC_I32, 0));
+        number = number ? binary(b, TCC_OP_ADD, TCC_I32, number, part) : part;
+    }
+    return number;
+}
+
+/* Padding is -inf, which wins nowhere but in front of elements that are all -inf. */
+static const tcc_expr *trace_max_pool_place(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
+    uint64_t loops = 0;
+    const tcc_expr *value = pooled(b, n, c, &loops, NULL), *first = first_inside(b, n, c);
+    const tcc_expr *place = tcc_expr_fold(b, TCC_OP_ARGMAX, TCC_I32, value, loops);
+    return first ? binary(b, TCC_OP_MAX, TCC_I32, place, first) : place;
+}
+
+/* Asks each window that holds the point whether its maximum is here. */
 static const tcc_expr *trace_max_pool_grad(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
     const tcc_attrs_pool *pool = &n->attrs->pool;
-    const tcc_node *x = n->operands[0], *dy = n->operands[1];
+    const tcc_node *place = n->operands[0], *dy = n->operands[1];
     int spatial = n->type.rank - 2, first = pool->channels_last ? 1 : 2;
     tcc_dtype dtype = n->type.dtype;
-    tcc_affine at[TCC_MAX_RANK], other[TCC_MAX_RANK], ahead = tcc_affine_constant(0);
-    const tcc_expr *inside = NULL, *other_inside = NULL;
-    uint64_t loops = 0, window_loops = 0;
-    for (int i = 0; i < n->type.rank; i++) at[i] = other[i] = c[i];
+    tcc_affine at[TCC_MAX_RANK], number = tcc_affine_constant(0);
+    const tcc_expr *inside = NULL;
+    uint64_t loops = 0;
+    for (int i = 0; i < n->type.rank; i++) at[i] = c[i];
     for (int d = 0; d < spatial; d++) {
         int i = first + d;
         tcc_affine within;
         at[i] = holder(b, pool, d, n->type.dims[i], dy->type.dims[i], c[i], &loops, &within, &inside);
-        tcc_affine k = fold_loop(b, pool->window.v[d], &window_loops);
-        tcc_affine start = tcc_affine_add_constant(tcc_affine_scale(b, at[i], pool->stride.v[d]), -pool->pad_lo.v[d]);
-        other[i] = tcc_affine_add(b, start, k);
-        other_inside = tcc_expr_and(b, other_inside, tcc_expr_within(b, other[i], n->type.dims[i]));
-        /* how far this point comes after the other in row-major order of the window */
-        ahead = tcc_affine_add(b, tcc_affine_scale(b, ahead, pool->window.v[d]),
-                               tcc_affine_add(b, within, tcc_affine_scale(b, k, -1)));
+        number = tcc_affine_add(b, tcc_affine_scale(b, number, pool->window.v[d]), within);
     }
-    const tcc_expr *here = tcc_body_trace(b, x, c), *there = guarded(b, x, other, other_inside);
-    const tcc_expr *zero = tcc_expr_integer(b, TCC_I32, 0), *one = tcc_expr_integer(b, TCC_I32, 1);
-    const tcc_expr *later = binary(b, TCC_OP_GT, TCC_BOOL, tcc_expr_index(b, ahead, TCC_I32), zero);
-    if (!here || !there || !later) return NULL;
-    /* beats an earlier one: that is no NaN, and this is larger or NaN; is not beaten by a later one: this is NaN, or
-     * not smaller */
-    const tcc_expr *not_less_equal = binary(b, TCC_OP_LE, TCC_BOOL, here, there);
-    not_less_equal = tcc_expr_point(b, TCC_OP_NOT, TCC_BOOL, &not_less_equal, 1);
-    const tcc_expr *beats = binary(b, TCC_OP_AND, TCC_BOOL, binary(b, TCC_OP_EQ, TCC_BOOL, there, there),
-                                   not_less_equal);
-    const tcc_expr *stands = binary(b, TCC_OP_OR, TCC_BOOL, binary(b, TCC_OP_NE, TCC_BOOL, here, here),
-                                    binary(b, TCC_OP_LE, TCC_BOOL, there, here));
-    const tcc_expr *wins = choose(b, TCC_I32, choose(b, TCC_BOOL, later, beats, stands), one, zero);
-    if (other_inside) wins = choose(b, TCC_I32, other_inside, wins, one);
-    wins = tcc_expr_fold(b, TCC_OP_REDUCE_MIN, TCC_I32, wins, window_loops);
-    const tcc_expr *mine = binary(b, TCC_OP_GT, TCC_BOOL, wins, zero);
-    const tcc_expr *value = choose(b, dtype, mine, guarded(b, dy, at, inside), tcc_expr_number(b, dtype, 0));
+    const tcc_expr *here = binary(b, TCC_OP_EQ, TCC_BOOL, guarded(b, place, at, inside),
+                                  tcc_expr_index(b, number, TCC_I32));
+    here = tcc_expr_and(b, inside, here);
+    const tcc_expr *value = choose(b, dtype, here, guarded(b, dy, at, inside), tcc_expr_number(b, dtype, 0));
     return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, value, loops);
 }
 
 const tcc_expr *tcc_body_trace_window(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {
     switch (n->op) {
-    case TCC_OP_MAX_POOL:
-    case TCC_OP_AVG_POOL: return trace_pool(b, n, coordinates);
+    case TCC_OP_MAX_POOL: return trace_max_pool(b, n, coordinates);
+    case TCC_OP_MAX_POOL_PLACE: return trace_max_pool_place(b, n, coordinates);
+    case TCC_OP_AVG_POOL: return trace_avg_pool(b, n, coordinates);
     case TCC_OP_MAX_POOL_GRAD: return trace_max_pool_grad(b, n, coordinates);
     case TCC_OP_AVG_POOL_GRAD: return trace_avg_pool_grad(b, n, coordinates);
     case TCC_OP_ADAPTIVE_AVG_POOL:

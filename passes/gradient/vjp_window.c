@@ -4,7 +4,8 @@
 #include "passes/gradient/vjp.h"
 
 TCC_VJP_RULE(max_pool) {
-    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_MAX_POOL_GRAD, (tcc_node *[]){v->x[0], v->dy}, 2, NULL));
+    tcc_node *place = vjp_build(v, TCC_OP_MAX_POOL_PLACE, &v->x[0], 1, NULL);
+    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_MAX_POOL_GRAD, (tcc_node *[]){place, v->dy}, 2, &v->x[0]->type));
 }
 
 TCC_VJP_RULE(avg_pool) { tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_AVG_POOL_GRAD, &v->dy, 1, &v->x[0]->type)); }

@@ -18,9 +18,17 @@ static void test_pooling(void **state) {
     EXPECT_NEAR(1e-14, ROW "avg_pool(%0) " POOL ", include_pad=true} : f32[1,1,3]", 4.0 / 3, 2, 2);
     /* The first of equal maxima gets the gradient. */
     EXPECT("%0 = constant {values=[2, 2, 2, 1, 5]} : f32[1,1,5]\n%1 = constant {values=[1, 10, "
-           "100]} : f32[1,1,3]\n"
-           "%2 = max_pool_grad(%0, %1) " POOL "} : f32[1,1,5]",
+           "100]} : f32[1,1,3]\n%2 = max_pool_place(%0) " POOL "} : i32[1,1,3]\n"
+           "%3 = max_pool_grad(%2, %1) " POOL "} : f32[1,1,5]",
            1, 10, 0, 0, 100);
+    /* Padding wins nowhere, and the first NaN everywhere. */
+    EXPECT("%0 = constant {values=[-inf, -inf, 1, nan, nan]} : f32[1,1,5]\n%1 = max_pool_place(%0) " POOL
+           "} : i32[1,1,3]",
+           1, 2, 0);
+    /* A place in the padding gets nothing. */
+    EXPECT("%0 = constant {values=[0, 2, 2]} : i32[1,1,3]\n%1 = constant {values=[1, 10, 100]} : f32[1,1,3]\n"
+           "%2 = max_pool_grad(%0, %1) " POOL "} : f32[1,1,5]",
+           0, 0, 0, 10, 0);
     EXPECT_NEAR(1e-14, "%0 = constant {values=[6, 12, 18]} : f32[1,1,3]\n%1 = avg_pool_grad(%0) " POOL "} : f32[1,1,5]",
                 3, 7, 4, 13, 9);
     /* Two dims, two channels that are last: windows of 2x2. */
