@@ -144,7 +144,7 @@ static LLVMValueRef rule_rem(const scalar_cx *c, LLVMValueRef *v) {
 }
 static LLVMValueRef rule_pow(const scalar_cx *c, LLVMValueRef *v) {
     if (c->operand == TCC_F64) return tcc_math64_pow(c->e, v[0], v[1]);
-    return tcc_math64_narrow(c->e, tcc_math64_pow(c->e, tcc_math64_widen(c->e, v[0]), tcc_math64_widen(c->e, v[1])));
+    return tcc_math_pow(c->e, v[0], v[1]);
 }
 
 static LLVMValueRef extreme(const scalar_cx *c, LLVMValueRef a, LLVMValueRef b, LLVMRealPredicate real,

@@ -22,7 +22,8 @@ bool tcc_math_has_gelu_slope(const tcc_llvm_target *target);
 /* 1 / (1 + exp(-x)). 2.4 ulp; CUDA 6 ulp, and below x = -87.3 the result is 0 instead of a denormal */
 LLVMValueRef tcc_math_sigmoid(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_rsqrt(tcc_emitter *e, LLVMValueRef x); /* 1 / sqrt(x), 1.5 ulp; CUDA 2.2 ulp */
-/* In f64 inside (math_wide.c), on CUDA too; 0.501 ulp. */
+/* In f64 inside (math_wide.c), on CUDA too; 0.501 ulp, pow 0.55 ulp. */
+LLVMValueRef tcc_math_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef tcc_math_expm1(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_log1p(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_sin(tcc_emitter *e, LLVMValueRef x); /* sin and cos: for every x */

@@ -13,47 +13,99 @@ static LLVMValueRef polynomial(tcc_emitter *e, LLVMValueRef x, const double *coe
     return sum;
 }
 
-/* 2^n (1 + p) - 1 = 2^n p + (2^n - 1) with p = exp(r) - 1, x = n ln 2 + r, |r| <= ln(2) / 2. Where n is 0 that is p, to
- * the last digit. */
-LLVMValueRef tcc_math_expm1(tcc_emitter *e, LLVMValueRef x) {
+/* exp(r) - 1, |r| <= ln(2) / 2. */
+static LLVMValueRef expm1_of_rest(tcc_emitter *e, LLVMValueRef r) {
     static const double p[] = {0.99999999999550544,    0.49999999999955071,   0.16666666786380441,
                                0.041666666786337555,   0.0083332835187681053, 0.0013888839090641379,
                                0.00019907582591325133, 2.4867883453521804e-5}; /* 4.7e-12 */
-    LLVMBuilderRef b = e->builder;
+    return mul(e, r, polynomial(e, r, p, COUNT(p)));
+}
+
+/* 2^n of an n that lies in the low bits of `shifted`. */
+static LLVMValueRef power_of_two(tcc_emitter *e, LLVMValueRef shifted) {
+    LLVMValueRef exponent = LLVMBuildShl(e->builder, to_bits(e, shifted), integer(e, shifted, 52), "");
+    return from_bits(e, LLVMBuildAdd(e->builder, exponent, integer(e, shifted, 0x3ff0000000000000), ""), shifted);
+}
+
+/* 2^n (1 + p) - 1 = 2^n p + (2^n - 1) with p = exp(r) - 1, x = n ln 2 + r, |r| <= ln(2) / 2. Where n is 0 that is p, to
+ * the last digit. */
+LLVMValueRef tcc_math_expm1(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef in = tcc_math64_widen(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -20));
     LLVMValueRef magic = constant(e, in, 0x1.8p52); /* leaves n in the low bits */
     LLVMValueRef shifted = tcc_emit_fma(e, in, constant(e, in, 0x1.71547652b82fep0), magic);
     LLVMValueRef r = tcc_emit_fma(e, sub(e, shifted, magic), constant(e, in, -ln2), in);
-    LLVMValueRef of_r = mul(e, r, polynomial(e, r, p, COUNT(p)));
-    LLVMValueRef exponent = LLVMBuildShl(b, to_bits(e, shifted), integer(e, in, 52), "");
-    LLVMValueRef power = from_bits(e, LLVMBuildAdd(b, exponent, integer(e, in, 0x3ff0000000000000), ""), in);
+    LLVMValueRef of_r = expm1_of_rest(e, r), power = power_of_two(e, shifted);
     LLVMValueRef y = tcc_math64_narrow(e, tcc_emit_fma(e, power, of_r, sub(e, power, constant(e, in, 1))));
     return choose(e, compare(e, LLVMRealOEQ, x, 0), x, y); /* of -0 too */
 }
 
-/* 1 + x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2). Where k is 0, f is x, to the last digit. */
-LLVMValueRef tcc_math_log1p(tcc_emitter *e, LLVMValueRef x) {
+/* u = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for u > 0 that is finite: k and *f. */
+static LLVMValueRef split_exponent(tcc_emitter *e, LLVMValueRef u, LLVMValueRef *f) {
+    static const int64_t one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd;
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef bits = to_bits(e, u);
+    LLVMValueRef above = LLVMBuildAdd(b, bits, integer(e, u, one - root), ""); /* its exponent is k's */
+    LLVMValueRef biased = LLVMBuildLShr(b, above, integer(e, u, 52), "");
+    LLVMValueRef k = from_bits(e, LLVMBuildOr(b, biased, integer(e, u, 0x4330000000000000), ""), u); /* 2^52 more */
+    LLVMValueRef scale = LLVMBuildAnd(b, above, integer(e, u, -(INT64_C(1) << 52)), "");
+    LLVMValueRef mantissa = LLVMBuildAdd(b, LLVMBuildSub(b, bits, scale, ""), integer(e, u, one), "");
+    *f = sub(e, from_bits(e, mantissa, u), constant(e, u, 1));
+    return sub(e, k, constant(e, u, 0x1p52 + 1023));
+}
+
+/* log(1 + f) of such an f. */
+static LLVMValueRef log_of_mantissa(tcc_emitter *e, LLVMValueRef f) {
     static const double p[] = {0.9999999999874651,  -0.50000000035951802,  0.33333334249210019, -0.24999992728435151,
                                0.19999888139632848, -0.16667024572336438,  0.1429081175121173,  -0.12495435332202047,
                                0.11006038108136661, -0.099459959208350392, 0.10047205811191723, -0.098044219431361574,
                                0.052358895250411924}; /* 2.2e-11 */
-    static const int64_t one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd;
-    LLVMBuilderRef b = e->builder;
-    LLVMValueRef in = tcc_math64_widen(e, x), u = add(e, in, constant(e, in, 1)), bits = to_bits(e, u);
-    LLVMValueRef above = LLVMBuildAdd(b, bits, integer(e, in, one - root), ""); /* its exponent is k's */
-    LLVMValueRef biased = LLVMBuildLShr(b, above, integer(e, in, 52), "");
-    LLVMValueRef k = from_bits(e, LLVMBuildOr(b, biased, integer(e, in, 0x4330000000000000), ""), in); /* 2^52 more */
-    k = sub(e, k, constant(e, in, 0x1p52 + 1023));
-    LLVMValueRef scale = LLVMBuildAnd(b, above, integer(e, in, -(INT64_C(1) << 52)), "");
-    LLVMValueRef mantissa = LLVMBuildAdd(b, LLVMBuildSub(b, bits, scale, ""), integer(e, in, one), "");
-    LLVMValueRef f = sub(e, from_bits(e, mantissa, in), constant(e, in, 1));
-    f = choose(e, compare(e, LLVMRealOEQ, k, 0), in, f);
-    LLVMValueRef of_f = mul(e, f, polynomial(e, f, p, COUNT(p)));
+    return mul(e, f, polynomial(e, f, p, COUNT(p)));
+}
+
+/* Of u = 1 + x. Where k is 0, f is x, to the last digit. */
+LLVMValueRef tcc_math_log1p(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef in = tcc_math64_widen(e, x), f, k = split_exponent(e, add(e, in, constant(e, in, 1)), &f);
+    LLVMValueRef of_f = log_of_mantissa(e, choose(e, compare(e, LLVMRealOEQ, k, 0), in, f));
     LLVMValueRef y = tcc_math64_narrow(e, tcc_emit_fma(e, k, constant(e, in, ln2), of_f));
     y = choose(e, compare(e, LLVMRealOLT, x, __builtin_inf()), y, x); /* NaN too */
     y = choose(e, compare(e, LLVMRealOEQ, x, 0), x, y);               /* -0 */
     y = choose(e, compare(e, LLVMRealOEQ, x, -1), constant(e, x, -__builtin_inf()), y);
     return choose(e, compare(e, LLVMRealOLT, x, -1), constant(e, x, __builtin_nan("")), y);
+}
+
+/* |x|^y for finite numbers above 0, and y that may be NaN: 2^w with w = y log2 |x|. Near |x| = 1 the logarithm has few
+ * digits less than its polynomial; elsewhere w is as exact as is half of |w| units of that. */
+static LLVMValueRef power_of_magnitude(tcc_emitter *e, LLVMValueRef a, LLVMValueRef y) {
+    LLVMValueRef in = tcc_math64_widen(e, a), f, k = split_exponent(e, in, &f);
+    LLVMValueRef log2 = tcc_emit_fma(e, log_of_mantissa(e, f), constant(e, in, 1 / ln2), k);
+    LLVMValueRef w = clamp(e, mul(e, tcc_math64_widen(e, y), log2), -160, 140); /* 0 and infinity in f32 */
+    LLVMValueRef magic = constant(e, in, 0x1.8p52), shifted = add(e, w, magic);
+    LLVMValueRef r = mul(e, sub(e, w, sub(e, shifted, magic)), constant(e, in, ln2)), power = power_of_two(e, shifted);
+    return tcc_math64_narrow(e, tcc_emit_fma(e, power, expm1_of_rest(e, r), power));
+}
+
+/* As C's pow. */
+LLVMValueRef tcc_math_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef a = magnitude(e, x), one = constant(e, x, 1), nan = constant(e, x, __builtin_nan(""));
+    LLVMValueRef zero = constant(e, x, 0), infinity = constant(e, x, __builtin_inf());
+    /* of 1 any power is 1: so an infinite one is a large number */
+    LLVMValueRef result = power_of_magnitude(e, a, clamp(e, y, -0x1.fffffep127, 0x1.fffffep127));
+    LLVMValueRef is_zero = compare(e, LLVMRealOEQ, x, 0), is_infinite = compare(e, LLVMRealOEQ, a, __builtin_inf());
+    LLVMValueRef grows = LLVMBuildXor(b, is_zero, compare(e, LLVMRealOGT, y, 0), "");
+    result = choose(e, LLVMBuildOr(b, is_zero, is_infinite, ""), choose(e, grows, infinity, zero), result);
+    LLVMValueRef y_whole = LLVMBuildFCmp(b, LLVMRealOEQ, function(e, "llvm.floor", y), y, "");
+    LLVMValueRef half = mul(e, y, constant(e, x, 0.5));
+    LLVMValueRef y_odd = LLVMBuildAnd(b, y_whole,
+                                      LLVMBuildFCmp(b, LLVMRealUNE, function(e, "llvm.floor", half), half, ""), "");
+    LLVMValueRef negative = LLVMBuildICmp(b, LLVMIntSLT, to_bits(e, x), integer(e, x, 0), "");
+    result = choose(e, LLVMBuildAnd(b, negative, y_odd, ""), LLVMBuildFNeg(b, result, ""), result);
+    LLVMValueRef below = compare(e, LLVMRealOLT, x, 0), finite = compare(e, LLVMRealOGT, x, -__builtin_inf());
+    LLVMValueRef fraction = LLVMBuildNot(b, y_whole, "");
+    result = choose(e, LLVMBuildAnd(b, LLVMBuildAnd(b, below, finite, ""), fraction, ""), nan, result);
+    result = choose(e, LLVMBuildFCmp(b, LLVMRealUNO, x, y, ""), nan, result);
+    result = choose(e, compare(e, LLVMRealOEQ, x, 1), one, result);
+    return choose(e, compare(e, LLVMRealOEQ, y, 0), one, result);
 }
 
 /* sin(r + k pi / 2), |r| <= pi / 4 and a bit, k an integer. */

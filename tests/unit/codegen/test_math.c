@@ -19,6 +19,23 @@ static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double exp_flushed(double x) { return x < -87.3f ? 0 : exp(x); }
 static double gelu_slope(double x) { return (1 + erf(x)) / 2 + x * exp(-x * x) / sqrt(M_PI); }
 
+static double power(double x) { return pow(x, 1.7f); }
+static double root(double x) { return pow(x, -0.3f); }
+static double cube(double x) { return x * x * x; }
+
+static LLVMValueRef emit_exp2(tcc_emitter *e, LLVMValueRef x) {
+    return tcc_math_pow(e, tcc_emit_float(e, LLVMTypeOf(x), 2), x);
+}
+static LLVMValueRef emit_power(tcc_emitter *e, LLVMValueRef x) {
+    return tcc_math_pow(e, x, tcc_emit_float(e, LLVMTypeOf(x), 1.7f));
+}
+static LLVMValueRef emit_root(tcc_emitter *e, LLVMValueRef x) {
+    return tcc_math_pow(e, x, tcc_emit_float(e, LLVMTypeOf(x), -0.3f));
+}
+static LLVMValueRef emit_cube(tcc_emitter *e, LLVMValueRef x) {
+    return tcc_math_pow(e, x, tcc_emit_float(e, LLVMTypeOf(x), 3));
+}
+
 /* The slope of GELU, or what stands for it where the target has no short way: Phi + x phi. */
 static LLVMValueRef emit_gelu_slope(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef slope = tcc_math_gelu_slope(e, x), half = tcc_emit_float(e, LLVMTypeOf(x), 0.5);
@@ -47,6 +64,10 @@ static const struct function {
     {"log1p", tcc_math_log1p, log1p, 0.501, -INFINITY, INFINITY, false},
     {"sin", tcc_math_sin, sin, 0.501, -INFINITY, INFINITY, false},
     {"cos", tcc_math_cos, cos, 0.501, -INFINITY, INFINITY, false},
+    {"exp2", emit_exp2, exp2, 0.501, -INFINITY, INFINITY, false},
+    {"power", emit_power, power, 0.55, -INFINITY, INFINITY, false},
+    {"root", emit_root, root, 0.55, -INFINITY, INFINITY, false},
+    {"cube", emit_cube, cube, 0.55, -INFINITY, INFINITY, false},
     {"gelu_slope", emit_gelu_slope, gelu_slope, 1.2, -INFINITY, INFINITY, true},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions };
