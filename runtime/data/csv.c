@@ -1,37 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Parsing comma-separated values: columns, rows, classes. Numbers are read in the C locale whatever the program's
- * is. */
+ * Parsing separated values: columns, rows. Numbers are read in the C locale whatever the program's is. */
 #include "runtime/data/csv.h"
 #include "ir/support/alloc.h"
-#include "runtime/data/records.h"
+#include "runtime/data/csv_scan.h"
 
 #include <float.h>
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct scanner {
-    tcc__records records;
-    locale_t locale;
-    /* Of this file: */
-    bool has_header, counts_up; /* its first line */
-    int n_cells;
-    tcc_vec(int) columns; /* the cell of each column; -1: it is not there */
-} scanner;
-
-#define LINE_ERROR(s, ...) \
-    tcc_error((s)->records.diag, TCC_EFORMAT, (tcc_loc){(s)->records.path, (s)->records.line}, __VA_ARGS__)
-
-static const char *cell(const scanner *s, int i) { return tcc__records_cell(&s->records, i); }
-
-bool tcc__csv_number(locale_t locale, const char *text, double *out) {
-    char *end;
-    *out = strtod_l(text, &end, locale);
-    return end != text && !*end && isfinite(*out);
-}
-
-/* ---- columns ---- */
+static const char *cell(const tcc__csv_scan *s, int i) { return tcc__records_cell(&s->records, i); }
 
 bool tcc__csv_add_text(tcc__csv *csv, const char *text, size_t *offset) {
     *offset = csv->texts.length;
@@ -39,73 +17,33 @@ bool tcc__csv_add_text(tcc__csv *csv, const char *text, size_t *offset) {
     return !csv->texts.failed;
 }
 
-/* The label's column by the options, from the first line's cells; -1 if it is a name that is not
- * there. `by_name` tells that it was found as a name, so that the first line must be a header. */
-static int find_label(const scanner *s, const tcc_data_options *options, bool *by_name) {
-    int n = s->records.cells.count;
-    *by_name = false;
-    const char *label = options->csv_label;
-    if (!label) return n - 1;
-    if (options->csv_header != TCC_CSV_HEADER_NO) {
-        for (int i = 0; i < n; i++) {
-            if (strcmp(cell(s, i), label)) continue;
-            *by_name = true;
-            return i;
-        }
-    }
-    char *end;
-    long index = strtol(label, &end, 10);
-    return *label && !*end && index >= 0 && index < n ? (int)index : -1;
+/* ---- columns of a later file ---- */
+
+static bool is_needed(const tcc__csv *csv, const tcc_data_options *options, int column) {
+    const tcc__column *c = &csv->columns.data[column];
+    return tcc__column_is_input(c) || (c->kind == TCC__COLUMN_TARGET && !options->unlabelled);
 }
 
-/* The columns in their order. */
-static tcc_status take_order(scanner *s, const tcc__csv *csv, bool labelled) {
-    for (int i = 0, at = 0; i < csv->n_columns; i++)
-        if (!tcc_vec_push(&s->columns, i == csv->label_column && !labelled ? -1 : at++))
+/* All columns in their order, or those alone that are needed. */
+static tcc_status take_order(tcc__csv_scan *s, const tcc__csv *csv, const tcc_data_options *needed_by) {
+    for (int i = 0, at = 0; i < csv->columns.count; i++)
+        if (!tcc_vec_push(&s->columns, needed_by && !is_needed(csv, needed_by, i) ? -1 : at++))
             return tcc_enomem(s->records.diag);
     return TCC_OK;
 }
 
-/* Whether the cells are 0, 1, 2, ...: columns without names are called so, too. */
-static bool counts_up(const scanner *s) {
-    for (int i = 0; i < s->records.cells.count; i++) {
-        char *end;
-        if (strtol(cell(s, i), &end, 10) != i || end == cell(s, i) || *end) return false;
-    }
-    return true;
-}
-
-static tcc_status find_columns(scanner *s, const tcc_data_options *options, tcc__csv *csv) {
-    bool by_name;
-    csv->n_columns = s->records.cells.count;
-    csv->label_column = find_label(s, options, &by_name);
-    if (csv->n_columns < 2)
-        return LINE_ERROR(s, "there is one column, separated by '%c'; a label and at least one feature are needed",
-                          s->records.separator);
-    if (csv->label_column < 0)
-        return LINE_ERROR(s, "there is no column '%s'; the first line has %d columns, '%s' to '%s'", options->csv_label,
-                          csv->n_columns, cell(s, 0), cell(s, csv->n_columns - 1));
-    csv->has_header = options->csv_header == TCC_CSV_HEADER_YES || by_name;
-    for (int i = 0; i < csv->n_columns && options->csv_header == TCC_CSV_HEADER_AUTO; i++) {
-        double x;
-        if (i != csv->label_column && !tcc__csv_number(s->locale, cell(s, i), &x)) csv->has_header = true;
-    }
-    for (int i = 0; i < csv->n_columns && csv->has_header; i++) {
-        size_t name;
-        if (!tcc__csv_add_text(csv, cell(s, i), &name) || !tcc_vec_push(&csv->names, name))
+/* All but the targets. */
+static tcc_status take_untargeted(tcc__csv_scan *s, const tcc__csv *csv) {
+    for (int i = 0, at = 0; i < csv->columns.count; i++)
+        if (!tcc_vec_push(&s->columns, csv->columns.data[i].kind == TCC__COLUMN_TARGET ? -1 : at++))
             return tcc_enomem(s->records.diag);
-    }
-    s->has_header = csv->has_header;
-    s->counts_up = counts_up(s);
-    return take_order(s, csv, true);
+    return TCC_OK;
 }
 
-static const char *name_of(const tcc__csv *csv, int column) {
-    return csv->names.count ? csv->texts.text + csv->names.data[column] : "";
-}
+static const char *name_of(const tcc__csv *csv, int column) { return csv->columns.data[column].name; }
 
 /* The first cell of this name that no column in front of `column` has; -1: there is none. */
-static int find_name(const scanner *s, const tcc__csv *csv, int column) {
+static int find_name(const tcc__csv_scan *s, const tcc__csv *csv, int column) {
     for (int i = 0; i < s->records.cells.count; i++) {
         bool taken = strcmp(cell(s, i), name_of(csv, column)) != 0;
         for (int k = 0; k < s->columns.count && !taken; k++) taken = s->columns.data[k] == i;
@@ -115,21 +53,30 @@ static int find_name(const scanner *s, const tcc__csv *csv, int column) {
 }
 
 /* Where the columns are by the names in the first line; *found: how many features. */
-static tcc_status match_names(scanner *s, const tcc__csv *csv, int *found) {
+static tcc_status match_names(tcc__csv_scan *s, const tcc__csv *csv, int *found) {
     *found = 0;
     s->columns.count = 0;
-    for (int i = 0; i < csv->n_columns; i++) {
+    for (int i = 0; i < csv->columns.count; i++) {
         const int at = find_name(s, csv, i);
-        *found += i != csv->label_column && at >= 0;
+        *found += tcc__column_is_input(&csv->columns.data[i]) && at >= 0;
         if (!tcc_vec_push(&s->columns, at)) return tcc_enomem(s->records.diag);
     }
     return TCC_OK;
 }
 
+static tcc_status match_places(tcc__csv_scan *s, const tcc_data_options *options, const tcc__csv *csv) {
+    const int cells = s->records.cells.count, columns = csv->columns.count;
+    int needed = 0;
+    for (int i = 0; i < columns; i++) needed += is_needed(csv, options, i);
+    if (cells == columns) return take_order(s, csv, NULL);
+    if (options->unlabelled && cells == columns - csv->n_targets) return take_untargeted(s, csv);
+    if (cells == needed) return take_order(s, csv, options);
+    return LINE_ERROR(s, "has %d columns, but the training file has %d", cells, columns);
+}
+
 /* A later file's first line: where its columns are, by their names, or in their order. Rows to predict from need not
  * have a label, nor names. */
-static tcc_status match_columns(scanner *s, const tcc_data_options *options, const tcc__csv *csv) {
-    const int cells = s->records.cells.count, features = csv->n_columns - 1;
+static tcc_status match_columns(tcc__csv_scan *s, const tcc_data_options *options, const tcc__csv *csv) {
     int found = 0;
     s->has_header = csv->has_header;
     if (csv->has_header) TCC_TRY(match_names(s, csv, &found));
@@ -137,37 +84,35 @@ static tcc_status match_columns(scanner *s, const tcc_data_options *options, con
         s->has_header = false;
         s->columns.count = 0;
     }
-    if (!s->has_header) {
-        if (cells == csv->n_columns || (cells == features && options->unlabelled))
-            return take_order(s, csv, cells == csv->n_columns);
-        return LINE_ERROR(s, "has %d columns, but the training file has %d", cells, csv->n_columns);
-    }
-    for (int i = 0; i < csv->n_columns; i++)
-        if (s->columns.data[i] < 0 && (i != csv->label_column || !options->unlabelled))
+    if (!s->has_header) return match_places(s, options, csv);
+    for (int i = 0; i < csv->columns.count; i++)
+        if (s->columns.data[i] < 0 && is_needed(csv, options, i))
             return LINE_ERROR(s, "has no column '%s', which the training file has", name_of(csv, i));
     return TCC_OK;
 }
 
-tcc_status tcc__csv_set_columns(tcc_diag *d, const cJSON *columns, int label_column, bool has_header, tcc__csv *csv) {
-    const cJSON *column;
-    csv->n_columns = cJSON_GetArraySize(columns);
-    csv->label_column = label_column;
-    csv->has_header = has_header;
-    cJSON_ArrayForEach(column, columns) {
-        const char *text;
-        size_t name;
-        TCC_TRY(tcc__learned_text(d, column, "name", &text));
-        if (has_header && (!tcc__csv_add_text(csv, text, &name) || !tcc_vec_push(&csv->names, name)))
-            return tcc_enomem(d);
+tcc_status tcc__csv_take_columns(tcc_diag *d, const tcc_data_options *options, const cJSON *learned, tcc__csv *csv) {
+    double header = 0;
+    TCC_TRY(tcc__columns_take(d, learned, &csv->columns));
+    TCC_TRY(tcc__learned_number(d, learned, "header", &header));
+    csv->has_header = header != 0;
+    int inputs = 0;
+    for (int i = 0; i < csv->columns.count; i++) {
+        csv->n_targets += csv->columns.data[i].kind == TCC__COLUMN_TARGET;
+        inputs += tcc__column_is_input(&csv->columns.data[i]);
     }
-    if (csv->n_columns >= 2 && label_column >= 0 && label_column < csv->n_columns) return TCC_OK;
-    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "what was learned from the training data has %d columns, label %d",
-                     csv->n_columns, label_column);
+    if (!inputs || csv->n_targets < 1 || (csv->n_targets > 1 && !options->csv_regression))
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE,
+                         "what was learned from the training data has %d columns, %d of "
+                         "them targets",
+                         csv->columns.count, csv->n_targets);
+    csv->n_cells = tcc__columns_number_cells(&csv->columns);
+    return TCC_OK;
 }
 
 /* ---- rows ---- */
 
-static tcc_status add_number(scanner *s, const tcc__csv *csv, int column, double *out) {
+static tcc_status add_number(tcc__csv_scan *s, const tcc__csv *csv, int column, double *out) {
     const int at = s->columns.data[column];
     const char *text = cell(s, at), *name = name_of(csv, column);
     if (!tcc__csv_number(s->locale, text, out))
@@ -179,8 +124,61 @@ static tcc_status add_number(scanner *s, const tcc__csv *csv, int column, double
     return TCC_OK;
 }
 
-static tcc_status add_label(scanner *s, const tcc_data_options *options, tcc__csv *csv) {
-    const int column = csv->label_column, at = options->unlabelled ? -1 : s->columns.data[column];
+/* An empty cell, or a word for one, without a policy. */
+static tcc_status missing_cell(tcc__csv_scan *s, const tcc__csv *csv, int column) {
+    const int at = s->columns.data[column];
+    const char *text = cell(s, at);
+    return LINE_ERROR(s,
+                      *text ? "column %d ('%s'): '%.64s' is not a finite number; missing: mean or category says what a "
+                              "missing one becomes"
+                            : "column %d ('%s'): the cell is empty; missing: mean or category says what it becomes",
+                      at + 1, name_of(csv, column), text);
+}
+
+/* "1.0" is what "1" becomes where another cell of the column was missing. */
+static void cut_zeros(char *text) {
+    char *dot = strchr(text, '.');
+    if (!dot || dot == text || dot[1] != '0' || dot[1 + strspn(dot + 1, "0")]) return;
+    for (const char *c = text; c < dot; c++)
+        if ((*c < '0' || *c > '9') && !(c == text && *c == '-' && dot > text + 1)) return;
+    *dot = '\0';
+}
+
+static tcc_status add_word(tcc__csv_scan *s, int column, const char *text, bool learns, tcc__csv *csv, double *out) {
+    char *word = tcc__strdup(text);
+    tcc__words *words = &csv->columns.data[column].words;
+    if (!word) return tcc_enomem(s->records.diag);
+    cut_zeros(word);
+    const int32_t number = learns ? tcc__words_add(words, word) : tcc__words_find(words, word);
+    tcc__free(word);
+    *out = number;
+    return learns && number < 0 ? tcc_enomem(s->records.diag) : TCC_OK;
+}
+
+/* What is kept of a cell. `learns`: words that are new are taken. */
+static tcc_status add_cell(tcc__csv_scan *s, const tcc_data_options *options, int column, bool learns, tcc__csv *csv) {
+    const tcc__column *c = &csv->columns.data[column];
+    const int at = s->columns.data[column];
+    const bool input = tcc__column_is_input(c), strict = options->csv_missing == TCC_MISSING_ERROR;
+    const char *text = at < 0 ? "" : cell(s, at);
+    double x = c->kind == TCC__COLUMN_WEIGHT ? 1 : -1; /* where there is no such column */
+    if (at >= 0 && input && (strict && !tcc__column_is_number(c) ? !*text : tcc__csv_is_missing(text))) {
+        if (strict) return missing_cell(s, csv, column);
+        if (c->kind == TCC__COLUMN_CATEGORY && options->csv_missing == TCC_MISSING_CATEGORY)
+            TCC_TRY(add_word(s, column, "", learns, csv, &x));
+        else x = NAN;
+    } else if (at >= 0 && tcc__column_is_number(c)) {
+        TCC_TRY(add_number(s, csv, column, &x));
+        if (c->kind == TCC__COLUMN_WEIGHT && x < 0)
+            return LINE_ERROR(s, "column %d ('%s'): %g is a weight below 0", at + 1, c->name, x);
+    } else if (at >= 0) {
+        TCC_TRY(add_word(s, column, text, learns, csv, &x));
+    }
+    return tcc_vec_push(&csv->cells, x) ? TCC_OK : tcc_enomem(s->records.diag);
+}
+
+static tcc_status add_target(tcc__csv_scan *s, const tcc_data_options *options, int column, tcc__csv *csv) {
+    const int at = options->unlabelled ? -1 : s->columns.data[column];
     tcc__csv_label label = {.line = s->records.line, .id = -1};
     double x = NAN;
     if (options->csv_regression) {
@@ -194,16 +192,15 @@ static tcc_status add_label(scanner *s, const tcc_data_options *options, tcc__cs
     return TCC_OK;
 }
 
-static tcc_status add_row(scanner *s, const tcc_data_options *options, tcc__csv *csv) {
+static tcc_status add_row(tcc__csv_scan *s, const tcc_data_options *options, bool learns, tcc__csv *csv) {
     if (s->records.cells.count != s->n_cells)
         return LINE_ERROR(s, "the line has %d cells, but the first has %d", s->records.cells.count, s->n_cells);
-    for (int i = 0; i < csv->n_columns; i++) {
-        double x = 0;
-        if (i == csv->label_column) continue;
-        TCC_TRY(add_number(s, csv, i, &x));
-        if (!tcc_vec_push(&csv->cells, x)) return tcc_enomem(s->records.diag);
+    for (int i = 0; i < csv->columns.count; i++) {
+        const tcc__column *c = &csv->columns.data[i];
+        if (c->cell >= 0) TCC_TRY(add_cell(s, options, i, learns, csv));
+        if (c->kind == TCC__COLUMN_TARGET) TCC_TRY(add_target(s, options, i, csv));
     }
-    return add_label(s, options, csv);
+    return TCC_OK;
 }
 
 static bool label_recurs(const tcc__csv *csv, int row) {
@@ -215,11 +212,11 @@ static bool label_recurs(const tcc__csv *csv, int row) {
 
 /* A first line whose features are numbers is taken for data. If it is the only one with its label, while the next
  * one's occurs again, it may as well be a header: only the user knows. So may 0, 1, 2. */
-static tcc_status check_first_row(scanner *s, const tcc_data_options *options, const tcc__csv *csv) {
+static tcc_status check_first_row(tcc__csv_scan *s, const tcc_data_options *options, const tcc__csv *csv) {
     double x;
     if (options->csv_header != TCC_CSV_HEADER_AUTO || csv->has_header) return TCC_OK;
     if (options->csv_regression) {
-        if (!s->counts_up || csv->n_columns < 3) return TCC_OK;
+        if (!s->counts_up || csv->columns.count < 3) return TCC_OK;
         s->records.line = 1;
         return LINE_ERROR(s, "its cells are 0, 1, 2: say whether they name the columns (header: yes) or are data "
                              "(header: no)");
@@ -234,7 +231,7 @@ static tcc_status check_first_row(scanner *s, const tcc_data_options *options, c
                       first);
 }
 
-static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int index, tcc__csv *csv) {
+static tcc_status parse_rows(tcc__csv_scan *s, const tcc_data_options *options, int index, bool known, tcc__csv *csv) {
     bool more, first = true;
     for (;;) {
         TCC_TRY(tcc__records_next(&s->records, &more));
@@ -243,24 +240,27 @@ static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int in
         if (first) {
             first = false;
             s->n_cells = s->records.cells.count;
-            TCC_TRY(csv->n_columns ? match_columns(s, options, csv) : find_columns(s, options, csv));
+            TCC_TRY(known ? match_columns(s, options, csv) : take_order(s, csv, NULL));
             if (s->has_header) continue;
         }
-        TCC_TRY(add_row(s, options, csv));
+        TCC_TRY(add_row(s, options, !known, csv));
         csv->rows[index]++;
     }
     if (csv->rows[index] == 0)
         return tcc_error(s->records.diag, TCC_EFORMAT, (tcc_loc){s->records.path, 0}, "has no rows of data");
-    return index == 0 && !csv->classes.count ? check_first_row(s, options, csv) : TCC_OK;
+    return known ? TCC_OK : check_first_row(s, options, csv);
 }
 
 tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file, const tcc_data_options *options,
                           int index, tcc__csv *out) {
-    scanner s = {.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
+    tcc__csv_scan s = {.records = {.diag = d, .path = path}, .locale = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
+    const bool known = out->columns.count > 0;
+    tcc_status status = TCC_OK;
     if (!s.locale) return tcc_enomem(d);
-    tcc_status status = tcc__records_begin(d, path, file, options->csv_separator ? options->csv_separator : ',', false,
-                                           &s.records);
-    if (status == TCC_OK) status = parse_rows(&s, options, index, out);
+    out->separator = options->csv_separator ? options->csv_separator : tcc__csv_separator(file);
+    if (!known) status = tcc__csv_survey(&s, file, options, out);
+    if (status == TCC_OK) status = tcc__records_begin(d, path, file, out->separator, false, &s.records);
+    if (status == TCC_OK) status = parse_rows(&s, options, index, known, out);
     freelocale(s.locale);
     tcc_vec_free(&s.columns);
     tcc__records_free(&s.records);
@@ -268,8 +268,8 @@ tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file,
 }
 
 void tcc__csv_free(tcc__csv *csv) {
+    tcc__columns_free(&csv->columns);
     tcc_strbuf_free(&csv->texts);
-    tcc_vec_free(&csv->names);
     tcc_vec_free(&csv->cells);
     tcc_vec_free(&csv->targets);
     tcc_vec_free(&csv->labels);

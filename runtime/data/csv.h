@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Comma-separated values, from memory: what kind csv does once its file is read (fuzzed). */
+ * Tables of separated values, from memory: what kind csv does once its file is read (fuzzed). */
 #ifndef TCC_RUNTIME_DATA_CSV_H
 #define TCC_RUNTIME_DATA_CSV_H
 
 #include "ir/support/vec.h"
-#include "runtime/data/learned.h"
+#include "runtime/data/columns.h"
 
 #include <locale.h>
 
@@ -18,12 +18,15 @@ typedef struct tcc__csv_label {
 /* A table of one or, with a file of its own for validation, two files, whose rows follow one
  * another. */
 typedef struct tcc__csv {
-    int n_columns, label_column; /* as in the file */
+    tcc__columns columns; /* as in the file */
+    int n_cells;          /* that are kept of a row */
+    int n_targets;
     bool has_header;
-    tcc_strbuf texts;               /* of names and labels, each NUL-terminated */
-    tcc_vec(size_t) names;          /* columns' names as offsets into texts; empty without a header */
-    tcc_vec(double) cells;          /* features, row after row */
-    tcc_vec(double) targets;        /* regression */
+    char separator;                 /* of the first file */
+    tcc_strbuf texts;               /* of labels, each NUL-terminated */
+    tcc_vec(double) cells;          /* row after row: NaN where one is missing, a word's number of texts, -1 where it is
+                                       not known */
+    tcc_vec(double) targets;        /* regression: row after row */
     tcc_vec(tcc__csv_label) labels; /* classification */
     tcc_vec(size_t) classes;        /* distinct labels, offsets into texts; numbers by value, else by bytes */
     int64_t rows[2];                /* of each file */
@@ -31,6 +34,10 @@ typedef struct tcc__csv {
 
 /* A finite number, and nothing else in the text. */
 bool tcc__csv_number(locale_t locale, const char *text, double *out);
+/* Whether a text stands for nothing: "", "?", "NA", "nan", ... */
+bool tcc__csv_is_missing(const char *text);
+/* What separates the cells of a file: that which its first lines agree on. */
+char tcc__csv_separator(const tcc__bytes *file);
 /* Append a text; false when memory is short. */
 bool tcc__csv_add_text(tcc__csv *csv, const char *text, size_t *offset);
 
@@ -38,9 +45,9 @@ bool tcc__csv_add_text(tcc__csv *csv, const char *text, size_t *offset);
  * first). Errors leave `out` to be freed. */
 tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file, const tcc_data_options *options,
                           int index, tcc__csv *out);
-/* What is known before a file is parsed, which must then agree: the columns ("name" each, the label's too), and the
- * classes in their order. */
-tcc_status tcc__csv_set_columns(tcc_diag *d, const cJSON *columns, int label_column, bool has_header, tcc__csv *csv);
+/* The columns are known before a file is parsed, which must then agree. */
+tcc_status tcc__csv_take_columns(tcc_diag *d, const tcc_data_options *options, const cJSON *learned, tcc__csv *csv);
+/* The classes in their order, known before. */
 tcc_status tcc__csv_set_classes(tcc_diag *d, const tcc__file_list *names, tcc__csv *csv);
 /* Number the classes after all files are parsed. A class that only the second file has is an error, and so is one that
  * is not among those that are known; `val_path` is for its message. */

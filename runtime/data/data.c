@@ -67,6 +67,9 @@ static bool is_among(const char *kind, const char *list) {
     OPTION(csv_text,       o->csv_text,                              "text_classes") \
     OPTION(csv_regression, o->csv_regression,                        "csv") \
     OPTION(unlabelled,     o->unlabelled,                            "csv") \
+    OPTION(csv_columns,    o->n_csv_columns,                         "csv") \
+    OPTION(csv_missing,    o->csv_missing,                           "csv") \
+    OPTION(csv_one_hot,    o->csv_one_hot,                           "csv") \
     OPTION(height,         o->height,                                PICTURE_KINDS) \
     OPTION(width,          o->width,                                 PICTURE_KINDS) \
     OPTION(scale,          is_any(o->scale, 2),                      PICTURE_KINDS) \

@@ -11,6 +11,7 @@
 
 #include "ir/support/context.h"
 #include "ir/support/dtype.h"
+#include "ir/support/strbuf.h"
 #include "runtime/files/file.h"
 #include "traincc/data.h"
 
@@ -42,6 +43,10 @@ typedef struct tcc__reader {
     /* What id stands for; NULL: nothing. */
     bool names_classes; /* `label` tells names that the training data has */
     const char *(*label)(const tcc_dataset *data, int64_t id, size_t *length);
+    /* How many training samples, or pixels of them, are of class id; NULL: it is not counted. */
+    int64_t (*count)(const tcc_dataset *data, int64_t id);
+    /* Add lines that say what was read; false when memory is short. NULL: there is nothing to say. */
+    bool (*describe)(const tcc_dataset *data, tcc_strbuf *out);
     /* As tcc_dataset_encode; NULL: the kind has no text. */
     tcc_status (*encode)(tcc_diag *d, const tcc_dataset *data, const char *text, size_t length, int32_t *tokens,
                          int64_t capacity, int64_t *count);

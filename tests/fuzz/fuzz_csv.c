@@ -9,8 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void check_table(const tcc__csv *csv, bool regression) {
     int64_t rows = csv->rows[0] + csv->rows[1];
-    if (csv->cells.count != rows * (csv->n_columns - 1)) abort();
-    if ((regression ? csv->targets.count : csv->labels.count) != rows) abort();
+    if (csv->cells.count != rows * csv->n_cells) abort();
+    if ((regression ? csv->targets.count : csv->labels.count) != rows * csv->n_targets) abort();
     for (int i = 0; i < csv->labels.count; i++)
         if (csv->labels.data[i].id < 0 || csv->labels.data[i].id >= csv->classes.count) abort();
 }
@@ -23,6 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         .csv_header = (tcc_csv_header)((choice & 3) % 3),
         .csv_regression = choice >> 2 & 1,
         .csv_separator = choice >> 3 & 1 ? ';' : 0,
+        .csv_missing = (tcc_csv_missing)((choice >> 3) % 3),
         .csv_label = labels[choice >> 4 & 3],
     };
     size_t first = choice >> 6 ? (size - 1) * (choice >> 6) / 4 : size - 1;

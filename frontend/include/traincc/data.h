@@ -29,11 +29,37 @@ typedef enum tcc_split { TCC_SPLIT_TRAIN, TCC_SPLIT_VALIDATION, TCC_SPLIT_COUNT 
 
 /* Whether the first line of a CSV file names the columns. */
 typedef enum tcc_csv_header {
-    TCC_CSV_HEADER_AUTO, /* csv: it does if a cell in it, other than the label, is not a number; text_classes: if a
-                            column was given by its name, or no other line has its label */
+    TCC_CSV_HEADER_AUTO, /* csv: it does if it has a text where a column, other than the label, has numbers;
+                            text_classes: if a column was given by its name, or no other line has its label */
     TCC_CSV_HEADER_YES,
     TCC_CSV_HEADER_NO,
 } tcc_csv_header;
+
+/* What becomes of cells of a csv file that are missing: empty, or ?, NA, nan, null and the like. */
+typedef enum tcc_csv_missing {
+    TCC_MISSING_ERROR,    /* they are errors; a category may be called NA */
+    TCC_MISSING_MEAN,     /* a number becomes the training rows' mean, a category the most frequent one; a column where
+                             one is missing in training has one more feature, which is 1 where it is */
+    TCC_MISSING_CATEGORY, /* the same of numbers; of a category it is a category of its own */
+} tcc_csv_missing;
+
+/* What a column of a csv file is:
+ *
+ *   "number"    a feature, standardized
+ *   "category"  features: one for each value, 1 where the cell has it; or, where there are many, one that is the
+ *               value's number from 1, to embed. A value that was not seen in training gives 0
+ *   "drop"      nothing
+ *   "target"    what is to be predicted
+ *   "weight"    how much a row counts: the last feature, scaled to a mean of 1
+ *   "group"     rows of one group are all trained on, or all held out
+ *   "time"      the latest rows are held out: by value where all are numbers, else by text, as 2024-05-31
+ *   "split"     train, val or test: whether the row is trained on, held out, or neither
+ *   "auto"      number if at least half of its cells are, else category; drop if it is texts that hardly recur */
+#define TCC_COLUMN_KINDS "auto, number, category, drop, target, weight, group, time, split"
+typedef struct tcc_column_option {
+    const char *name; /* or its number from 0 */
+    const char *kind; /* see above */
+} tcc_column_option;
 
 /* Where data lies and how it is read. Zero fields take the defaults given here. A field says which kinds it goes with;
  * with another it is an error (TCC_EINVAL). Every data set has two arrays, "x" and "y". B is the batch, T the window, F
@@ -44,7 +70,7 @@ typedef enum tcc_csv_header {
  *   "tokens"  a file of little-endian uint16 or uint32   i32 [B,T]                  i32 [B,T], x moved on by one
  *   "idx"     a folder with MNIST's four file names      f32 [B,1,H,W] normalized   i32 [B] class
  *   "cifar"   a folder with data_batch_N.bin, test_batch f32 [B,3,32,32] normalized i32 [B] class
- *   "csv"     a text file of comma-separated values      f32 [B,F] standardized     i32 [B] class, or f32 [B,1]
+ *   "csv"     a text file of separated values            f32 [B,F] standardized     i32 [B] class, or f32 [B,K]
  *   "images"  a folder of folders, one for each class,   f32 [B,3,H,W] normalized   i32 [B] class
  *             with PNG and JPEG files
  *   "segmentation"  a folder with folders images (PNG,   f32 [B,3,H,W] normalized   i32 [B,H,W] class, -100 where
@@ -87,11 +113,12 @@ typedef struct tcc_data_options {
 
     /* csv, and files of text_classes. */
     tcc_csv_header csv_header;
-    char csv_separator;    /* default: ',', but a tab for text_classes in a file named .tsv */
+    char csv_separator;    /* default: of csv that of , ; tab and | which the first lines agree on; else ',', but a tab
+                              for text_classes in a file named .tsv */
     const char *csv_label; /* the label's column: its name, or its number from 0; default: the last; of text_classes the
-                              first */
+                              first. csv: as a column of kind target */
     const char *csv_text;  /* text_classes: the text's column, likewise; default: the last */
-    bool csv_regression;   /* the label is a number to predict, not a class */
+    bool csv_regression;   /* the label is a number to predict, not a class; there may be several targets */
 
     /* images, segmentation: H and W; default: those of the first image. Images are scaled to just cover them, those of
      * segmentation keep their size; what is seen is the window in the middle (or see augment). */
@@ -113,6 +140,12 @@ typedef struct tcc_data_options {
     const char *learned;
     bool unlabelled; /* csv, with `learned`: rows of val_path need not have a label, which is not looked at, nor the
                         file a header; y is -1, or NaN for regression */
+
+    /* csv: what its columns are, where it is not to be guessed. */
+    const tcc_column_option *csv_columns;
+    int n_csv_columns;
+    tcc_csv_missing csv_missing;
+    int csv_one_hot; /* the most values of a category that are features of their own; default: 32 */
 } tcc_data_options;
 
 typedef struct tcc_dataset tcc_dataset;
@@ -163,9 +196,28 @@ TCC_API tcc_status tcc_dataset_learned(tcc_context *cx, const tcc_dataset *data,
  * TCC_ENOMEM. */
 TCC_API tcc_status tcc_dataset_compare(tcc_context *cx, const tcc_dataset *data, const char *learned);
 
+/* A column of kind csv. */
+typedef struct tcc_column {
+    const char *name, *kind; /* "" without a header; they live as long as the data set */
+    bool guessed;            /* its kind */
+    int64_t first, features; /* of x: where they begin, how many there are. Of a column with cells that were missing in
+                                training the last one says where */
+    int64_t categories;      /* of kind category: values seen in training; else 0 */
+    bool embedded;           /* its first feature is the value's number from 1; 0 where it was not seen */
+    double mean, std;        /* of kinds number and weight: the feature is (cell - mean) / std */
+} tcc_column;
+/* Column `index` of kind csv, in the order of the training file. False past the last, and for other kinds. */
+TCC_API bool tcc_dataset_column(const tcc_dataset *data, int64_t index, tcc_column *out);
+
+/* How many training samples, or pixels, are of class id; -1 where that is not counted. */
+TCC_API int64_t tcc_dataset_count(const tcc_dataset *data, int64_t id);
+/* What was read, in lines for people: samples, classes with their counts, columns with kind, range and missing cells;
+ * and warnings, in lines that begin with "warning: ". To be freed with tcc_string_free. Errors: TCC_ENOMEM. */
+TCC_API tcc_status tcc_dataset_describe(tcc_context *cx, const tcc_dataset *data, char **text);
+
 /* Feature `index` of kind csv: its column's name ("" without a header) and the statistics that standardized it: x is
- * (cell - mean) / std. Any of the last three may be NULL. The name lives as long as the data set. False past the last
- * feature, and for other kinds. */
+ * (cell - mean) / std; of a category 0 and 1. Any of the last three may be NULL. The name lives as long as the data
+ * set. False past the last feature, and for other kinds. */
 TCC_API bool tcc_dataset_feature(const tcc_dataset *data, int64_t index, const char **name, double *mean, double *std);
 
 /* ---- loaders ---- */

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ * A table in words: its columns, and what in it is likely to be a mistake. */
+#include "ir/support/alloc.h"
+#include "ir/support/hash.h"
+#include "runtime/data/csv_table.h"
+#include "runtime/data/describe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t training_rows(const tcc_dataset *data) { return data->info.samples[TCC_SPLIT_TRAIN]; }
+
+static float cell_at(const tcc__table *t, const tcc__column *c, int64_t row) {
+    return t->cells[row * t->csv.n_cells + c->cell];
+}
+
+/* ---- columns ---- */
+
+enum { SHOWN = 5, NAME_WIDTH = 24 };
+
+static void describe_category(const tcc__column *c, tcc_strbuf *out) {
+    const int count = c->words.offsets.count;
+    tcc_strbuf_printf(out, "%d values%s:", count, c->embedded ? ", embedded" : "");
+    for (int i = 0; i < count && i < SHOWN; i++) {
+        const char *word = tcc__words_text(&c->words, i);
+        tcc_strbuf_printf(out, "%s %.24s", i ? "," : "", *word ? word : "(missing)");
+    }
+    if (count > SHOWN) tcc_strbuf_add(out, ", ...");
+}
+
+static void describe_column(const tcc__table *t, int index, int64_t rows, tcc_strbuf *out) {
+    const tcc__column *c = &t->csv.columns.data[index];
+    char number[32];
+    snprintf(number, sizeof number, "column %d", index);
+    tcc_strbuf_printf(out, "  %-*.40s %-8s", NAME_WIDTH, *c->name ? c->name : number, tcc__column_kind_name(c->kind));
+    if (tcc__column_is_number(c) && rows) tcc_strbuf_printf(out, " %g to %g", c->least, c->most);
+    else if (c->kind == TCC__COLUMN_CATEGORY) tcc_strbuf_add(out, " "), describe_category(c, out);
+    else if (c->kind == TCC__COLUMN_DROP && c->words.offsets.count)
+        tcc_strbuf_printf(out, " %d different texts in %lld rows", c->words.offsets.count, (long long)rows);
+    else if (c->kind == TCC__COLUMN_GROUP || c->kind == TCC__COLUMN_SPLIT)
+        tcc_strbuf_printf(out, " %d values", c->words.offsets.count);
+    if (c->missing)
+        tcc_strbuf_printf(out, ", %lld missing (%.1f%%)", (long long)c->missing,
+                          100 * (double)c->missing / (double)(rows ? rows : 1));
+    tcc_strbuf_add(out, c->guessed && c->kind != TCC__COLUMN_TARGET ? "  (guessed)\n" : "\n");
+}
+
+/* ---- the target ---- */
+
+static void describe_targets(const tcc_dataset *data, const tcc__table *t, tcc_strbuf *out) {
+    const int n = t->csv.n_targets;
+    for (int i = 0; i < t->csv.columns.count && t->csv.targets.count; i++) {
+        static const char indent[] = "  ";
+        double least = INFINITY, most = -INFINITY, sum = 0;
+        const tcc__column *c = &t->csv.columns.data[i];
+        if (c->kind != TCC__COLUMN_TARGET) continue;
+        int target = 0;
+        for (int k = 0; k < i; k++) target += t->csv.columns.data[k].kind == TCC__COLUMN_TARGET;
+        for (int64_t k = 0; k < training_rows(data); k++) {
+            const double y = t->csv.targets.data[tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, k) * n + target];
+            least = fmin(least, y);
+            most = fmax(most, y);
+            sum += y / (double)training_rows(data);
+        }
+        tcc_strbuf_printf(out, "%starget '%s': %g to %g, mean %g\n", indent, c->name, least, most, sum);
+    }
+}
+
+/* The target as a number of training sample i. */
+static double target_of(const tcc_dataset *data, const tcc__table *t, int64_t i) {
+    const int64_t row = tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, i);
+    return t->csv.targets.count ? t->csv.targets.data[row * t->csv.n_targets] : t->csv.labels.data[row].id;
+}
+
+/* ---- warnings ---- */
+
+static void warn_constant(const tcc__table *t, const tcc__column *c, int64_t rows, tcc_strbuf *out) {
+    (void)t;
+    const bool constant = c->kind == TCC__COLUMN_NUMBER     ? c->least == c->most && !c->missing
+                          : c->kind == TCC__COLUMN_CATEGORY ? c->words.offsets.count < 2 && !c->indicator
+                                                            : false;
+    if (constant && rows > 1) tcc__warn(out, "column '%s' never varies", c->name);
+}
+
+/* A number that grows by 1 from row to row is where a row lies in the file. */
+static void warn_counter(const tcc_dataset *data, const tcc__table *t, const tcc__column *c, tcc_strbuf *out) {
+    enum { FEW = 20 };
+    const int64_t rows = t->csv.rows[0];
+    if (c->kind != TCC__COLUMN_NUMBER || rows < FEW || !training_rows(data)) return;
+    const double first = (double)cell_at(t, c, 0) * c->std + c->mean;
+    for (int64_t i = 1; i < rows; i++)
+        if (fabs((double)cell_at(t, c, i) * c->std + c->mean - first - (double)i) > 0.01) return;
+    tcc__warn(out, "column '%s' numbers the rows; 'drop' leaves it out", c->name);
+}
+
+/* Whether a column's values and the target's go with each other one to one. Their pairs are kept in a hash table. */
+static bool tells_target(const tcc_dataset *data, const tcc__table *t, const tcc__column *c, int64_t *slots,
+                         size_t mask) {
+    const int64_t rows = training_rows(data);
+    for (int pass = 0; pass < 2; pass++) { /* the target by the value, the value by the target */
+        memset(slots, 0, (mask + 1) * sizeof *slots);
+        for (int64_t i = 0; i < rows; i++) {
+            const double value = (double)cell_at(t, c, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, i));
+            const double target = target_of(data, t, i), key = pass ? target : value, other = pass ? value : target;
+            if (isnan(value)) return false;
+            size_t at = (size_t)tcc_hash_f64(0, key + 0.0) & mask;
+            for (; slots[at]; at = (at + 1) & mask) {
+                const int64_t j = slots[at] - 1;
+                const double v = (double)cell_at(t, c, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, j));
+                const double y = target_of(data, t, j);
+                if ((pass ? y : v) != key) continue;
+                if ((pass ? v : y) != other) return false;
+                break;
+            }
+            if (!slots[at]) slots[at] = i + 1;
+        }
+    }
+    return true;
+}
+
+/* Where values recur: a number that is another in each row tells every target. */
+static int64_t different(const tcc_dataset *data, const tcc__table *t, const tcc__column *c, int64_t *slots,
+                         size_t mask) {
+    int64_t count = 0;
+    memset(slots, 0, (mask + 1) * sizeof *slots);
+    for (int64_t i = 0; i < training_rows(data); i++) {
+        const float value = cell_at(t, c, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, i));
+        size_t at = (size_t)tcc_hash_f64(0, (double)value + 0.0) & mask;
+        while (slots[at] && cell_at(t, c, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, slots[at] - 1)) != value)
+            at = (at + 1) & mask;
+        count += !slots[at];
+        slots[at] = i + 1;
+    }
+    return count;
+}
+
+/* Whether a number is the target up to a factor and a shift. */
+static bool is_linear(const tcc_dataset *data, const tcc__table *t, const tcc__column *c) {
+    double xy = 0, yy = 0, mean = 0;
+    const int64_t rows = training_rows(data);
+    if (c->kind != TCC__COLUMN_NUMBER || c->missing || !t->csv.targets.count) return false;
+    for (int64_t i = 0; i < rows; i++) mean += target_of(data, t, i) / (double)rows;
+    for (int64_t i = 0; i < rows; i++) {
+        const double y = target_of(data, t, i) - mean;
+        xy += (double)cell_at(t, c, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, i)) * y / (double)rows;
+        yy += y * y / (double)rows;
+    }
+    return yy > 0 && fabs(xy) / sqrt(yy) > 0.99999;
+}
+
+static bool warn_leaks(const tcc_dataset *data, const tcc__table *t, tcc_strbuf *out) {
+    enum { FEW = 20 };
+    const int64_t rows = training_rows(data);
+    size_t size = 64;
+    if (rows < FEW) return true;
+    while (size < 2 * (size_t)rows) size *= 2;
+    int64_t *slots = tcc__malloc(size * sizeof *slots);
+    for (int i = 0; i < t->csv.columns.count && slots; i++) {
+        const tcc__column *c = &t->csv.columns.data[i];
+        if (!tcc__column_is_input(c)) continue;
+        const bool labels = t->csv.labels.count && data->info.classes > 1 &&
+                            different(data, t, c, slots, size - 1) <= data->info.classes;
+        if (is_linear(data, t, c) || (labels && tells_target(data, t, c, slots, size - 1)))
+            tcc__warn(out, "column '%s' tells the target by itself; is it known when predicting?", c->name);
+    }
+    tcc__free(slots);
+    return slots != NULL;
+}
+
+/* ---- rows in both splits ---- */
+
+static uint64_t hash_row(const tcc__table *t, int64_t row) {
+    uint64_t hash = 0;
+    for (int i = 0; i < t->csv.columns.count; i++) {
+        const tcc__column *c = &t->csv.columns.data[i];
+        if (tcc__column_is_input(c)) hash = tcc_hash_f64(hash, (double)cell_at(t, c, row) + 0.0);
+    }
+    if (t->csv.labels.count) return tcc_hash_add(hash, (uint64_t)t->csv.labels.data[row].id);
+    for (int i = 0; i < t->csv.n_targets; i++)
+        hash = tcc_hash_f64(hash, t->csv.targets.data[row * t->csv.n_targets + i]);
+    return hash;
+}
+
+static int compare_hashes(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool warn_duplicates(const tcc_dataset *data, const tcc__table *t, tcc_strbuf *out) {
+    const int64_t n = training_rows(data), held = data->info.samples[TCC_SPLIT_VALIDATION];
+    uint64_t *hashes = tcc__malloc((size_t)(n + 1) * sizeof *hashes);
+    int64_t count = 0;
+    for (int64_t i = 0; i < n && hashes; i++) hashes[i] = hash_row(t, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, i));
+    if (hashes) qsort(hashes, (size_t)n, sizeof *hashes, compare_hashes);
+    for (int64_t i = 0; i < held && n && hashes; i++) {
+        const uint64_t hash = hash_row(t, tcc__table_row_at(data, t, TCC_SPLIT_VALIDATION, i));
+        count += bsearch(&hash, hashes, (size_t)n, sizeof *hashes, compare_hashes) != NULL;
+    }
+    if (count)
+        tcc__warn(out, "%lld of %lld rows to validate on are also among those to train on", (long long)count,
+                  (long long)held);
+    tcc__free(hashes);
+    return hashes != NULL;
+}
+
+/* Labels that are many different numbers. */
+static void warn_many_classes(const tcc_dataset *data, const tcc__table *t, tcc_strbuf *out) {
+    enum { MANY = 50 };
+    double x;
+    locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    const int64_t classes = data->info.classes;
+    if (locale && classes > MANY && 10 * classes > training_rows(data) &&
+        tcc__csv_number(locale, t->csv.texts.text + t->csv.classes.data[0], &x))
+        tcc__warn(out, "the target has %lld different numbers: is it one to predict (regression: true)?",
+                  (long long)classes);
+    if (locale) freelocale(locale);
+}
+
+bool tcc__table_describe(const tcc_dataset *data, tcc_strbuf *out) {
+    const tcc__table *t = data->own;
+    const tcc__columns *columns = &t->csv.columns;
+    const int64_t rows = training_rows(data);
+    tcc_strbuf_printf(out, "columns (%d features):\n", t->n_features);
+    for (int i = 0; i < columns->count; i++) describe_column(t, i, rows, out);
+    if (!rows) return true;
+    describe_targets(data, t, out);
+    for (int i = 0; i < columns->count; i++) warn_constant(t, &columns->data[i], rows, out);
+    for (int i = 0; i < columns->count; i++) warn_counter(data, t, &columns->data[i], out);
+    warn_many_classes(data, t, out);
+    return warn_leaks(data, t, out) && warn_duplicates(data, t, out);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ * A table as a data set: which rows are for what, and their features. */
+#ifndef TCC_RUNTIME_DATA_CSV_TABLE_H
+#define TCC_RUNTIME_DATA_CSV_TABLE_H
+
+#include "runtime/data/csv.h"
+
+typedef struct tcc__table {
+    tcc__csv csv;
+    int n_features, one_hot;
+    float *cells; /* row after row: numbers standardized, a word's place among those of training */
+    bool listed;  /* a column says which rows are held out: */
+    tcc_vec(int) rows[TCC_SPLIT_COUNT];
+    tcc_vec(int64_t) counts; /* training rows of each class */
+} tcc__table;
+
+/* The row behind sample `number` of a split, in the loader's count. */
+int64_t tcc__table_row(const tcc_dataset *data, const tcc__table *t, tcc_split split, int64_t number);
+/* The row behind the i-th sample of a split. */
+int64_t tcc__table_row_at(const tcc_dataset *data, const tcc__table *t, tcc_split split, int64_t i);
+
+/* Lists the rows of each split, where a column of kind group, time or split says so: sets info.samples. *listed is
+ * false where there is none. */
+tcc_status tcc__table_split(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data, tcc__table *t);
+/* What the training rows tell of each column, unless it is known, and the layout of x. */
+tcc_status tcc__table_fit(tcc_diag *d, const tcc_dataset *data, tcc__table *t);
+bool tcc__table_describe(const tcc_dataset *data, tcc_strbuf *out);
+
+#endif
