@@ -109,33 +109,47 @@ static bool is_shown(const chart_series *s, int64_t i, const axis *x, const axis
     return shows(x, s->x[i]) && shows(y, s->y[i]);
 }
 
-/* More points than a screen has columns are thinned out; their least and largest of each column stay. */
+/* More points than a screen has columns are thinned out: they are taken in groups of so many, */
+static int64_t group_of(const chart_series *s) {
+    return s->count > MOST_POINTS ? 2 * (s->count + MOST_POINTS - 1) / MOST_POINTS : 1;
+}
+
+/* of which the least and the largest stay, in their order. Returns how many. */
+static int choose(const chart_series *s, int64_t from, const axis *x, const axis *y, int64_t out[2]) {
+    int64_t least = -1, most = -1;
+    for (int64_t i = from; i < from + group_of(s) && i < s->count; i++) {
+        if (!is_shown(s, i, x, y)) continue;
+        if (least < 0 || s->y[i] < s->y[least]) least = i;
+        if (most < 0 || s->y[i] > s->y[most]) most = i;
+    }
+    out[0] = least < most ? least : most;
+    out[1] = least < most ? most : least;
+    return least < 0 ? 0 : least == most ? 1 : 2;
+}
+
 static void print_line(FILE *out, const chart_series *s, const axis *x, const axis *y) {
-    const int64_t group = s->count > MOST_POINTS ? 2 * (s->count + MOST_POINTS - 1) / MOST_POINTS : 1;
     bool joined = false;
     fprintf(out, "<path class=\"line c%d\" d=\"", s->color % CHART_COLORS);
-    for (int64_t from = 0; from < s->count; from += group) {
-        int64_t least = -1, most = -1;
-        for (int64_t i = from; i < from + group && i < s->count; i++) {
-            if (!is_shown(s, i, x, y)) continue;
-            if (least < 0 || s->y[i] < s->y[least]) least = i;
-            if (most < 0 || s->y[i] > s->y[most]) most = i;
-        }
-        if (least < 0) joined = false;
-        for (int k = 0; least >= 0 && k < (least == most ? 1 : 2); k++) {
-            const int64_t i = (k == 0) == (least < most) ? least : most;
-            fprintf(out, "%c%.1f %.1f", joined ? 'L' : 'M', place(x, s->x[i]), place(y, s->y[i]));
-            joined = true;
-        }
+    for (int64_t from = 0; from < s->count; from += group_of(s)) {
+        int64_t chosen[2];
+        const int count = choose(s, from, x, y, chosen);
+        if (!count) joined = false;
+        for (int k = 0; k < count; k++, joined = true)
+            fprintf(out, "%c%.1f %.1f", joined ? 'L' : 'M', place(x, s->x[chosen[k]]), place(y, s->y[chosen[k]]));
     }
     fputs("\"/>\n", out);
 }
 
 static void print_points(FILE *out, const chart_series *s, const axis *x, const axis *y) {
-    for (int64_t i = 0; i < s->count; i++)
-        if (is_shown(s, i, x, y))
+    for (int64_t from = 0; from < s->count; from += group_of(s)) {
+        int64_t chosen[2];
+        const int count = choose(s, from, x, y, chosen);
+        for (int k = 0; k < count; k++) {
+            const double at = s->x[chosen[k]], value = s->y[chosen[k]];
             fprintf(out, "<circle class=\"dot c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%g, %g</title></circle>\n",
-                    s->color % CHART_COLORS, place(x, s->x[i]), place(y, s->y[i]), s->x[i], s->y[i]);
+                    s->color % CHART_COLORS, place(x, at), place(y, value), at, value);
+        }
+    }
 }
 
 /* Names in a row above the picture, from the right. */

@@ -30,36 +30,14 @@ static const char *name_of(const run_record *r) {
 
 /* -- The runs in numbers -- */
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* NaN: there is no such metric, or memory is short. */
-static double median(const run_record *r, const char *name) {
-    const record_metric *m = record_find(r, name);
-    double *sorted = m && m->count ? malloc((size_t)m->count * sizeof *sorted) : NULL;
-    int64_t n = 0;
-    for (int64_t i = 0; sorted && i < m->count; i++)
-        if (isfinite(m->value[i])) sorted[n++] = m->value[i];
-    if (n) qsort(sorted, (size_t)n, sizeof *sorted, ascending);
-    const double middle = n ? sorted[n / 2] : NAN;
-    free(sorted);
-    return middle;
-}
-
 static double last(const run_record *r, const char *name) {
     const record_metric *m = record_find(r, name);
-    return m && m->count ? m->value[m->count - 1] : NAN;
+    return m ? m->last : NAN;
 }
 
 static double best(const run_record *r, const char *name, bool largest) {
     const record_metric *m = record_find(r, name);
-    double found = NAN;
-    for (int64_t i = 0; m && i < m->count; i++)
-        if (isfinite(m->value[i]) && (isnan(found) || (largest ? m->value[i] > found : m->value[i] < found)))
-            found = m->value[i];
-    return found;
+    return !m ? NAN : largest ? m->most : m->least;
 }
 
 static void print_cell(FILE *out, const char *format, double value) {
@@ -80,13 +58,13 @@ static void print_summary(FILE *out, const run_record *runs, int count) {
         fprintf(out, "<tr><td class=\"text\"><i class=\"key k%d\"></i>", i);
         chart_print_text(out, name_of(r));
         fputs("</td>", out);
-        print_cell(out, "%.0f", loss && loss->count ? loss->step[loss->count - 1] + 1 : NAN);
+        print_cell(out, "%.0f", loss ? loss->last_step + 1 : NAN);
         print_cell(out, "%.4f", last(r, "loss"));
         print_cell(out, "%.4f", best(r, "val_loss", false));
         print_cell(out, "%.4f", best(r, "val_accuracy", true));
-        print_cell(out, "%.3g", median(r, "step_ms"));
-        print_cell(out, "%.0f", median(r, "samples_per_s"));
-        print_cell(out, "%.0f", median(r, "tokens_per_s"));
+        print_cell(out, "%.3g", record_median(r, "step_ms"));
+        print_cell(out, "%.0f", record_median(r, "samples_per_s"));
+        print_cell(out, "%.0f", record_median(r, "tokens_per_s"));
         print_cell(out, "%.1f", last(r, "peak_bytes") / (1 << 20));
         fputs("</tr>\n", out);
     }

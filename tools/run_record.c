@@ -50,19 +50,43 @@ static char *read_text(const run_record *r, const char *name) {
 
 /* -- Metrics -- */
 
-static record_metric *metric_of(run_record *r, const char *name) {
-    for (int i = 0; i < r->n_metrics; i++)
-        if (!strcmp(r->metrics[i].name, name)) return &r->metrics[i];
-    record_metric *more = realloc(r->metrics, ((size_t)r->n_metrics + 1) * sizeof *more);
+/* Lines have the same keys in the same order: `next` is where the one behind the last was found. */
+static record_metric *metric_of(run_record *r, const char *name, int *next) {
+    const int n = r->n_metrics;
+    for (int i = 0; i < n; i++) {
+        record_metric *m = &r->metrics[(*next + i) % n];
+        if (strcmp(m->name, name) != 0) continue;
+        *next = (*next + i + 1) % n;
+        return m;
+    }
+    record_metric *more = realloc(r->metrics, ((size_t)n + 1) * sizeof *more);
     if (!more) return NULL;
     r->metrics = more;
-    more[r->n_metrics] = (record_metric){.name = strdup(name)};
-    return more[r->n_metrics].name ? &more[r->n_metrics++] : NULL;
+    more[n] = (record_metric){.name = strdup(name), .last = NAN, .least = NAN, .most = NAN, .stride = 1};
+    return more[n].name ? &more[r->n_metrics++] : NULL;
 }
 
-static bool add_value(run_record *r, const char *name, double step, double value) {
-    record_metric *m = metric_of(r, name);
-    if (!m) return false;
+/* Of each four points the least and the largest stay. */
+static void thin_points(record_metric *m) {
+    enum { GROUP = 4 };
+    int64_t to = 0;
+    for (int64_t from = 0; from < m->count; from += GROUP) {
+        int64_t least = from, most = from;
+        for (int64_t i = from; i < from + GROUP && i < m->count; i++) {
+            if (m->value[i] < m->value[least] || isnan(m->value[least])) least = i;
+            if (m->value[i] > m->value[most] || isnan(m->value[most])) most = i;
+        }
+        for (int k = 0; k < (least == most ? 1 : 2); k++, to++) {
+            const int64_t i = (k == 0) == (least < most) ? least : most;
+            m->step[to] = m->step[i];
+            m->value[to] = m->value[i];
+        }
+    }
+    m->count = to;
+}
+
+static bool add_point(record_metric *m, double step, double value) {
+    if (m->count == RECORD_POINTS) thin_points(m);
     if (m->count == m->room) {
         m->room = m->room ? 2 * m->room : 64;
         double *steps = realloc(m->step, (size_t)m->room * sizeof *steps);
@@ -76,8 +100,43 @@ static bool add_value(run_record *r, const char *name, double step, double value
     return true;
 }
 
+static bool add_evenly(record_metric *m, double value) {
+    if (!m->evenly && !(m->evenly = malloc(RECORD_EVENLY * sizeof *m->evenly))) return false;
+    if (m->seen++ % m->stride) return true;
+    if (m->n_evenly == RECORD_EVENLY) {
+        for (int64_t i = 0; 2 * i < RECORD_EVENLY; i++) m->evenly[i] = m->evenly[2 * i];
+        m->n_evenly = RECORD_EVENLY / 2;
+        m->stride *= 2;
+    }
+    m->evenly[m->n_evenly++] = value;
+    return true;
+}
+
+static bool add_value(record_metric *m, double step, double value) {
+    m->last_step = step;
+    m->last = value;
+    if (isfinite(value) && !(value >= m->least)) m->least = value;
+    if (isfinite(value) && !(value <= m->most)) m->most = value;
+    return add_point(m, step, value) && (!isfinite(value) || add_evenly(m, value));
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double record_median(const run_record *r, const char *name) {
+    const record_metric *m = record_find(r, name);
+    if (!m || !m->n_evenly) return NAN;
+    double sorted[RECORD_EVENLY];
+    memcpy(sorted, m->evenly, (size_t)m->n_evenly * sizeof *sorted);
+    qsort(sorted, (size_t)m->n_evenly, sizeof *sorted, ascending);
+    return sorted[m->n_evenly / 2];
+}
+
 /* A number; what is not finite is written as null. */
 static bool add_line(reader *in, const cJSON *line, int64_t number) {
+    int next = 0;
     const cJSON *step = cJSON_GetObjectItemCaseSensitive(line, "step"), *item;
     char problem[80];
     if (!cJSON_IsNumber(step)) {
@@ -86,30 +145,32 @@ static bool add_line(reader *in, const cJSON *line, int64_t number) {
     }
     cJSON_ArrayForEach(item, line) {
         if (item == step || !(cJSON_IsNumber(item) || cJSON_IsNull(item))) continue;
-        if (!add_value(in->record, item->string, step->valuedouble, cJSON_IsNull(item) ? NAN : item->valuedouble))
+        record_metric *m = metric_of(in->record, item->string, &next);
+        if (!m || !add_value(m, step->valuedouble, cJSON_IsNull(item) ? NAN : item->valuedouble))
             return fail(in, "metrics.jsonl", "out of memory");
     }
     return true;
 }
 
 static bool read_metrics(reader *in) {
-    char *text = read_text(in->record, "metrics.jsonl");
+    char *path = NULL, *line = NULL;
+    size_t room = 0;
     bool ok = true;
-    int64_t number = 0;
-    if (!text) return fail(in, "metrics.jsonl", strerror(errno));
-    for (char *line = text, *next; ok && *line; line = next) {
-        next = line + strcspn(line, "\n");
-        const bool whole = *next == '\n';
-        if (whole) *next++ = '\0';
-        number++;
-        if (!*line) continue;
+    ssize_t length;
+    FILE *f = asprintf(&path, "%s/metrics.jsonl", in->record->folder) < 0 ? NULL : fopen(path, "r");
+    free(path);
+    if (!f) return fail(in, "metrics.jsonl", strerror(errno));
+    for (int64_t number = 1; ok && (length = getline(&line, &room, f)) > 0; number++) {
+        const bool whole = line[length - 1] == '\n';
+        if (whole && length == 1) continue;
         cJSON *json = cJSON_Parse(line);
         ok = (!whole && !json) || add_line(in, json, number); /* the last line of a run that was killed may be cut */
         cJSON_Delete(json);
     }
-    free(text);
-    if (ok && !in->record->n_metrics) return fail(in, "metrics.jsonl", "holds no metrics yet");
-    return ok;
+    if (ok && ferror(f)) ok = fail(in, "metrics.jsonl", strerror(errno));
+    fclose(f);
+    free(line);
+    return ok && (in->record->n_metrics || fail(in, "metrics.jsonl", "holds no metrics yet"));
 }
 
 const record_metric *record_find(const run_record *r, const char *name) {
@@ -212,6 +273,7 @@ void record_free(run_record *r) {
         free(r->metrics[i].name);
         free(r->metrics[i].step);
         free(r->metrics[i].value);
+        free(r->metrics[i].evenly);
     }
     for (int i = 0; i < r->n_kernels; i++) {
         free(r->kernels[i].ops);

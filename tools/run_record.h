@@ -6,11 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A metric: its values by step, in the order of the file. */
+enum { RECORD_POINTS = 4096, RECORD_EVENLY = 1024 };
+
+/* A metric: its values by step, in the order of the file; of many as many as a picture shows, with the extremes of
+ * their neighbourhoods. */
 typedef struct record_metric {
     char *name;
     double *step, *value;
     int64_t count, room;
+    double last_step, last, least, most; /* of all values; NaN: none is finite */
+    double *evenly;                      /* every so many values, for what is usual */
+    int64_t n_evenly, stride, seen;
 } record_metric;
 
 /* The launches of a step that are of one kernel's kind. */
@@ -35,6 +41,8 @@ typedef struct run_record {
 bool record_read(run_record *r, const char *folder, char *error, int error_size);
 void record_free(run_record *r);
 
+/* What half of the values are below; NaN: there is no such metric, or none is finite. */
+double record_median(const run_record *r, const char *name);
 /* NULL: the run has no such metric. */
 const record_metric *record_find(const run_record *r, const char *name);
 

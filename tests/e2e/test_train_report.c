@@ -121,8 +121,9 @@ static void refuses(void **state) {
     expect_refused(RUN("report", "--what", run), 2, "unknown option: --what");
     expect_refused(RUN("report", no, no, no, no, no, no, no), 2, "at most 6 runs");
     expect_refused(RUN("report", test_path(state, "gone")), 1, "gone/metrics.jsonl: No such file");
-    expect_refused(RUN("report", run, "-o", test_path(state, "gone/page.html")), 1, "gone/page.html: No such file");
-    expect_refused(RUN("report", run, "-o", "/dev/full"), 1, "/dev/full: No space left");
+    expect_refused(RUN("report", run, "-o", test_path(state, "gone/page.html")), 1,
+                   "gone/page.html: error: cannot create the file: No such file");
+    expect_refused(RUN("report", run, "-o", "/dev/full"), 1, "/dev/full: error: writing failed: No space left");
     test_write_text(state, "run/profile.json", "{\"traceEvents\":");
     expect_refused(RUN("report", run), 1, "run/profile.json: is no trace that --profile has written");
     unlink(test_path(state, "run/profile.json"));
@@ -144,8 +145,29 @@ static void refuses(void **state) {
     free(page);
 }
 
+/* Of a long run a page is as large as of any other, and has its extremes. */
+static void a_long_run(void **state) {
+    enum { LINES = 50000 };
+    size_t size;
+    test_write_text(state, "long/metrics.jsonl", "");
+    FILE *f = fopen(test_path(state, "long/metrics.jsonl"), "w");
+    for (int i = 0; i < LINES; i++)
+        fprintf(f, "{\"step\":%d,\"loss\":%g,\"step_ms\":%d}\n{\"step\":%d,\"val_loss\":%g,\"val_accuracy\":0.5}\n", i,
+                i == 777 ? 9e6 : 2.0, 3 + i % 3, i, i == 31234 ? 0.125 : 1.0);
+    fclose(f);
+    program_result r = RUN("report", test_path(state, "long"));
+    assert_int_equal(r.status, 0);
+    program_free(&r);
+    char *page = test_read(test_path(state, "long/report.html"), &size);
+    assert_in_range(size, 1000, 1000000);
+    assert_non_null(strstr(page, "<td>50000</td><td>2.0000</td><td>0.1250</td><td>0.5000</td><td>4</td>"));
+    assert_non_null(strstr(page, "<title>31234, 0.125</title>"));
+    assert_non_null(strstr(page, ">8e+06<")); /* the axis of the loss */
+    free(page);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {FOLDER_TEST(shows_the_run), FOLDER_TEST(opens_in_a_browser),
-                                       FOLDER_TEST(refuses)};
+    const struct CMUnitTest tests[] = {FOLDER_TEST(shows_the_run), FOLDER_TEST(a_long_run),
+                                       FOLDER_TEST(opens_in_a_browser), FOLDER_TEST(refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
