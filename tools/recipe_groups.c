@@ -9,10 +9,8 @@
 #include <string.h>
 
 typedef struct reader {
-    yaml_parser_t *parser;
-    yaml_event_t event; /* the one just read; deleted by the next */
-    bool has_event;
-    size_t line;
+    yaml_items *items;
+    const yaml_item *item; /* the one just read */
     char *problem;
 } reader;
 
@@ -24,25 +22,24 @@ __attribute__((format(printf, 2, 3))) static bool fail(reader *in, const char *f
     return false;
 }
 
-static bool next(reader *in) {
-    if (in->has_event) yaml_event_delete(&in->event);
-    in->has_event = yaml_parser_parse(in->parser, &in->event);
-    in->line = (in->has_event ? in->event.start_mark.line : in->parser->problem_mark.line) + 1;
-    return in->has_event || fail(in, "malformed YAML: %s", in->parser->problem ? in->parser->problem : "out of memory");
+static yaml_item_kind next(reader *in) {
+    in->item = yaml_items_next(in->items);
+    return in->item->kind;
 }
 
-/* The text of a scalar, there as a whole: a NUL in it would cut it. */
 static const char *scalar(reader *in, const char *expected) {
-    if (in->event.type == YAML_SCALAR_EVENT) {
-        const char *text = (const char *)in->event.data.scalar.value;
-        if (strlen(text) == in->event.data.scalar.length) return text;
-    }
+    if (in->item->kind == YAML_ITEM_SCALAR) return in->item->text;
     fail(in, "%s is expected", expected);
     return NULL;
 }
 
+static const char *next_scalar(reader *in, const char *expected) {
+    next(in);
+    return scalar(in, expected);
+}
+
 static bool read_number(reader *in, const char *key, double most, double *out) {
-    const char *text = next(in) ? scalar(in, "a number") : NULL;
+    const char *text = next_scalar(in, "a number");
     char *end;
     if (!text) return false;
     *out = strtod(text, &end);
@@ -52,16 +49,14 @@ static bool read_number(reader *in, const char *key, double most, double *out) {
 }
 
 static bool read_betas(reader *in, double betas[2]) {
-    if (!next(in)) return false;
-    if (in->event.type != YAML_SEQUENCE_START_EVENT) return fail(in, "betas: a list of two numbers is expected");
+    if (next(in) != YAML_ITEM_LIST) return fail(in, "betas: a list of two numbers is expected");
     for (int i = 0; i < 2; i++)
         if (!read_number(in, "betas", 0.9999999, &betas[i])) return false;
-    return next(in) &&
-           (in->event.type == YAML_SEQUENCE_END_EVENT || fail(in, "betas: a list of two numbers is expected"));
+    return next(in) == YAML_ITEM_END || fail(in, "betas: a list of two numbers is expected");
 }
 
 static bool read_match(reader *in, recipe_group *g) {
-    const char *text = next(in) ? scalar(in, "a pattern") : NULL;
+    const char *text = next_scalar(in, "a pattern");
     if (!text) return false;
     if (!*text || strlen(text) >= sizeof g->match)
         return fail(in, "match: a pattern of 1 to %d bytes is expected", RECIPE_MATCH_MAX - 1);
@@ -70,7 +65,7 @@ static bool read_match(reader *in, recipe_group *g) {
 }
 
 static bool read_frozen(reader *in, recipe_group *g) {
-    const char *text = next(in) ? scalar(in, "true or false") : NULL;
+    const char *text = next_scalar(in, "true or false");
     if (!text) return false;
     g->frozen = !strcmp(text, "true");
     return g->frozen || !strcmp(text, "false") || fail(in, "frozen: must be true or false, not \"%s\"", text);
@@ -96,8 +91,7 @@ static bool read_group(reader *in, recipe_group *g) {
     bool given[FIELDS] = {false};
     *g = (recipe_group){.lr = NAN, .lr_scale = NAN, .weight_decay = NAN, .momentum = NAN, .betas = {NAN, NAN}};
     for (;;) {
-        if (!next(in)) return false;
-        if (in->event.type == YAML_MAPPING_END_EVENT) break;
+        if (next(in) == YAML_ITEM_END) break;
         const char *key = scalar(in, "a key");
         int field = 0;
         if (!key) return false;
@@ -114,36 +108,30 @@ static bool read_group(reader *in, recipe_group *g) {
     return true;
 }
 
-bool recipe_groups_read(recipe_groups *g, yaml_parser_t *parser, size_t *line, char problem[RECIPE_PROBLEM_MAX]) {
-    reader in = {.parser = parser, .problem = problem};
-    bool ok;
+static bool expected_list(reader *in) {
+    return fail(in, "a list of groups is expected, as [{match: \"*.bias\", weight_decay: 0}]");
+}
+
+bool recipe_groups_read(recipe_groups *g, yaml_items *items, size_t *line, char problem[RECIPE_PROBLEM_MAX]) {
+    reader in = {.items = items, .problem = problem};
+    bool ok = true;
     g->count = 0;
-    while ((ok = next(&in)) && in.event.type != YAML_SEQUENCE_END_EVENT) {
-        if (in.event.type != YAML_MAPPING_START_EVENT)
-            ok = fail(&in, "a list of groups is expected, as [{match: \"*.bias\", weight_decay: 0}]");
+    while (ok && next(&in) != YAML_ITEM_END) {
+        if (in.item->kind != YAML_ITEM_MAPPING) ok = expected_list(&in);
         else if (g->count == RECIPE_GROUPS_MAX) ok = fail(&in, "more than %d groups", RECIPE_GROUPS_MAX);
         else ok = read_group(&in, &g->v[g->count++]);
-        if (!ok) break;
     }
-    if (in.has_event) yaml_event_delete(&in.event);
-    *line = in.line;
+    *line = in.item->line;
     return ok;
 }
 
 bool recipe_groups_parse(recipe_groups *g, const char *text, char problem[RECIPE_PROBLEM_MAX]) {
-    yaml_parser_t parser;
+    yaml_items items;
     size_t line;
-    reader in = {.parser = &parser, .problem = problem};
-    if (!yaml_parser_initialize(&parser)) return fail(&in, "out of memory");
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
-    bool ok = next(&in) && next(&in); /* stream start, document start */
-    ok = ok && in.event.type != YAML_STREAM_END_EVENT && next(&in);
-    if (ok && in.event.type == YAML_SEQUENCE_START_EVENT) ok = recipe_groups_read(g, &parser, &line, problem);
-    else if (!*problem || ok) ok = fail(&in, "a list of groups is expected, as [{match: \"*.bias\", weight_decay: 0}]");
-    ok = ok && next(&in) && next(&in); /* document end, and what comes then */
-    if (ok && in.event.type != YAML_STREAM_END_EVENT) ok = fail(&in, "one list is expected");
-    if (in.has_event) yaml_event_delete(&in.event);
-    yaml_parser_delete(&parser);
+    reader in = {.items = &items, .problem = problem};
+    bool ok = yaml_items_read(&items, text, strlen(text), &line, problem);
+    if (ok) ok = next(&in) == YAML_ITEM_LIST ? recipe_groups_read(g, &items, &line, problem) : expected_list(&in);
+    yaml_items_free(&items);
     return ok;
 }
 

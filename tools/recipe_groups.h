@@ -4,12 +4,13 @@
 #ifndef TCC_TOOLS_RECIPE_GROUPS_H
 #define TCC_TOOLS_RECIPE_GROUPS_H
 
+#include "recipe_yaml.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <yaml.h>
 
-enum { RECIPE_GROUPS_MAX = 16, RECIPE_MATCH_MAX = 128, RECIPE_PROBLEM_MAX = 256 };
+enum { RECIPE_GROUPS_MAX = 16, RECIPE_MATCH_MAX = 128 };
 
 /* NaN: not given. */
 typedef struct recipe_group {
@@ -23,8 +24,8 @@ typedef struct recipe_groups {
     recipe_group v[RECIPE_GROUPS_MAX];
 } recipe_groups;
 
-/* Reads the events behind a list's start up to its end. On failure `problem` says why, and *line where. */
-bool recipe_groups_read(recipe_groups *g, yaml_parser_t *parser, size_t *line, char problem[RECIPE_PROBLEM_MAX]);
+/* Reads what is behind a list's start up to its end. On failure `problem` says why, and *line where. */
+bool recipe_groups_read(recipe_groups *g, yaml_items *items, size_t *line, char problem[RECIPE_PROBLEM_MAX]);
 /* The same from a text, as from the command line. */
 bool recipe_groups_parse(recipe_groups *g, const char *text, char problem[RECIPE_PROBLEM_MAX]);
 /* As YAML on one line. */

@@ -216,6 +216,7 @@ static int print_schema(void) {
     cJSON *schema = mapping();
     cJSON_AddStringToObject(schema, "$schema", "http://json-schema.org/draft-07/schema#");
     cJSON_AddStringToObject(schema, "title", "A recipe of tcc-train");
+    cJSON_AddObjectToObject(cJSON_AddObjectToObject(schema, "patternProperties"), "^x-"); /* recipe_yaml.h */
     for (int i = 0; i < RECIPE_KEY_COUNT; i++) {
         cJSON *in = schema;
         const char *name = recipe_key(i);

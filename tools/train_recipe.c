@@ -2,6 +2,7 @@
  * Recipes: one table of keys, read from YAML by libyaml and from the command line by the same code. */
 #include "train_recipe.h"
 #include "eval_metrics.h"
+#include "recipe_paths.h"
 #include "recipe_rules.h"
 
 #include <traincc/model.h>
@@ -12,7 +13,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
 /* Those whose value is a text come first. */
 typedef enum key_kind { STRING, PATH, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, NAMES, GROUPS } key_kind;
@@ -170,6 +170,22 @@ static bool set_groups(const key *k, recipe_groups *to, const char *text, place 
     return recipe_groups_parse(to, text, problem) || fail(error, at, "%s: %s", k->path, problem);
 }
 
+/* What a file says may lie beside it. */
+static bool set_path(const recipe *r, const key *k, char **to, const char *text, place at, char *error) {
+    char problem[RECIPE_PROBLEM_MAX];
+    char *path = recipe_path_read(text, at.line ? r->file : NULL, problem);
+    if (!path) return fail(error, at, "%s: %s", k->path, problem);
+    free(*to);
+    *to = path;
+    return true;
+}
+
+/* A text that a recipe can hold. */
+static bool set_text(const key *k, char **to, const char *text, place at, char *error) {
+    if (!yaml_can_hold(text)) return fail(error, at, "%s: the value is not UTF-8", k->path);
+    return set_string(to, text) || fail(error, at, "out of memory");
+}
+
 static bool set_value(recipe *r, const key *k, const char *text, place at, char *error) {
     void *to = (char *)r + k->offset;
     double x;
@@ -178,8 +194,8 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
         if (!recipe_is_choice(choices_of(k), text))
             return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, choices_of(k));
         /* fall through */
-    case STRING:
-    case PATH: return set_string(to, text) || fail(error, at, "out of memory");
+    case STRING: return set_text(k, to, text, at, error);
+    case PATH: return set_path(r, k, to, text, at, error);
     case BUDGET:
         if (tcc_is_memory_budget(text)) return set_string(to, text) || fail(error, at, "out of memory");
         return fail(error, at,
@@ -264,37 +280,19 @@ void recipe_free(recipe *r) {
 enum { MOST_SECTIONS = 16 };
 
 typedef struct reader {
-    yaml_parser_t parser;
-    yaml_event_t event; /* the one just read; deleted by the next */
-    bool has_event;
-    const char *file, *text;
-    size_t length;
+    yaml_items items;
+    const yaml_item *item; /* the one just read */
+    const char *file;
     char *error;
     char sections[MOST_SECTIONS][64];
     int n_sections;
 } reader;
 
-static place here(const reader *in) { return (place){in->file, in->event.start_mark.line + 1}; }
+static place here(const reader *in) { return (place){in->file, in->item->line}; }
 
-static const char *scalar(const reader *in) { return (const char *)in->event.data.scalar.value; }
-
-/* A scalar that is there as a whole: a NUL in it would cut it. */
-static bool check_scalar(reader *in) {
-    if (in->event.type != YAML_SCALAR_EVENT || strlen(scalar(in)) == in->event.data.scalar.length) return true;
-    return fail(in->error, here(in), "\"%s\" is followed by a NUL character", scalar(in));
-}
-
-static bool next(reader *in) {
-    if (in->has_event) yaml_event_delete(&in->event);
-    in->has_event = yaml_parser_parse(&in->parser, &in->event);
-    if (in->has_event) return check_scalar(in);
-    size_t line = in->parser.problem_mark.line + 1;
-    if (in->parser.error == YAML_READER_ERROR) { /* which has no mark */
-        line = 1;
-        for (size_t i = 0; i < in->parser.problem_offset && i < in->length; i++) line += in->text[i] == '\n';
-    }
-    return fail(in->error, (place){in->file, line}, "malformed YAML: %s",
-                in->parser.problem ? in->parser.problem : "out of memory");
+static yaml_item_kind next(reader *in) {
+    in->item = yaml_items_next(&in->items);
+    return in->item->kind;
 }
 
 static bool read_list(reader *in, recipe *r, const key *k) {
@@ -302,37 +300,34 @@ static bool read_list(reader *in, recipe *r, const key *k) {
         return fail(in->error, here(in), "%s: one value is expected, not a list", k->path);
     void *list = (char *)r + k->offset;
     empty_list(k, list);
-    for (;;) {
-        if (!next(in)) return false;
-        if (in->event.type == YAML_SEQUENCE_END_EVENT) return true;
-        if (in->event.type != YAML_SCALAR_EVENT)
+    while (next(in) != YAML_ITEM_END) {
+        if (in->item->kind != YAML_ITEM_SCALAR)
             return fail(in->error, here(in), "%s: a list of %s is expected", k->path,
                         k->kind == NAMES ? "names" : "numbers");
-        if (!add_item(k, list, scalar(in), here(in), in->error)) return false;
+        if (!add_item(k, list, in->item->text, here(in), in->error)) return false;
     }
+    return true;
 }
 
 static bool read_groups(reader *in, recipe *r, const key *k) {
     char problem[RECIPE_PROBLEM_MAX];
     size_t line;
-    if (recipe_groups_read((recipe_groups *)((char *)r + k->offset), &in->parser, &line, problem)) return true;
+    if (recipe_groups_read((recipe_groups *)((char *)r + k->offset), &in->items, &line, problem)) return true;
     return fail(in->error, (place){in->file, line}, "%s: %s", k->path, problem);
 }
 
 /* YAML's null: nothing, null, Null, NULL or ~ without quotes. */
 static bool is_null(const reader *in) {
-    return in->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-           (!*scalar(in) || recipe_is_choice("null|Null|NULL|~", scalar(in)));
+    return in->item->plain && (!*in->item->text || recipe_is_choice("null|Null|NULL|~", in->item->text));
 }
 
 /* The value of a key that stands alone (not a section). */
 static bool read_value(reader *in, recipe *r, const key *k) {
-    if (in->event.type == YAML_SEQUENCE_START_EVENT)
-        return k->kind == GROUPS ? read_groups(in, r, k) : read_list(in, r, k);
-    if (in->event.type != YAML_SCALAR_EVENT) return fail(in->error, here(in), "%s: a value is expected", k->path);
+    if (in->item->kind == YAML_ITEM_LIST) return k->kind == GROUPS ? read_groups(in, r, k) : read_list(in, r, k);
+    if (in->item->kind != YAML_ITEM_SCALAR) return fail(in->error, here(in), "%s: a value is expected", k->path);
     if (is_null(in))
         return fail(in->error, here(in), "%s: null is no value; leave the key out for its default", k->path);
-    return set_value(r, k, scalar(in), here(in), in->error);
+    return set_value(r, k, in->item->text, here(in), in->error);
 }
 
 /* Whether the text has had a section of this name; remembers it. */
@@ -346,15 +341,12 @@ static bool had_section(reader *in, const char *name) {
 /* A mapping's entries until its end; `section` is NULL at the top. */
 static bool read_mapping(reader *in, recipe *r, const char *section) {
     char path[256];
-    for (;;) {
-        if (!next(in)) return false;
-        if (in->event.type == YAML_MAPPING_END_EVENT) return true;
-        if (in->event.type != YAML_SCALAR_EVENT) return fail(in->error, here(in), "a key is expected");
-        if (section) snprintf(path, sizeof path, "%s.%s", section, scalar(in));
-        else snprintf(path, sizeof path, "%s", scalar(in));
+    while (next(in) != YAML_ITEM_END) {
+        if (in->item->kind != YAML_ITEM_SCALAR) return fail(in->error, here(in), "a key is expected");
+        if (section) snprintf(path, sizeof path, "%s.%s", section, in->item->text);
+        else snprintf(path, sizeof path, "%s", in->item->text);
         place at = here(in);
-        if (!next(in)) return false;
-        if (in->event.type == YAML_MAPPING_START_EVENT && (!section || is_section(path))) {
+        if (next(in) == YAML_ITEM_MAPPING && (!section || is_section(path))) {
             char name[256];
             memcpy(name, path, sizeof name);
             if (had_section(in, name)) return fail(in->error, at, "section %s is given twice", name);
@@ -367,23 +359,20 @@ static bool read_mapping(reader *in, recipe *r, const char *section) {
         r->given[k - keys] = (int)at.line;
         if (!read_value(in, r, k)) return false;
     }
+    return true;
 }
 
 bool recipe_parse(recipe *r, const char *text, size_t length, const char *file, char error[RECIPE_ERROR_MAX]) {
     if (!set_string(&r->file, file)) return fail(error, (place){file, 0}, "out of memory");
-    reader in = {.file = file, .error = error, .text = text, .length = length};
-    if (!yaml_parser_initialize(&in.parser)) return fail(error, (place){file, 0}, "out of memory");
-    yaml_parser_set_input_string(&in.parser, (const unsigned char *)text, length);
-    bool ok = next(&in) && next(&in); /* stream start, document start */
-    if (ok && in.event.type == YAML_STREAM_END_EVENT) ok = fail(error, (place){file, 1}, "the recipe is empty");
-    ok = ok && next(&in);
-    if (ok && in.event.type != YAML_MAPPING_START_EVENT)
+    char problem[RECIPE_PROBLEM_MAX];
+    size_t line;
+    reader in = {.file = file, .error = error};
+    bool ok = yaml_items_read(&in.items, text, length, &line, problem) ||
+              fail(error, (place){file, line}, "%s", problem);
+    if (ok && next(&in) != YAML_ITEM_MAPPING)
         ok = fail(error, here(&in), "a recipe is a mapping of sections: model, data, ...");
-    ok = ok && read_mapping(&in, r, NULL) && next(&in) && next(&in); /* document end, and what comes then */
-    if (ok && in.event.type != YAML_STREAM_END_EVENT)
-        ok = fail(error, here(&in), "a second document begins; a recipe is one");
-    if (in.has_event) yaml_event_delete(&in.event);
-    yaml_parser_delete(&in.parser);
+    ok = ok && read_mapping(&in, r, NULL);
+    yaml_items_free(&in.items);
     return ok;
 }
 
@@ -583,12 +572,19 @@ static void print_names(const char *choices, unsigned set, FILE *out) {
     fputc(']', out);
 }
 
+/* A recipe that is printed is read elsewhere. */
+static void print_path(const char *path, FILE *out) {
+    char *absolute = recipe_path_absolute(path);
+    recipe_print_quoted(absolute ? absolute : path, out);
+    free(absolute);
+}
+
 static void print_value(const recipe *r, const key *k, FILE *out) {
     const void *from = (const char *)r + k->offset;
     switch (k->kind) {
     case STRING:
-    case PATH:
     case BUDGET: recipe_print_quoted(*(const char *const *)from, out); break;
+    case PATH: print_path(*(const char *const *)from, out); break;
     case CHOICE: print_choice(*(const char *const *)from, out); break;
     case INTEGER:
         if (k->choices && !*(const int64_t *)from) fputs(k->choices, out);
