@@ -200,15 +200,18 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
     return TCC_OK;
 }
 
-/* LLVM ends the process where it gets no memory, so it is not called where it may come to that. */
-static tcc_status check_memory(tcc_model *m, int threads) {
-    const int64_t needed = (int64_t)(32 + 32 * (threads < 16 ? threads : 16)) << 20,
-                  left = tcc_memory_left("/proc", "/sys/fs/cgroup");
-    if (!left || left >= needed) return TCC_OK;
+static int64_t compiling_bytes(int threads) { return (int64_t)(32 + 32 * (threads < 16 ? threads : 16)) << 20; }
+
+/* LLVM ends the process where it gets no memory, so it is not called where it may come to that; with fewer threads it
+ * takes less. */
+static tcc_status check_memory(tcc_model *m, int *threads) {
+    const int64_t left = tcc_memory_left("/proc", "/sys/fs/cgroup");
+    while (left && *threads > 1 && left < compiling_bytes(*threads)) --*threads;
+    if (!left || left >= compiling_bytes(*threads)) return TCC_OK;
     return tcc_error(&m->cx->diag, TCC_ENOMEM, TCC_NOWHERE,
-                     "compiling with %d threads takes up to %lld MiB of memory, and this process may have no more than "
-                     "%lld MiB (its limits, as ulimit -v and control groups, or what the system has)",
-                     threads, (long long)(needed >> 20), (long long)(left >> 20));
+                     "compiling takes up to %lld MiB of memory, and this process may have no more than %lld MiB (its "
+                     "limits, as ulimit -v and control groups, or what the system has)",
+                     (long long)(compiling_bytes(*threads) >> 20), (long long)(left >> 20));
 }
 
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out) {
@@ -220,7 +223,7 @@ tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump
     options.verify = m->options.verify_passes;
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &options.threads));
-    TCC_TRY(check_memory(m, options.threads));
+    TCC_TRY(check_memory(m, &options.threads));
     tcc_kept_kernels kept;
     const tcc_kernel_store *store = tcc__cache_kernels(m, &kept);
     if (!dump_dir) options.store = store; /* a dump has all that is compiled */

@@ -7,9 +7,11 @@
 #include <traincc/nearest.h>
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -442,7 +444,14 @@ static int run(int argc, char **argv) {
     return a.n_operands || a.options.plan ? train(&a) : usage_error("no recipe given");
 }
 
+/* Under a limit of the address space each thread's own part of malloc's heap would take 64 MiB of it. */
+static void spare_addresses(void) {
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
+}
+
 int main(int argc, char **argv) {
     streams_open();
+    spare_addresses();
     return streams_close("tcc-train", run(argc, argv));
 }

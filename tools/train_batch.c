@@ -112,7 +112,7 @@ static double now_seconds(void) {
 
 /* What a step may take: the budget in bytes, or else most of what the device has free, as batches on their way and what
  * libraries take are in no plan. */
-static tcc_status find_limit(search *q) {
+static tcc_status find_memory(search *q) {
     q->limit = tcc_memory_budget_bytes(q->s->recipe->training.memory_budget);
     if (q->limit) return TCC_OK;
     q->limit = tcc_model_free_memory(q->s->model) / 10 * 9;
@@ -121,6 +121,15 @@ static tcc_status find_limit(search *q) {
              "data.batch_size=auto: nothing says how much memory there is; give training.memory_budget in bytes, as in "
              "80GiB");
     return TCC_EINVAL;
+}
+
+/* What did not fit although its plan does is no more the limit. */
+static tcc_status find_limit(search *q) {
+    run *s = q->s;
+    const tcc_status status = find_memory(q);
+    if (s->batch_limit && s->batch_limit < q->limit) q->limit = s->batch_limit;
+    s->batch_limit = q->limit;
+    return status;
 }
 
 static tcc_status choose(search *q) {
@@ -152,4 +161,15 @@ tcc_status run_choose_batch(run *s) {
     s->model = NULL;
     tcc_loader_destroy(loader);
     return status;
+}
+
+tcc_status run_shrink_batch(run *s) {
+    run_end_line(s);
+    if (!s->options->quiet && !s->options->emit)
+        printf("batch size %" PRId64 " does not fit beside what compiling has taken\n", s->recipe->data.batch_size);
+    tcc_context_clear_error(s->cx);
+    tcc_model_destroy(s->model);
+    s->model = NULL;
+    s->batch_limit = s->batch_limit / 10 * 8;
+    return run_choose_batch(s);
 }

@@ -122,7 +122,15 @@ tcc_status run_open_data(run *s) {
 
     if (!check_validation(s)) return TCC_EINVAL;
     if (!r->data.batch_size && (status = run_choose_batch(s)) != TCC_OK) return status;
+    return run_open_loaders(s);
+}
 
+tcc_status run_open_loaders(run *s) {
+    const recipe *r = s->recipe;
+    tcc_status status = TCC_OK;
+    tcc_loader_destroy(s->loader);
+    tcc_loader_destroy(s->val_loader);
+    s->loader = s->val_loader = NULL;
     const int held = run_pins(s) ? TCC_PINNED_RUNS : 0;
     tcc_loader_options train = {.size = sizeof train,
                                 .split = TCC_SPLIT_TRAIN,

@@ -143,6 +143,27 @@ static bool check_profile(const char *path) {
     return f != NULL;
 }
 
+static void settle_steps(run *s) {
+    const recipe *r = s->recipe;
+    s->total_steps = r->training.max_steps ? r->training.max_steps
+                     : s->loader           ? r->training.max_epochs * tcc_loader_batches(s->loader)
+                                           : 1; /* of what is only looked at it does not matter */
+    s->schedule = train_schedule(r, s->total_steps, s->milestones);
+}
+
+/* What compiling takes is in no plan, so a batch that was chosen from plans may have to be smaller. */
+static tcc_status create_model(run *s) {
+    tcc_status status = run_create_model(s);
+    while (status == TCC_ENOMEM && s->batch_limit && s->recipe->data.batch_size > 1) {
+        status = run_shrink_batch(s);
+        if (status == TCC_OK) status = run_open_loaders(s);
+        if (status != TCC_OK) break;
+        settle_steps(s);
+        status = run_create_model(s);
+    }
+    return status;
+}
+
 /* All that needs no run folder: with --emit and --dry-run the rest does not happen. `c` is what to resume from, or
  * NULL. */
 static int set_up(run *s, const tcc_checkpoint *c) {
@@ -152,17 +173,14 @@ static int set_up(run *s, const tcc_checkpoint *c) {
     if (run_only_looks(s) && run_open_weights(s) != TCC_OK) return failed(s);
     if (run_open_data(s) != TCC_OK || run_check_prompt(s) != TCC_OK) return failed(s);
     if (c && run_check_data(s, c) != TCC_OK) return failed(s);
-    s->total_steps = r->training.max_steps ? r->training.max_steps
-                     : s->loader           ? r->training.max_epochs * tcc_loader_batches(s->loader)
-                                           : 1; /* of what is only looked at it does not matter */
+    settle_steps(s);
     if (c && tcc_checkpoint_step(c) > s->total_steps) {
         fprintf(stderr, "tcc-train: %s: is past the end of this run of %" PRId64 " steps\n", tcc_checkpoint_path(c),
                 s->total_steps);
         return EXIT_FAILED;
     }
-    s->schedule = train_schedule(r, s->total_steps, s->milestones);
     if (tcc_schedule_check(s->cx, &s->schedule) != TCC_OK) return failed(s);
-    if (run_create_model(s) != TCC_OK) {
+    if (create_model(s) != TCC_OK) {
         int status = failed(s);
         return s->model || !s->options->arch ? status : EXIT_USAGE; /* no such architecture */
     }

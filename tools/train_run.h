@@ -27,7 +27,8 @@ typedef struct run {
     saver *saver;
     const char *weights; /* what was loaded to evaluate or predict with, in words; static */
     run_folder folder;
-    double best; /* of validation so far; NaN: none */
+    int64_t batch_limit; /* bytes that a step of the batch that was chosen may take; 0: the recipe says the batch */
+    double best;         /* of validation so far; NaN: none */
     struct {
         double best;          /* NaN: none yet */
         int64_t waited, step; /* evaluations since then; the step of the last */
@@ -59,6 +60,8 @@ typedef struct run {
 
 /* train_data.c. Opens the data set and its loaders. */
 tcc_status run_open_data(run *s);
+/* Its loaders, in the place of those that are there. */
+tcc_status run_open_loaders(run *s);
 /* How much of a batch is padding, where texts have lengths. */
 void run_print_padding(const run *s);
 /* A prompt that the vocabulary cannot spell is refused before the training, not after it. */
@@ -69,6 +72,8 @@ bool run_pins(const run *s);
 
 /* train_batch.c. Chooses recipe->data.batch_size by the memory that there is. */
 tcc_status run_choose_batch(run *s);
+/* The model of the batch that was chosen cannot be made: chooses a smaller one, by what there is now. */
+tcc_status run_shrink_batch(run *s);
 
 /* train_model.c. A model that makes plans alone. */
 tcc_status run_create_planner(run *s);

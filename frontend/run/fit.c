@@ -22,9 +22,9 @@ tcc_status tcc__model_fit(tcc_model *m, const tcc_program *p) {
     if (!free_bytes || needed <= (double)free_bytes) return TCC_OK;
     tcc_strbuf text = {0};
     tcc_strbuf_bytes(&text, needed);
-    tcc_strbuf_add(&text, " are needed, ");
+    tcc_strbuf_add(&text, " more are needed, as the values of one step take ");
     tcc_strbuf_bytes(&text, (double)p->arena_bytes);
-    tcc_strbuf_add(&text, " of it for values of one step; ");
+    tcc_strbuf_add(&text, "; ");
     tcc_strbuf_bytes(&text, (double)free_bytes);
     tcc_strbuf_printf(&text, " are free on %s", m->device_name);
     tcc_status status = text.text ? tcc_error(diag, TCC_ENOMEM, TCC_NOWHERE, "the program does not fit: %s", text.text)

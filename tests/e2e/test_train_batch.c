@@ -85,6 +85,19 @@ static void resumes(void **state) {
     free(out);
 }
 
+/* Compiling takes address space, too, which no plan knows: what then fits is taken. */
+static void under_a_limit(void **state) {
+    if (!program_takes_memory_limit()) skip();
+    const program_options limited = {.memory_limit_bytes = 420L << 20, .environment = "TCC_CACHE_DISABLE=1"};
+    const char *const arguments[] = {write_recipe(state, "gpt"), "--run-dir",
+                                     test_path(state, "run"),    "data.batch_size=auto",
+                                     "training.max_steps=1",     "training.eval_every=0",
+                                     "data.val_split=0",         NULL};
+    char *out = run_well(program_run(&limited, "tcc-train", arguments));
+    assert_in_range((int)number_after(out, "batch size "), 64, 1 << 20);
+    free(out);
+}
+
 static void refuses(void **state) {
     const char *recipe = write_recipe(state, "gpt");
     expect_error(RUN(recipe, "data.batch_size=0"), 2, "data.batch_size");
@@ -100,6 +113,6 @@ static void refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {FOLDER_TEST(takes_the_largest), FOLDER_TEST(all_of_the_data),
-                                       FOLDER_TEST(resumes), FOLDER_TEST(refuses)};
+                                       FOLDER_TEST(resumes), FOLDER_TEST(under_a_limit), FOLDER_TEST(refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
