@@ -45,10 +45,26 @@ static tcc_status digest_folder(tcc_diag *d, const char *path, uint64_t *hash) {
     return status;
 }
 
+/* The same of the files that a pattern names. */
+static tcc_status digest_pattern(tcc_diag *d, const char *path, tcc__digest *out) {
+    tcc__file_list files = {0};
+    uint64_t hash = 0;
+    tcc_status status = tcc__file_list_match(d, path, &files);
+    for (int i = 0; i < files.count && status == TCC_OK; i++) {
+        struct stat info;
+        if (stat(files.data[i], &info)) continue;
+        hash = tcc_hash_add(tcc_hash_string(hash, tcc__path_name(files.data[i])), (uint64_t)info.st_size);
+    }
+    tcc__file_list_free(&files);
+    snprintf(out->text, sizeof out->text, "%016llx", (unsigned long long)hash);
+    return status;
+}
+
 tcc_status tcc__digest_of(tcc_diag *d, const char *path, tcc__digest *out) {
     struct stat info;
     uint64_t hash = 0;
     *out = (tcc__digest){{0}};
+    if (stat(path, &info) && errno == ENOENT && strpbrk(path, "*?[")) return digest_pattern(d, path, out);
     if (stat(path, &info))
         return tcc_error(d, errno == ENOENT ? TCC_ENOTFOUND : TCC_EIO, (tcc_loc){path, 0}, "cannot be opened: %s",
                          tcc__errno(errno).text);

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -59,6 +60,20 @@ static tcc_status add(tcc_diag *d, const char *path, int depth, tcc__file_list *
 }
 
 tcc_status tcc__file_list_add(tcc_diag *d, const char *path, tcc__file_list *list) { return add(d, path, 0, list); }
+
+tcc_status tcc__file_list_match(tcc_diag *d, const char *path, tcc__file_list *list) {
+    glob_t found = {0};
+    if (!strpbrk(path, "*?[") || tcc__file_exists(path)) return add(d, path, 0, list);
+    const int result = glob(path, 0, NULL, &found);
+    tcc_status status = !result                  ? TCC_OK
+                        : result == GLOB_NOSPACE ? tcc_enomem(d)
+                        : result == GLOB_NOMATCH
+                            ? tcc_error(d, TCC_ENOTFOUND, (tcc_loc){path, 0}, "no file has a name like this")
+                            : tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot be read");
+    for (size_t i = 0; i < found.gl_pathc && status == TCC_OK; i++) status = add(d, found.gl_pathv[i], 0, list);
+    globfree(&found);
+    return status;
+}
 
 tcc_status tcc__folder_names(tcc_diag *d, const char *path, bool folders, tcc__file_list *list) {
     tcc__file_list names = {0};

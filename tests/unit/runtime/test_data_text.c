@@ -265,7 +265,7 @@ static void bad_tokens(void **state) {
             "vocab_size is -4");
     refused((tcc_data_options){.kind = "tokens", .path = test_path(state, "absent"), .context = 2}, TCC_ENOTFOUND,
             "No such file");
-    refused((tcc_data_options){.kind = "tokens", .path = *state, .context = 2}, TCC_EIO, "not a regular file");
+    refused((tcc_data_options){.kind = "tokens", .path = "/dev/null", .context = 2}, TCC_EIO, "not a regular file");
     refused((tcc_data_options){.kind = "tokens", .path = path, .val_path = odd, .context = 2}, TCC_EFORMAT, "b.bin");
     /* A vocabulary size given by the user is trusted until a window shows otherwise. */
     tcc_dataset *data =
