@@ -9,7 +9,7 @@ set -euf
 
 # V is LLVM's version: 19 or newer, the same for all its packages.
 build='gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libcjson-dev libutf8proc-dev libsqlite3-dev'
-build+=' libpng-dev libjpeg-dev llvm-V-dev'
+build+=' libpng-dev libjpeg-dev libwebp-dev libzstd-dev llvm-V-dev'
 test='g++ libcmocka-dev llvm-V-tools lld-V clang-V clang-format-V libclang-rt-V-dev valgrind libc6-dbg python3'
 test+=' chromium' # opens the page that tcc-train report makes
 test+=' doxygen dpkg-dev file' # the manual; the Debian package

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Data kind images: a folder for each class, with PNG and JPEG files in it. */
+ * Data kind images: a folder for each class, with PNG, JPEG and WebP files in it. */
 #include "ir/support/alloc.h"
 #include "runtime/data/learned.h"
 #include "runtime/data/picture_data.h"
@@ -12,6 +12,7 @@ typedef struct class_folders {
     tcc__picture_data pictures;
     tcc__file_list classes; /* their names */
     numbers labels[TCC_SPLIT_COUNT];
+    tcc_vec(int64_t) counts; /* training pictures of each class */
 } class_folders;
 
 /* The pictures of one class. Files that are none, by their names, are left out. */
@@ -26,7 +27,7 @@ static tcc_status add_class(tcc_diag *d, const char *folder, int32_t label, tcc_
     }
     tcc__file_list_free(&all);
     if (status == TCC_OK && pictures->count == before)
-        return tcc_error(d, TCC_EFORMAT, (tcc_loc){folder, 0}, "has no .png, .jpg or .jpeg file");
+        return tcc_error(d, TCC_EFORMAT, (tcc_loc){folder, 0}, "has no .png, .jpg, .jpeg or .webp file");
     return status;
 }
 
@@ -51,6 +52,25 @@ static tcc_status add_folder(tcc_diag *d, const class_folders *f, const char *pa
     return TCC_OK;
 }
 
+/* What belongs to pictures that are bad. */
+static void leave_out(class_folders *f) {
+    for (int split = 0; split < TCC_SPLIT_COUNT; split++) {
+        int kept = 0;
+        for (int i = 0; i < f->labels[split].count; i++)
+            if (!tcc__picture_data_is_bad(&f->pictures, split, i))
+                f->labels[split].data[kept++] = f->labels[split].data[i];
+        f->labels[split].count = kept;
+    }
+}
+
+static tcc_status count_classes(tcc_diag *d, const tcc_dataset *data, class_folders *f) {
+    for (int i = 0; i < f->classes.count; i++)
+        if (!tcc_vec_push(&f->counts, 0)) return tcc_enomem(d);
+    for (int64_t i = 0; i < data->info.samples[TCC_SPLIT_TRAIN]; i++)
+        f->counts.data[f->labels[TCC_SPLIT_TRAIN].data[tcc__source_of(data, TCC_SPLIT_TRAIN, i)]]++;
+    return TCC_OK;
+}
+
 static tcc_status open_images(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
     class_folders *f = data->own = tcc__calloc(1, sizeof *f);
     if (!f) return tcc_enomem(d);
@@ -72,10 +92,13 @@ static tcc_status open_images(tcc_diag *d, const tcc_data_options *options, tcc_
             return tcc_error(d, TCC_EFORMAT, (tcc_loc){options->val_path, 0}, "has no folder of images");
     }
     data->info.classes = f->classes.count;
-    return tcc__picture_data_init(d, options, true, data, &f->pictures);
+    TCC_TRY(tcc__picture_data_check(d, options, &f->pictures));
+    leave_out(f);
+    TCC_TRY(tcc__picture_data_init(d, options, true, data, &f->pictures));
+    return count_classes(d, data, f);
 }
 
-static tcc_status read_images(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
+static tcc_status read_image(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
     const class_folders *f = data->own;
     tcc__view view;
     tcc__picture size;
@@ -83,11 +106,29 @@ static tcc_status read_images(tcc_diag *d, const tcc_dataset *data, const tcc__s
     return tcc__picture_data_read(d, data, &f->pictures, sample, &view, &size, x);
 }
 
+static tcc_status read_images(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
+    const class_folders *f = data->own;
+    return tcc__picture_data_read_any(d, data, &f->pictures, sample, x, y, read_image);
+}
+
+static int64_t count_images(const tcc_dataset *data, int64_t id) {
+    return ((const class_folders *)data->own)->counts.data[id];
+}
+
+static bool describe_images(const tcc_dataset *data, tcc_strbuf *out) {
+    return tcc__picture_data_describe(&((const class_folders *)data->own)->pictures, out);
+}
+
+static const char *skipped_images(const tcc_dataset *data, int64_t i) {
+    return tcc__picture_data_skipped(&((const class_folders *)data->own)->pictures, i);
+}
+
 static void close_images(tcc_dataset *data) {
     class_folders *f = data->own;
     tcc__picture_data_free(&f->pictures);
     tcc__file_list_free(&f->classes);
     for (int i = 0; i < TCC_SPLIT_COUNT; i++) tcc_vec_free(&f->labels[i]);
+    tcc_vec_free(&f->counts);
     tcc__free(f);
 }
 
@@ -104,4 +145,7 @@ const tcc__reader tcc__images_reader = {
     .close = close_images,
     .label = label_images,
     .names_classes = true,
+    .count = count_images,
+    .describe = describe_images,
+    .skipped = skipped_images,
 };

@@ -74,6 +74,8 @@ static bool is_among(const char *kind, const char *list) {
     OPTION(width,          o->width,                                 PICTURE_KINDS) \
     OPTION(scale,          is_any(o->scale, 2),                      PICTURE_KINDS) \
     OPTION(jitter,         is_any(o->jitter, 3),                     PICTURE_KINDS) \
+    OPTION(skip_bad,       o->skip_bad,                              PICTURE_KINDS) \
+    OPTION(label_colors,   o->n_label_colors,                        "segmentation") \
     OPTION(ignored_label,  o->has_ignored_label || o->ignored_label, "segmentation") \
     OPTION(tokenizer,      o->tokenizer,                             "text_classes") \
     OPTION(vocab,          o->vocab,                                 "text_classes")

@@ -47,6 +47,8 @@ typedef struct tcc__reader {
     int64_t (*count)(const tcc_dataset *data, int64_t id);
     /* Add lines that say what was read; false when memory is short. NULL: there is nothing to say. */
     bool (*describe)(const tcc_dataset *data, tcc_strbuf *out);
+    /* The i-th sample that was left out so far, in words; NULL: there are fewer. */
+    const char *(*skipped)(const tcc_dataset *data, int64_t i);
     /* As tcc_dataset_encode; NULL: the kind has no text. */
     tcc_status (*encode)(tcc_diag *d, const tcc_dataset *data, const char *text, size_t length, int32_t *tokens,
                          int64_t capacity, int64_t *count);

@@ -50,3 +50,7 @@ tcc_status tcc_dataset_describe(tcc_context *cx, const tcc_dataset *data, char *
 int64_t tcc_dataset_count(const tcc_dataset *data, int64_t id) {
     return data->reader->count && id >= 0 && id < data->info.classes ? data->reader->count(data, id) : -1;
 }
+
+const char *tcc_dataset_skipped(const tcc_dataset *data, int64_t index) {
+    return data->reader->skipped ? data->reader->skipped(data, index) : NULL;
+}

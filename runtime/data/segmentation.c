@@ -1,18 +1,90 @@
 /* SPDX-License-Identifier: MIT
- * Data kind segmentation: a folder images/ of PNG and JPEG files, and a folder labels/ of PNG files with the same names
- * in which each pixel is its class. */
+ * Data kind segmentation: a folder images/ of PNG, JPEG and WebP files, and a folder labels/ of PNG files with the same
+ * names in which each pixel is its class, or a colour that stands for one. */
 #include "ir/support/alloc.h"
+#include "runtime/data/learned.h"
 #include "runtime/data/picture_data.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEFAULT_IGNORED = 255, IGNORED = -100 }; /* in files; in y, as cross-entropy has it by default */
+enum { LABELS = 256, MOST_COUNTED = 256 };      /* of a byte; files whose pixels are counted where classes are given */
+
+typedef struct label_color {
+    char *name; /* of a class; NULL: it does not count */
+    uint8_t rgb[3];
+    uint8_t label;
+} label_color;
 
 typedef struct segmentation {
     tcc__picture_data pictures;
     tcc__file_list labels[TCC_SPLIT_COUNT]; /* paths */
     int ignored;
+    bool binary; /* labels are 0 and 255, which is class 1 */
+    tcc_vec(label_color) colors;
+    int64_t counts[LABELS]; /* training pixels of each label, in the files that were counted */
 } segmentation;
+
+/* ---- labels of a picture ---- */
+
+static tcc_status parse_color(tcc_diag *d, const tcc_label_color *from, label_color *out) {
+    char *end;
+    const unsigned long value = *from->color == '#' ? strtoul(from->color + 1, &end, 16) : 0;
+    if (*from->color != '#' || strlen(from->color) != 7 || *end || from->color[1] == '+' || from->color[1] == '-')
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the colour of label '%s' is '%s'; one is written as #804080",
+                         from->name, from->color);
+    for (int c = 0; c < 3; c++) out->rgb[c] = (uint8_t)(value >> (16 - 8 * c));
+    return TCC_OK;
+}
+
+static tcc_status add_color(tcc_diag *d, const tcc_label_color *from, segmentation *s, int64_t *classes) {
+    label_color color = {.label = DEFAULT_IGNORED};
+    TCC_TRY(parse_color(d, from, &color));
+    for (int i = 0; i < s->colors.count; i++)
+        if (!memcmp(s->colors.data[i].rgb, color.rgb, sizeof color.rgb))
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "colour %s is given to two labels", from->color);
+    if (strcmp(from->name, "ignored")) {
+        if (*classes == DEFAULT_IGNORED)
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "colours are given to more than %d classes", DEFAULT_IGNORED);
+        color.label = (uint8_t)(*classes)++;
+        if (!(color.name = tcc__strdup(from->name))) return tcc_enomem(d);
+    }
+    if (tcc_vec_push(&s->colors, color)) return TCC_OK;
+    tcc__free(color.name);
+    return tcc_enomem(d);
+}
+
+/* Colours as labels, in place: a byte a pixel. */
+static tcc_status take_colors(tcc_diag *d, const char *path, const segmentation *s, tcc__picture *p) {
+    const label_color *last = s->colors.data;
+    for (int64_t i = 0; i < p->height * p->width; i++) {
+        const uint8_t *rgb = p->pixels + 3 * i;
+        for (int k = 0; memcmp(last->rgb, rgb, 3) && k < s->colors.count; k++) last = &s->colors.data[k];
+        if (memcmp(last->rgb, rgb, 3))
+            return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
+                             "colour #%02x%02x%02x at row %lld, column %lld stands for no label", rgb[0], rgb[1],
+                             rgb[2], (long long)(i / p->width), (long long)(i % p->width));
+        p->pixels[i] = last->label;
+    }
+    p->channels = 1;
+    return TCC_OK;
+}
+
+static tcc_status load_labels(tcc_diag *d, const char *path, const segmentation *s, tcc__picture *out) {
+    TCC_TRY(tcc__picture_load(d, path, s->colors.count ? TCC__PICTURE_RGB : TCC__PICTURE_LABELS, out));
+    if (s->binary)
+        for (int64_t i = 0; i < out->height * out->width; i++)
+            out->pixels[i] = out->pixels[i] == 255 ? 1 : out->pixels[i] == 1 ? 254 : out->pixels[i];
+    const tcc_status status = s->colors.count ? take_colors(d, path, s, out) : TCC_OK;
+    if (status != TCC_OK) {
+        tcc__free(out->pixels);
+        *out = (tcc__picture){0};
+    }
+    return status;
+}
+
+/* ---- lists ---- */
 
 static size_t stem(const char *name) {
     const char *dot = strrchr(name, '.');
@@ -45,7 +117,7 @@ static tcc_status list_pairs(tcc_diag *d, const char *path, tcc__file_list *pict
         if (tcc__picture_is_named(names.data[i]))
             status = add_pair(d, images, labels, names.data[i], pictures, label_files);
     if (status == TCC_OK && !pictures->count)
-        status = tcc_error(d, TCC_EFORMAT, (tcc_loc){images, 0}, "has no .png, .jpg or .jpeg file");
+        status = tcc_error(d, TCC_EFORMAT, (tcc_loc){images, 0}, "has no .png, .jpg, .jpeg or .webp file");
     tcc__file_list_free(&names);
     tcc__free(images);
     tcc__free(labels);
@@ -57,42 +129,6 @@ static tcc_status check_size(tcc_diag *d, const char *path, const tcc__picture *
     return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0}, "labels are %lld x %lld, the image %lld x %lld pixels",
                      (long long)labels->width, (long long)labels->height, (long long)picture->width,
                      (long long)picture->height);
-}
-
-/* Labels are as large as their pictures. The largest class is found where it is not given. */
-static tcc_status check_labels(tcc_diag *d, const segmentation *s, int classes, int64_t *found) {
-    for (int split = 0; split < TCC_SPLIT_COUNT; split++) {
-        for (int i = 0; i < s->labels[split].count; i++) {
-            tcc__picture size, labels;
-            const char *path = s->labels[split].data[i];
-            TCC_TRY(tcc__picture_load(d, s->pictures.pictures[split].data[i], TCC__PICTURE_SIZE, &size));
-            TCC_TRY(tcc__picture_load(d, path, classes ? TCC__PICTURE_SIZE : TCC__PICTURE_LABELS, &labels));
-            for (int64_t j = 0; labels.pixels && j < labels.height * labels.width; j++)
-                if (labels.pixels[j] != s->ignored && labels.pixels[j] >= *found) *found = labels.pixels[j] + 1;
-            tcc__free(labels.pixels);
-            TCC_TRY(check_size(d, path, &labels, &size));
-        }
-    }
-    return TCC_OK;
-}
-
-static tcc_status open_segmentation(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
-    segmentation *s = data->own = tcc__calloc(1, sizeof *s);
-    if (!s) return tcc_enomem(d);
-    s->ignored = options->has_ignored_label || options->ignored_label ? options->ignored_label : DEFAULT_IGNORED;
-    if (s->ignored < 0 || s->ignored > 255)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "ignored_label is %d; labels are bytes", s->ignored);
-    if (options->classes < 0 || options->classes > 256)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "classes is %d; labels are bytes", options->classes);
-    if (options->path) TCC_TRY(list_pairs(d, options->path, &s->pictures.pictures[0], &s->labels[0]));
-    if (options->val_path) TCC_TRY(list_pairs(d, options->val_path, &s->pictures.pictures[1], &s->labels[1]));
-    data->info.classes = options->classes;
-    TCC_TRY(check_labels(d, s, options->classes, &data->info.classes));
-    TCC_TRY(tcc__picture_data_init(d, options, false, data, &s->pictures));
-    data->info.y.rank = 2;
-    data->info.y.dims[0] = s->pictures.view.height;
-    data->info.y.dims[1] = s->pictures.view.width;
-    return TCC_OK;
 }
 
 /* Classes stay, the ignored ones become what cross-entropy leaves out. */
@@ -108,14 +144,106 @@ static tcc_status check_classes(tcc_diag *d, const char *path, const segmentatio
     return TCC_OK;
 }
 
-static tcc_status read_segmentation(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
+static tcc_status check_labels_of(tcc_diag *d, segmentation *s, int split, int i, int64_t classes, bool counts) {
+    tcc__picture labels;
+    const char *path = s->labels[split].data[i];
+    const tcc__picture_found *found = &s->pictures.found[split][i];
+    const tcc__picture size = {.height = found->height, .width = found->width};
+    if (!counts) TCC_TRY(tcc__picture_check(d, path, &labels));
+    else TCC_TRY(load_labels(d, path, s, &labels));
+    for (int64_t j = 0; labels.pixels && j < labels.height * labels.width; j++) s->counts[labels.pixels[j]]++;
+    tcc_status status = check_size(d, path, &labels, &size);
+    if (status == TCC_OK && classes && labels.pixels) status = check_classes(d, path, s, classes, &labels);
+    tcc__free(labels.pixels);
+    return status;
+}
+
+/* Labels are as large as their pictures. Those of all files are counted where they say how many classes there are, else
+ * those of some. */
+static tcc_status check_labels(tcc_diag *d, segmentation *s, int64_t classes) {
+    for (int split = 0; split < TCC_SPLIT_COUNT; split++) {
+        const int files = s->labels[split].count, every = !classes ? 1 : (files + MOST_COUNTED - 1) / MOST_COUNTED;
+        for (int i = 0; i < files; i++) {
+            if (tcc__picture_data_is_bad(&s->pictures, split, i)) continue;
+            const tcc_status status = check_labels_of(d, s, split, i, classes, i % every == 0);
+            if (status != TCC_OK) TCC_TRY(tcc__picture_data_spoil(&s->pictures, split, i, d, status));
+        }
+    }
+    return TCC_OK;
+}
+
+static void leave_out(segmentation *s) {
+    for (int split = 0; split < TCC_SPLIT_COUNT; split++) {
+        tcc__file_list *files = &s->labels[split];
+        int kept = 0;
+        for (int i = 0; i < files->count; i++) {
+            if (tcc__picture_data_is_bad(&s->pictures, split, i)) tcc__free(files->data[i]);
+            else files->data[kept++] = files->data[i];
+        }
+        files->count = kept;
+    }
+}
+
+/* Masks of black and white have two classes, though 255 is what is ignored by default. */
+static bool is_binary(const segmentation *s, const tcc_data_options *o) {
+    for (int i = 1; i < 255; i++)
+        if (s->counts[i]) return false;
+    return s->counts[0] && s->counts[255] && !s->colors.count && !o->has_ignored_label && !o->ignored_label &&
+           (!o->classes || o->classes == 2);
+}
+
+static tcc_status count_classes(tcc_diag *d, const tcc_data_options *o, segmentation *s, int64_t *classes) {
+    if (is_binary(s, o)) {
+        s->binary = true;
+        s->counts[1] = s->counts[255];
+        *classes = 2;
+    }
+    for (int k = LABELS - 1; k >= 0 && !*classes; k--)
+        if (s->counts[k] && k != s->ignored) *classes = k + 1;
+    if (*classes >= 2 || !o->path) return TCC_OK;
+    return tcc_error(d, TCC_EFORMAT, (tcc_loc){o->path, 0},
+                     "the labels have %lld classes, beside the ignored %d; there "
+                     "are at least 2",
+                     (long long)*classes, s->ignored);
+}
+
+static tcc_status open_segmentation(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
+    segmentation *s = data->own = tcc__calloc(1, sizeof *s);
+    if (!s) return tcc_enomem(d);
+    s->ignored = options->has_ignored_label || options->ignored_label ? options->ignored_label : DEFAULT_IGNORED;
+    if (s->ignored < 0 || s->ignored > 255)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "ignored_label is %d; labels are bytes", s->ignored);
+    if (options->classes < 0 || options->classes > 256)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "classes is %d; labels are bytes", options->classes);
+    if (options->n_label_colors && (options->classes || options->has_ignored_label) && !data->learned)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                         "label_colors say what classes there are; leave out classes and "
+                         "ignored_label");
+    int64_t *classes = &data->info.classes;
+    for (int i = 0; i < options->n_label_colors; i++) TCC_TRY(add_color(d, &options->label_colors[i], s, classes));
+    if (data->learned) s->binary = cJSON_HasObjectItem(data->learned, "binary");
+    if (options->path) TCC_TRY(list_pairs(d, options->path, &s->pictures.pictures[0], &s->labels[0]));
+    if (options->val_path) TCC_TRY(list_pairs(d, options->val_path, &s->pictures.pictures[1], &s->labels[1]));
+    if (!*classes) *classes = options->classes;
+    TCC_TRY(tcc__picture_data_check(d, options, &s->pictures));
+    TCC_TRY(check_labels(d, s, *classes));
+    if (!s->binary) TCC_TRY(count_classes(d, options, s, classes));
+    leave_out(s);
+    TCC_TRY(tcc__picture_data_init(d, options, false, data, &s->pictures));
+    data->info.y.rank = 2;
+    data->info.y.dims[0] = s->pictures.view.height;
+    data->info.y.dims[1] = s->pictures.view.width;
+    return TCC_OK;
+}
+
+static tcc_status read_pair(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
     const segmentation *s = data->own;
     const char *path = s->labels[tcc__picture_list_of(data, sample)].data[sample->number];
     const tcc__view_options *o = &s->pictures.view;
     tcc__view view;
     tcc__picture size, labels;
     TCC_TRY(tcc__picture_data_read(d, data, &s->pictures, sample, &view, &size, x));
-    TCC_TRY(tcc__picture_load(d, path, TCC__PICTURE_LABELS, &labels));
+    TCC_TRY(load_labels(d, path, s, &labels));
     tcc_status status = check_size(d, path, &labels, &size);
     if (status == TCC_OK) status = check_classes(d, path, s, data->info.classes, &labels);
     if (status == TCC_OK) tcc__view_labels(o, &view, &labels, IGNORED, y);
@@ -125,10 +253,45 @@ static tcc_status read_segmentation(tcc_diag *d, const tcc_dataset *data, const 
     return status;
 }
 
+static tcc_status read_segmentation(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
+    const segmentation *s = data->own;
+    return tcc__picture_data_read_any(d, data, &s->pictures, sample, x, y, read_pair);
+}
+
+static int64_t count_segmentation(const tcc_dataset *data, int64_t id) {
+    return ((const segmentation *)data->own)->counts[id];
+}
+
+static bool describe_segmentation(const tcc_dataset *data, tcc_strbuf *out) {
+    const segmentation *s = data->own;
+    if (s->binary) tcc_strbuf_add(out, "labels are 0 and 255: 255 is class 1\n");
+    return tcc__picture_data_describe(&s->pictures, out);
+}
+
+static const char *skipped_segmentation(const tcc_dataset *data, int64_t i) {
+    return tcc__picture_data_skipped(&((const segmentation *)data->own)->pictures, i);
+}
+
+static bool learn_segmentation(const tcc_dataset *data, cJSON *to) {
+    return !((const segmentation *)data->own)->binary || tcc__learn_number(to, "binary", 1);
+}
+
+static const char *label_segmentation(const tcc_dataset *data, int64_t id, size_t *length) {
+    const segmentation *s = data->own;
+    for (int i = 0; i < s->colors.count; i++) {
+        if (!s->colors.data[i].name || s->colors.data[i].label != id) continue;
+        *length = strlen(s->colors.data[i].name);
+        return s->colors.data[i].name;
+    }
+    return NULL;
+}
+
 static void close_segmentation(tcc_dataset *data) {
     segmentation *s = data->own;
     tcc__picture_data_free(&s->pictures);
     for (int i = 0; i < TCC_SPLIT_COUNT; i++) tcc__file_list_free(&s->labels[i]);
+    for (int i = 0; i < s->colors.count; i++) tcc__free(s->colors.data[i].name);
+    tcc_vec_free(&s->colors);
     tcc__free(s);
 }
 
@@ -137,4 +300,9 @@ const tcc__reader tcc__segmentation_reader = {
     .open = open_segmentation,
     .read = read_segmentation,
     .close = close_segmentation,
+    .label = label_segmentation,
+    .count = count_segmentation,
+    .describe = describe_segmentation,
+    .skipped = skipped_segmentation,
+    .learn = learn_segmentation,
 };

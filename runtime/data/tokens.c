@@ -44,8 +44,8 @@ static int64_t token_at(const tcc__token_form *form, const uint8_t *bytes, int64
     return form->is_signed && form->token_bytes == 4 ? (int32_t)value : (int64_t)value;
 }
 
-/* `count` tokens of a shard as i32, from its `first` on. Each is checked against the vocabulary, or *largest is raised to
- * the largest. */
+/* `count` tokens of a shard as i32, from its `first` on. Each is checked against the vocabulary, or *largest is raised
+ * to the largest. */
 static tcc_status fetch_shard(tcc_diag *d, const tokens *t, const shard *s, int64_t first, int64_t count, int32_t *out,
                               int64_t *largest) {
     uint8_t piece[PIECE_BYTES];

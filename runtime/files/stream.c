@@ -3,6 +3,7 @@
 #include "runtime/files/stream.h"
 #include "ir/support/alloc.h"
 #include "runtime/files/file.h"
+#include "runtime/files/zstd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,17 +45,32 @@ tcc_status tcc__stream_open(tcc_diag *d, const char *path, tcc__stream *out) {
         return tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "is a folder where a file is expected");
     }
     out->size_bytes = info.st_size;
-    out->file = gzdopen(fd, "rb");
-    if (!out->file) {
+    if (tcc__zstd_is(fd)) out->zstd = tcc__zstd_open(fd);
+    else out->file = gzdopen(fd, "rb");
+    if (!out->file && !out->zstd) {
         close(fd);
         return tcc_enomem(d);
     }
-    gzbuffer(out->file, 1 << 17);
+    if (out->file) gzbuffer(out->file, 1 << 17);
     return TCC_OK;
+}
+
+static tcc_status read_zstd(tcc_diag *d, tcc__stream *s, void *to, size_t capacity, size_t *got) {
+    const char *problem;
+    const bool ok = tcc__zstd_read(s->zstd, to, capacity, got, &problem);
+    const int error = errno;
+    s->offset += (int64_t)*got;
+    s->position_bytes = tcc__zstd_position(s->zstd);
+    if (ok) return TCC_OK;
+    tcc__stream_close(s);
+    return tcc_error(d, error ? TCC_EIO : TCC_EFORMAT, (tcc_loc){s->path, 0},
+                     "zstd stream, after %lld inflated bytes: %s", (long long)s->offset,
+                     error ? tcc__errno(error).text : problem);
 }
 
 tcc_status tcc__stream_read(tcc_diag *d, tcc__stream *s, void *to, size_t capacity, size_t *got) {
     *got = 0;
+    if (s->zstd) return read_zstd(d, s, to, capacity, got);
     while (*got < capacity) {
         size_t piece = capacity - *got < ((size_t)1 << 24) ? capacity - *got : (size_t)1 << 24;
         int more = gzread(s->file, (char *)to + *got, (unsigned)piece);
@@ -75,7 +91,9 @@ tcc_status tcc__stream_read(tcc_diag *d, tcc__stream *s, void *to, size_t capaci
 
 void tcc__stream_close(tcc__stream *s) {
     if (s->file) gzclose(s->file);
+    tcc__zstd_close(s->zstd);
     s->file = NULL;
+    s->zstd = NULL;
 }
 
 /* ---- whole files ---- */

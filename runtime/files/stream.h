@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A file read from its beginning to its end in pieces. A gzip file is inflated on the way. */
+ * A file read from its beginning to its end in pieces. A file of gzip or Zstandard is
+ * inflated on the way. */
 #ifndef TCC_RUNTIME_FILES_STREAM_H
 #define TCC_RUNTIME_FILES_STREAM_H
 
@@ -10,7 +11,8 @@
 
 typedef struct tcc__stream {
     const char *path; /* borrowed */
-    void *file;
+    void *file;       /* zlib's; NULL: */
+    struct tcc__zstd *zstd;
     int64_t offset;                     /* inflated bytes read so far */
     int64_t size_bytes, position_bytes; /* of the file as it lies on the disk, for progress */
 } tcc__stream;

@@ -28,8 +28,8 @@ set(programs tcc-train tcc-bench gpu-bandwidth gpu-matmul)
 list(TRANSFORM tests REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE test_files)
 list(TRANSFORM programs REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE program_files)
 set(carried "")
-foreach(name libcmocka.so.0 libyaml-0.so.2 libcjson.so.1 libutf8proc.so.2 libpng16.so.16 libjpeg.so.62 libsqlite3.so.0
-        libz.so.1 libzstd.so.1)
+foreach(name libcmocka.so.0 libyaml-0.so.2 libcjson.so.1 libutf8proc.so.2 libpng16.so.16 libjpeg.so.62 libwebp.so.7
+        libsqlite3.so.0 libz.so.1 libzstd.so.1)
   find_library(carried_${name} NAMES ${name} REQUIRED)
   file(REAL_PATH ${carried_${name}} file)
   list(APPEND carried COMMAND ${CMAKE_COMMAND} -E copy ${file} ${bundle}/lib/${name})

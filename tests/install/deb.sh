@@ -19,7 +19,7 @@ fail() { echo "$1"; exit 1; }
 field() { dpkg-deb -f "$package" "$1"; }
 version=$(sed -n 's/^project(traincc VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt")
 [ "$(field Package) $(field Version)" = "traincc $version-1" ] || fail "wrong name or version"
-for library in libc6 libllvm libyaml libcjson libutf8proc libpng libjpeg libsqlite3 zlib1g; do
+for library in libc6 libllvm libyaml libcjson libutf8proc libpng libjpeg libwebp libzstd libsqlite3 zlib1g; do
     field Depends | grep -q "$library" || fail "it does not depend on $library: $(field Depends)"
 done
 dpkg-deb --ctrl-tarfile "$package" | tar -xO ./shlibs | grep "^libtraincc ${version%.*} traincc" ||

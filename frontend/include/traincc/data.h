@@ -61,6 +61,11 @@ typedef struct tcc_column_option {
     const char *kind; /* see above */
 } tcc_column_option;
 
+/* What a colour stands for in pictures of labels: a class, or, named "ignored", what does not count. */
+typedef struct tcc_label_color {
+    const char *name, *color; /* as "#804080" */
+} tcc_label_color;
+
 /* Where data lies and how it is read. Zero fields take the defaults given here. A field says which kinds it goes with;
  * with another it is an error (TCC_EINVAL). Every data set has two arrays, "x" and "y". B is the batch, T the window, F
  * the number of features:
@@ -72,19 +77,22 @@ typedef struct tcc_column_option {
  *   "cifar"   a folder with data_batch_N.bin, test_batch f32 [B,3,32,32] normalized i32 [B] class
  *   "csv"     a text file of separated values            f32 [B,F] standardized     i32 [B] class, or f32 [B,K]
  *   "images"  a folder of folders, one for each class,   f32 [B,3,H,W] normalized   i32 [B] class
- *             with PNG and JPEG files
+ *             with PNG, JPEG, WebP files
  *   "segmentation"  a folder with folders images (PNG,   f32 [B,3,H,W] normalized   i32 [B,H,W] class, -100 where
  *             JPEG) and labels (PNG, a class a pixel)                               none counts
  *   "text_classes"  a folder of folders, one for each    i32 [B,T] word pieces, -1  i32 [B] class
  *             class, with text files; or a file of rows  where a text has ended
  *             with a text and a label
  *
- * Files of kinds text, idx, cifar, csv and text_classes may be gzipped; those of idx and cifar with or without ".gz" in
- * the name. Columns of a second csv file are found by their names where there is a header; others are left
- * out. Labels of csv and text_classes that are all numbers are told apart by value: 1 and 1.0 are one class. Rows of
- * text_classes are comma-separated as in csv; or, in a file that is named .tsv, tab-separated, with \t, \n, \r and \\
- * for what a cell cannot hold, and no quotes. A folder named unsup, of texts without a class, is left out. Texts are
- * tokenized when the data set is opened, and stay in memory. */
+ * A file of tokens may be an array of NumPy (.npy) or a shard as llm.c writes them, which say what their tokens are;
+ * else it is bare numbers. A folder, or a pattern as "train_*.bin", names several files, whose tokens follow one
+ * another. Pictures are shown as EXIF says, whatever their colours and depth; masks of 0 and 255 alone have two
+ * classes. Files of kinds text, idx, cifar, csv and text_classes may be compressed by gzip or Zstandard; those of idx
+ * and cifar with or without ".gz" in the name. Columns of a second csv file are found by their names where there is a
+ * header; others are left out. Labels of csv and text_classes that are all numbers are told apart by value: 1 and 1.0
+ * are one class. Rows of text_classes are comma-separated as in csv; or, in a file that is named .tsv, tab-separated,
+ * with \t, \n, \r and \\ for what a cell cannot hold, and no quotes. A folder named unsup, of texts without a class,
+ * is left out. Texts are tokenized when the data set is opened, and stay in memory. */
 typedef struct tcc_data_options {
     size_t size;      /* sizeof(tcc_data_options) */
     const char *kind; /* see above */
@@ -100,7 +108,7 @@ typedef struct tcc_data_options {
     int64_t context; /* text, tokens: T, the length of a window; text_classes: T, the most tokens of a text, with [CLS]
                            in front and [SEP] behind, what is longer is cut; required */
     bool bytes;      /* text: tokens are bytes rather than code points; the file need not be UTF-8 */
-    int token_bytes; /* tokens: 2 (default) or 4 */
+    int token_bytes; /* tokens: 2 (default) or 4, of files that do not say */
     int64_t vocab_size; /* tokens: every token is below it; default: found by reading the whole file */
 
     int classes;            /* idx, segmentation: labels are below it; default: 10; found by reading all labels */
@@ -146,6 +154,12 @@ typedef struct tcc_data_options {
     int n_csv_columns;
     tcc_csv_missing csv_missing;
     int csv_one_hot; /* the most values of a category that are features of their own; default: 32 */
+
+    bool skip_bad; /* images, segmentation: a picture that cannot be read is left out, and said (tcc_dataset_skipped);
+                      where that is seen only when it is decoded, another one takes its place. Else it is an error */
+    /* segmentation: labels are pictures in which these colours stand for the classes, in their order. */
+    const tcc_label_color *label_colors;
+    int n_label_colors;
 } tcc_data_options;
 
 typedef struct tcc_dataset tcc_dataset;
@@ -214,6 +228,10 @@ TCC_API int64_t tcc_dataset_count(const tcc_dataset *data, int64_t id);
 /* What was read, in lines for people: samples, classes with their counts, columns with kind, range and missing cells;
  * and warnings, in lines that begin with "warning: ". To be freed with tcc_string_free. Errors: TCC_ENOMEM. */
 TCC_API tcc_status tcc_dataset_describe(tcc_context *cx, const tcc_dataset *data, char **text);
+
+/* Sample `index` that was left out so far (skip_bad): the file and what is wrong with it. NULL: there are fewer. It
+ * lives as long as the data set. */
+TCC_API const char *tcc_dataset_skipped(const tcc_dataset *data, int64_t index);
 
 /* Feature `index` of kind csv: its column's name ("" without a header) and the statistics that standardized it: x is
  * (cell - mean) / std; of a category 0 and 1. Any of the last three may be NULL. The name lives as long as the data

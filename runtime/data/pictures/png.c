@@ -62,6 +62,9 @@ static void decode(tcc_diag *d, png_structp png, png_infop info, decoding *job) 
     png_read_info(png, info);
     job->out->height = png_get_image_height(png, info);
     job->out->width = png_get_image_width(png, info);
+    png_bytep exif;
+    png_uint_32 exif_bytes;
+    if (png_get_eXIf_1(png, info, &exif_bytes, &exif)) job->out->orientation = tcc__exif_orientation(exif, exif_bytes);
     if (job->form == TCC__PICTURE_SIZE) return;
     set_form(d, png, info, job);
     if (job->status != TCC_OK) return;

@@ -207,6 +207,29 @@ static void separators_are_found(void **state) {
     }
 }
 
+/* Zstandard's frame without compression: magic, header, one block, which is the last. */
+static const char *write_zstd(void **state, const char *text, size_t cut) {
+    const size_t length = strlen(text);
+    uint8_t file[512] = {0x28, 0xB5, 0x2F, 0xFD, 0x20, (uint8_t)length};
+    const uint32_t block = (uint32_t)(length << 3 | 1);
+    memcpy(file + 6, &block, 3);
+    memcpy(file + 9, text, length);
+    return test_write(state, "a.csv.zst", file, 9 + length - cut);
+}
+
+static void zstandard_is_inflated(void **state) {
+    static const char text[] = "a,b,y\n1,2,u\n3,4,v\n";
+    tcc_data_options options = table(state, text);
+    options.path = write_zstd(state, text, 0);
+    tcc_dataset *data = open_data(&options);
+    tcc_dataset_info info;
+    tcc_dataset_get_info(data, &info);
+    assert_true(info.samples[0] == 2 && info.x.dims[0] == 2);
+    tcc_dataset_close(data);
+    options.path = write_zstd(state, text, 3);
+    dataset_refused(&cx, options, TCC_EFORMAT, "a.csv.zst: error: zstd stream, after");
+}
+
 static void several_targets_and_weights(void **state) {
     tcc_data_options options = table(state, "a,w,t,u\n1,1,10,20\n3,3,30,40\n");
     const tcc_column_option given[] = {{"t", "target"}, {"u", "target"}, {"w", "weight"}};
@@ -301,15 +324,11 @@ static void out_of_memory(void **state) {
 int main(void) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(categories_are_one_hot),
-        FOLDER_TEST(missing_cells),
-        FOLDER_TEST(kinds_are_guessed_or_given),
-        FOLDER_TEST(tables_without_a_header),
-        FOLDER_TEST(separators_are_found),
-        FOLDER_TEST(several_targets_and_weights),
-        FOLDER_TEST(rows_are_held_out_by_a_column),
-        FOLDER_TEST(rows_in_both_splits_are_said),
-        FOLDER_TEST(out_of_memory),
+        FOLDER_TEST(categories_are_one_hot),       FOLDER_TEST(missing_cells),
+        FOLDER_TEST(kinds_are_guessed_or_given),   FOLDER_TEST(tables_without_a_header),
+        FOLDER_TEST(separators_are_found),         FOLDER_TEST(zstandard_is_inflated),
+        FOLDER_TEST(several_targets_and_weights),  FOLDER_TEST(rows_are_held_out_by_a_column),
+        FOLDER_TEST(rows_in_both_splits_are_said), FOLDER_TEST(out_of_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);

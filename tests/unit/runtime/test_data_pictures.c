@@ -320,30 +320,123 @@ static void bad_images(void **state) {
     o.scale[0] = NAN;
     refused(o, TCC_EINVAL, "scale is from nan to 1");
     cut_file(test_path(state, "set/cat/01.jpg"), -20);
-    unreadable(plain("images", path), "01.jpg: error: JPEG, before byte ");
+    refused(plain("images", path), TCC_EFORMAT, "01.jpg: error: JPEG, before byte "); /* before the first step */
     test_write_text(state, "set/cat/01.jpg", "GIF89a ...");
-    refused(plain("images", path), TCC_EFORMAT, "01.jpg: error: does not begin as a PNG or JPEG file");
+    refused(plain("images", path), TCC_EFORMAT, "01.jpg: error: does not begin as a PNG, JPEG or WebP file");
     write_classes(state, "set", 2);
     cut_file(test_path(state, "set/cat/00.png"), 60);
-    unreadable(plain("images", path), "00.png: error: PNG, before byte ");
+    refused(plain("images", path), TCC_EFORMAT, "00.png: error: PNG, before byte ");
     cut_file(test_path(state, "set/cat/00.png"), 20);
     refused(plain("images", path), TCC_EFORMAT, "of 20: the file ends too early");
     mkdir(test_path(state, "set/empty"), 0777);
-    refused(plain("images", path), TCC_EFORMAT, "set/empty: error: has no .png, .jpg or .jpeg file");
+    refused(plain("images", path), TCC_EFORMAT, "set/empty: error: has no .png, .jpg, .jpeg or .webp file");
 }
 
 static void bad_pairs(void **state) {
     const char *path = write_pairs(state, "pairs", 2);
     tcc_data_options o = pairs(path);
     o.classes = H - 1;
-    unreadable(o, "00.png: error: label 5 at row 5, column 1 is not below the number of classes, 5");
+    refused(o, TCC_EFORMAT, "00.png: error: label 5 at row 5, column 1 is not below the number of classes, 5");
     uint8_t pixels[3 * H * W] = {0};
     write_png(state, "pairs/labels/01.png", H, W - 1, 1, pixels);
     refused(pairs(path), TCC_EFORMAT, "labels are 7 x 6, the image 8 x 6 pixels");
     write_png(state, "pairs/labels/01.png", H, W, 3, pixels);
-    unreadable(pairs(path), "01.png: error: labels are a grey or palette PNG");
+    refused(pairs(path), TCC_EFORMAT, "01.png: error: labels are a grey or palette PNG");
     remove(test_path(state, "pairs/labels/01.png"));
     refused(pairs(path), TCC_ENOTFOUND, "has no labels: there is no");
+}
+
+/* Sets bytes of a file's middle, so that its beginning and its end are whole. */
+static void damage(const char *path) {
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, -24, SEEK_END), 0);
+    fwrite("damaged", 1, 7, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void bad_pictures_may_be_left_out(void **state) {
+    const char *path = write_classes(state, "set", 4);
+    cut_file(test_path(state, "set/dog/05.png"), 60);
+    tcc_data_options o = plain("images", path);
+    o.skip_bad = true;
+    tcc_dataset *data = open_data(o);
+    tcc_dataset_info info;
+    tcc_dataset_get_info(data, &info);
+    assert_int_equal(info.samples[0], 7);
+    assert_true(tcc_dataset_count(data, 0) == 4 && tcc_dataset_count(data, 1) == 3);
+    assert_non_null(strstr(tcc_dataset_skipped(data, 0), "set/dog/05.png: error: PNG, before byte"));
+    assert_null(tcc_dataset_skipped(data, 1));
+
+    /* What only decoding finds: another picture takes its place, the same one each time. */
+    damage(test_path(state, "set/cat/00.png"));
+    float first[7];
+    for (int i = 0; i < 2; i++) {
+        tcc_loader *l = open_loader(data, TCC_SPLIT_TRAIN, 7, i, false);
+        const tcc_batch *batch = next(l);
+        for (int k = 0; k < 7; k++) {
+            const float blue = ((const float *)batch->arrays[0].data)[(k * 3 + 2) * H * W];
+            if (i) assert_true(blue == first[k]);
+            first[k] = blue;
+        }
+        assert_true(first[0] > 0); /* the bad one's is 0 */
+        tcc_loader_destroy(l);
+    }
+    assert_non_null(strstr(tcc_dataset_skipped(data, 1), "set/cat/00.png"));
+    assert_null(tcc_dataset_skipped(data, 2));
+    tcc_dataset_close(data);
+    write_classes(state, "set", 4);
+    damage(test_path(state, "set/cat/00.png"));
+    unreadable(plain("images", path), "00.png: error: PNG, before byte ");
+}
+
+/* The labels of a data set of one picture. */
+static void expect_labels(tcc_data_options o, int64_t classes, const int32_t *expected, int count) {
+    tcc_dataset *data = open_data(o);
+    tcc_dataset_info info;
+    tcc_dataset_get_info(data, &info);
+    assert_int_equal(info.classes, classes);
+    tcc_loader *l = open_loader(data, TCC_SPLIT_TRAIN, 1, 0, false);
+    const int32_t *y = next(l)->arrays[1].data;
+    for (int i = 0; i < count; i++) assert_int_equal(y[i], expected[i]);
+    tcc_loader_destroy(l);
+    tcc_dataset_close(data);
+}
+
+static void masks_of_black_and_white_have_two_classes(void **state) {
+    const uint8_t pixels[3 * 4] = {0}, mask[4] = {0, 255, 255, 0}, all[4] = {0};
+    write_png(state, "m/images/0.png", 1, 4, 3, pixels);
+    write_png(state, "m/labels/0.png", 1, 4, 1, mask);
+    tcc_data_options o = plain("segmentation", test_path(state, "m"));
+    expect_labels(o, 2, (int32_t[]){0, 1, 1, 0}, 4);
+    o.classes = 2;
+    expect_labels(o, 2, (int32_t[]){0, 1, 1, 0}, 4);
+    o.has_ignored_label = true; /* asked for */
+    o.ignored_label = 255;
+    expect_labels(o, 2, (int32_t[]){0, -100, -100, 0}, 4);
+    write_png(state, "m/labels/0.png", 1, 4, 1, all);
+    refused(plain("segmentation", test_path(state, "m")), TCC_EFORMAT, "the labels have 1 classes");
+}
+
+static void colours_stand_for_labels(void **state) {
+    const uint8_t pixels[3 * 4] = {0}, mask[3 * 4] = {0, 0, 0, 128, 64, 128, 224, 224, 192, 0, 0, 0};
+    const tcc_label_color colors[] = {{"ground", "#000000"}, {"road", "#804080"}, {"ignored", "#e0e0c0"}};
+    write_png(state, "m/images/0.png", 1, 4, 3, pixels);
+    write_png(state, "m/labels/0.png", 1, 4, 3, mask);
+    tcc_data_options o = plain("segmentation", test_path(state, "m"));
+    o.label_colors = colors;
+    o.n_label_colors = 3;
+    expect_labels(o, 2, (int32_t[]){0, 1, -100, 0}, 4);
+    tcc_dataset *data = open_data(o);
+    size_t length;
+    assert_string_equal(tcc_dataset_label(data, 1, &length), "road");
+    assert_true(tcc_dataset_count(data, 0) == 2 && tcc_dataset_count(data, 1) == 1);
+    tcc_dataset_close(data);
+    o.n_label_colors = 2;
+    refused(o, TCC_EFORMAT, "labels/0.png: error: colour #e0e0c0 at row 0, column 2 stands for no label");
+    const tcc_label_color bad[] = {{"a", "black"}, {"b", "#000000"}};
+    o.label_colors = bad;
+    refused(o, TCC_EINVAL, "the colour of label 'a' is 'black'; one is written as #804080");
 }
 
 static void out_of_memory(void **state) {
@@ -356,9 +449,18 @@ static void out_of_memory(void **state) {
 int main(void) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(class_folders), FOLDER_TEST(sizes),     FOLDER_TEST(pairs_fit),
-        FOLDER_TEST(scaled_down),   FOLDER_TEST(repeats),   FOLDER_TEST(jitter),
-        FOLDER_TEST(bad_images),    FOLDER_TEST(bad_pairs), FOLDER_TEST(out_of_memory),
+        FOLDER_TEST(class_folders),
+        FOLDER_TEST(sizes),
+        FOLDER_TEST(pairs_fit),
+        FOLDER_TEST(scaled_down),
+        FOLDER_TEST(repeats),
+        FOLDER_TEST(jitter),
+        FOLDER_TEST(bad_images),
+        FOLDER_TEST(bad_pairs),
+        FOLDER_TEST(out_of_memory),
+        FOLDER_TEST(bad_pictures_may_be_left_out),
+        FOLDER_TEST(masks_of_black_and_white_have_two_classes),
+        FOLDER_TEST(colours_stand_for_labels),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);
