@@ -55,7 +55,8 @@ static tcc_tensor gpt_mlp(tcc_trace *t, tcc_tensor x, const tcc_gpt_options *o, 
     return tcc_dropout(h, o->dropout);
 }
 
-tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *o) {
+/* `at`: of the logits that are asked for; NULL: all are. */
+static tcc_tensor gpt(tcc_trace *t, tcc_tensor tokens, const tcc_tensor *at, const tcc_gpt_options *o) {
     if (!o) return tcc_fail(t, "the options are NULL");
     const extent *bad = first_below_1(EXTENTS({"layers", o->layers}, {"heads", o->heads}, {"width", o->width},
                                               {"context", o->context}, {"vocab", o->vocab}));
@@ -83,14 +84,27 @@ tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *o) {
         tcc_checkpoint_segment_end(t);
         tcc_scope_end(t);
     }
+    if (at) {
+        const tcc_tensor first = tcc_iota(t, 0, TCC_I32, TCC_DIMS(batch)),
+                         step = tcc_constant(t, (double)length, TCC_I32, TCC_DIMS(1));
+        x = tcc_reshape(x, TCC_DIMS(batch * length, o->width));
+        x = tcc_take(x, tcc_add(*at, tcc_mul(first, step)), 0);
+    }
     x = tcc_layer_norm(x, "ln_f", .no_bias = !o->bias);
     tcc_scope_end(t);
     /* The head is the token embedding again: [B T, C] x [C, vocab]. */
     tcc_scope(t, "head");
-    tcc_tensor rows = tcc_reshape(x, TCC_DIMS(batch * length, o->width));
-    x = tcc_reshape(tcc_matmul(rows, tcc_transpose(wte, TCC_DIMS(1, 0))), TCC_DIMS(batch, length, o->vocab));
+    const tcc_tensor rows = at ? x : tcc_reshape(x, TCC_DIMS(batch * length, o->width));
+    x = tcc_matmul(rows, tcc_transpose(wte, TCC_DIMS(1, 0)));
+    if (!at) x = tcc_reshape(x, TCC_DIMS(batch, length, o->vocab));
     tcc_scope_end(t);
     return x;
+}
+
+tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *o) { return gpt(t, tokens, NULL, o); }
+
+tcc_tensor tcc_gpt_next(tcc_trace *t, tcc_tensor tokens, tcc_tensor at, const tcc_gpt_options *o) {
+    return gpt(t, tokens, &at, o);
 }
 
 /* -- DistilBERT -- */

@@ -2,51 +2,14 @@
  * tcc-train: trains a model as a recipe says. This file is its command line. */
 #include "recipe_rules.h"
 #include "streams.h"
-#include "train.h"
-
-#include <traincc/nearest.h>
+#include "train_options.h"
 
 #include <errno.h>
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-static const char usage[] =
-    "usage: tcc-train [options] RECIPE.yaml [key.path=value ...]\n"
-    "\n"
-    "Trains a model as the recipe says. Overrides look like training.max_steps=500.\n"
-    "'tcc-train eval CHECKPOINT|RUN_DIR' evaluates a checkpoint, the newest of a run, on its validation\n"
-    "data, or on data.val_path=PATH. 'tcc-train predict CHECKPOINT|RUN_DIR [FILE|-]' prints the class of\n"
-    "each line of a file, or of the validation data.\n"
-    "'tcc-train report RUN_DIR [RUN_DIR ...] [-o FILE]' makes one HTML page of runs: curves, kernels, memory.\n"
-    "'tcc-train tokenize --help' says how to make files of tokens from text.\n"
-    "\n"
-    "  --run-dir DIR        where checkpoints and metrics go (default: runs/NAME of the recipe)\n"
-    "  --resume [CKPT]      go on from the newest checkpoint of the run, or from CKPT (.safetensors)\n"
-    "  --device DEVICE      where to compute: cpu, cuda, cuda:N, or auto (the default): the first CUDA\n"
-    "                       device that is usable, else the CPU\n"
-    "  --dry-run            compile, report time and memory, stop\n"
-    "  --verify             compare the first step with the reference interpreter before training\n"
-    "  --lr-find[=STEPS]    try learning rates from 1e-7 to 10, in 100 steps unless STEPS says otherwise:\n"
-    "                       print the one to begin with, and plot the losses into the run's folder\n"
-    "  --explain            print a table of kernels after the run: layers, bytes, flops, time\n"
-    "  --profile FILE       write a Chrome trace of the steps\n"
-    "  --dump-ir DIR        write the graph around every pass, the kernels and the memory plan\n"
-    "  --lock FILE          with training.compile_mode max-autotune: write every choice to FILE, as text\n"
-    "  --locked FILE        the same: hold to such a file, and measure nothing\n"
-    "  --emit tir|llvm|asm|ptx  print the compiled graph or its kernels to standard output and stop\n"
-    "  --arch sm_NN         with --emit or --dry-run: compile for such a GPU, which need not be there\n"
-    "  --save-plan FILE     write all compiled programs, from which --plan trains without compiling\n"
-    "  --plan FILE          train from a plan; it has its recipe, of which data, steps and the learning\n"
-    "                       rate may be overridden\n"
-    "  --devices            say what hardware and libraries were found\n"
-    "  --require-graphs     with training.compile_mode=reduce-overhead: fail where a launch of a step\n"
-    "                       cannot be captured in a CUDA graph\n"
-    "  --quiet              print errors only\n"
-    "  --version, --help\n";
 
 static train_signals signals;
 
@@ -75,16 +38,6 @@ static void answer_signals(void) {
     if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN) /* nohup wants it ignored */
         sigaction(SIGHUP, &action, NULL);
     signal(SIGXFSZ, SIG_IGN); /* a file past the limit is an error of write, as a full disk is */
-}
-
-__attribute__((format(printf, 1, 2))) static int usage_error(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    fputs("tcc-train: ", stderr);
-    vfprintf(stderr, format, args);
-    fputs("\nTry 'tcc-train --help'.\n", stderr);
-    va_end(args);
-    return EXIT_USAGE;
 }
 
 /* -- The recipe's file -- */
@@ -204,165 +157,6 @@ static int check_ptx(const train_options *o) {
     return usage_error("--emit ptx: there is no GPU here to make it for; name one, as in --arch sm_90");
 }
 
-/* -- Options -- */
-
-typedef enum option_id {
-    RUN_DIR,
-    RESUME,
-    DEVICE,
-    DRY_RUN,
-    VERIFY,
-    LR_FIND,
-    EXPLAIN,
-    PROFILE,
-    DUMP_IR,
-    EMIT,
-    LOCK,
-    LOCKED,
-    ARCH,
-    SAVE_PLAN,
-    PLAN,
-    DEVICES,
-    REQUIRE_GRAPHS,
-    QUIET,
-    VERSION,
-    HELP
-} option_id;
-
-static const struct {
-    complete_option option;
-    option_id id;
-} option_table[] = {
-    {{"--run-dir", ":folders"}, RUN_DIR},
-    {{"--resume", NULL}, RESUME},
-    {{"--device", "auto|cpu|cuda|cuda:0"}, DEVICE},
-    {{"--dry-run", NULL}, DRY_RUN},
-    {{"--verify", NULL}, VERIFY},
-    {{"--lr-find", NULL}, LR_FIND},
-    {{"--explain", NULL}, EXPLAIN},
-    {{"--profile", ":files"}, PROFILE},
-    {{"--dump-ir", ":folders"}, DUMP_IR},
-    {{"--emit", "tir|llvm|asm|ptx"}, EMIT},
-    {{"--arch", "sm_75|sm_80|sm_86|sm_89|sm_90|sm_100|sm_120"}, ARCH},
-    {{"--devices", NULL}, DEVICES},
-    {{"--quiet", NULL}, QUIET},
-    {{"--require-graphs", NULL}, REQUIRE_GRAPHS},
-    {{"--lock", ":files"}, LOCK},
-    {{"--locked", ":files"}, LOCKED},
-    {{"--save-plan", ":files"}, SAVE_PLAN},
-    {{"--plan", ":files"}, PLAN},
-    {{"--version", NULL}, VERSION},
-    {{"--help", NULL}, HELP},
-    {{"-h", NULL}, HELP},
-};
-enum { OPTION_COUNT = sizeof option_table / sizeof option_table[0] };
-
-static bool ends_with(const char *s, const char *suffix) {
-    size_t n = strlen(s), m = strlen(suffix);
-    return n >= m && !strcmp(s + n - m, suffix);
-}
-
-/* Index in the table of the option that `argument` spells, with its value after '=' if any; -1: none. */
-static int find_option(const char *argument, const char **value) {
-    size_t length = strcspn(argument, "=");
-    *value = argument[length] ? argument + length + 1 : NULL;
-    for (int i = 0; i < OPTION_COUNT; i++)
-        if (strlen(option_table[i].option.name) == length && !memcmp(option_table[i].option.name, argument, length))
-            return i;
-    return -1;
-}
-
-static int unknown_option(const char *argument) {
-    const char *names[OPTION_COUNT];
-    for (int i = 0; i < OPTION_COUNT; i++) names[i] = option_table[i].option.name;
-    const char *nearest = tcc_nearest(argument, names, OPTION_COUNT);
-    return nearest ? usage_error("unknown option %s; did you mean %s?", argument, nearest)
-                   : usage_error("unknown option %s", argument);
-}
-
-typedef struct arguments {
-    train_options options;
-    const char *device;
-    bool devices;
-    char **operands;
-    int n_operands;
-} arguments;
-
-static int take_lr_steps(train_options *o, const char *value) {
-    enum { LEAST = 10, MOST = 1000000 };
-    char *end = NULL;
-    o->task = TASK_FIND_LR;
-    if (!value) return -1;
-    o->lr_steps = strtoll(value, &end, 10);
-    if (end == value || *end || o->lr_steps < LEAST || o->lr_steps > MOST)
-        return usage_error("--lr-find=%s: must be a number of steps from %d to %d", value, LEAST, MOST);
-    return -1;
-}
-
-/* `value` may be the next argument: *used is then one more. A status to end with; -1: none. */
-static int take_option(arguments *a, option_id id, const char *value, const char *next, int *used) {
-    train_options *o = &a->options;
-    switch (id) {
-    case RUN_DIR: o->run_dir = value; break;
-    case RESUME:
-        o->resume = true;
-        if (!value && next && ends_with(next, ".safetensors")) {
-            value = next;
-            ++*used;
-        }
-        if (value) o->resume_from = value;
-        break;
-    case DEVICE: a->device = value; break;
-    case DRY_RUN: o->dry_run = true; break;
-    case VERIFY: o->verify = true; break;
-    case LR_FIND: return take_lr_steps(o, value);
-    case EXPLAIN: o->explain = true; break;
-    case PROFILE: o->profile = value; break;
-    case DUMP_IR: o->dump_dir = value; break;
-    case EMIT: o->emit = value; break;
-    case LOCK: o->lock = value; break;
-    case LOCKED: o->locked = value; break;
-    case ARCH: o->arch = value; break;
-    case SAVE_PLAN: o->save_plan = value; break;
-    case PLAN: o->plan = value; break;
-    case DEVICES: a->devices = true; break;
-    case REQUIRE_GRAPHS: o->require_graphs = true; break;
-    case QUIET: o->quiet = true; break;
-    case VERSION: puts("tcc-train " TCC_VERSION); return EXIT_DONE;
-    case HELP: fputs(usage, stdout); return EXIT_DONE;
-    }
-    return -1;
-}
-
-/* Operands are moved to the front of argv. A status to end with; -1: none. */
-static int read_arguments(int argc, char **argv, arguments *a) {
-    bool all_operands = false; /* what follows "--" */
-    *a = (arguments){.device = "auto", .operands = argv};
-    for (int i = 1; i < argc; i++) {
-        if (!all_operands && !strcmp(argv[i], "--")) {
-            all_operands = true;
-            continue;
-        }
-        if (all_operands || argv[i][0] != '-' || !argv[i][1]) {
-            argv[a->n_operands++] = argv[i];
-            continue;
-        }
-        const char *value;
-        const int found = find_option(argv[i], &value);
-        if (found < 0) return unknown_option(argv[i]);
-        if (value && !option_table[found].option.value && option_table[found].id != RESUME &&
-            option_table[found].id != LR_FIND)
-            return usage_error("%s takes no value", option_table[found].option.name);
-        if (option_table[found].option.value && !value) {
-            if (i + 1 == argc) return usage_error("%s needs a value", argv[i]);
-            value = argv[++i];
-        }
-        const int status = take_option(a, option_table[found].id, value, i + 1 < argc ? argv[i + 1] : NULL, &i);
-        if (status >= 0) return status;
-    }
-    return -1;
-}
-
 static int train(arguments *a) {
     train_options *o = &a->options;
     int status = check_emit(o);
@@ -389,13 +183,13 @@ static int train(arguments *a) {
     return status;
 }
 
-/* tcc-train eval|predict CHECKPOINT|RUN_DIR [FILE|-] [key.path=value ...], FILE with predict */
+/* tcc-train eval|predict|generate CHECKPOINT|RUN_DIR [FILE|-] [key.path=value ...], FILE with predict */
 static int look_at_run(arguments *a, train_task task) {
     static char folder[4096], recipe_path[4200];
     if (a->n_operands < 2) return usage_error("%s: no checkpoint or run folder given", a->operands[0]);
     const char *given = a->operands[1];
     a->options.task = task;
-    if (task == TASK_PREDICT) a->options.quiet = true; /* what is printed is for programs */
+    if (task != TASK_EVALUATE) a->options.quiet = true; /* what is printed is for programs */
     if (task == TASK_PREDICT && a->n_operands > 2 && !strchr(a->operands[2], '=')) {
         a->options.inputs = a->operands[2];
         a->operands[2] = a->operands[1];
@@ -419,14 +213,8 @@ static int look_at_run(arguments *a, train_task task) {
     return train(a);
 }
 
-static int complete(char *const *words, int count) {
-    complete_option options[OPTION_COUNT];
-    for (int i = 0; i < OPTION_COUNT; i++) options[i] = option_table[i].option;
-    return train_complete(options, OPTION_COUNT, words, count);
-}
-
 static int run(int argc, char **argv) {
-    if (argc > 1 && !strcmp(argv[1], "--complete")) return complete(argv + 2, argc - 2);
+    if (argc > 1 && !strcmp(argv[1], "--complete")) return complete_options(argv + 2, argc - 2);
     if (argc > 1 && !strcmp(argv[1], "tokenize")) {
         signals.saves = true;
         answer_signals();
@@ -439,8 +227,8 @@ static int run(int argc, char **argv) {
     if (a.devices) return print_devices();
     if (streams_no_output() && !a.options.emit) a.options.quiet = true;
     if (a.n_operands && !strcmp(a.operands[0], "cache")) return train_cache(a.operands + 1, a.n_operands - 1);
-    if (a.n_operands && !strcmp(a.operands[0], "eval")) return look_at_run(&a, TASK_EVALUATE);
-    if (a.n_operands && !strcmp(a.operands[0], "predict")) return look_at_run(&a, TASK_PREDICT);
+    const train_task task = a.n_operands ? task_of(a.operands[0]) : TASK_TRAIN;
+    if (task != TASK_TRAIN) return look_at_run(&a, task);
     return a.n_operands || a.options.plan ? train(&a) : usage_error("no recipe given");
 }
 

@@ -14,7 +14,7 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 /* What is done with the recipe's model. */
-typedef enum train_task { TASK_TRAIN, TASK_EVALUATE, TASK_PREDICT, TASK_FIND_LR } train_task;
+typedef enum train_task { TASK_TRAIN, TASK_EVALUATE, TASK_PREDICT, TASK_GENERATE, TASK_FIND_LR } train_task;
 
 typedef struct train_options {
     train_task task;
@@ -24,7 +24,11 @@ typedef struct train_options {
     const char *resume_from; /* checkpoint; NULL: the newest of the run */
     const char *weights;     /* to evaluate or predict with: a checkpoint or a file of parameters; NULL: as above */
     int64_t lr_steps;        /* of the range test; 0: 100 */
-    const char *inputs;      /* to predict from: a file, "-": standard input; NULL: the validation data */
+    struct {
+        const char *prompt, *stop;
+        double length, temperature, top_k, top_p, seed; /* NaN: as the recipe says */
+    } generate;
+    const char *inputs; /* to predict from: a file, "-": standard input; NULL: the validation data */
     bool dry_run, explain, verify, quiet, require_graphs;
     const char *dump_dir, *emit, *profile; /* NULL: not asked for */
     const char *plan, *save_plan;          /* files to read programs from, and to write them to; NULL */
@@ -58,15 +62,18 @@ int train_tokenize(char **arguments, int count, const volatile sig_atomic_t *int
 void train_tokenize_complete(const char *before, const char *current);
 
 /* Prints what the last of the words can become, behind which `options` may stand (complete.h). */
-int train_complete(const complete_option *options, int n_options, char *const *words, int count);
+int train_complete(const complete_option *options, int n_options, train_task task, char *const *words, int count);
 
 /* The recipe's schedule for a run of `total` steps; it points into *milestones. */
 tcc_schedule train_schedule(const recipe *r, int64_t total, int64_t milestones[RECIPE_LIST_MAX]);
 
-/* Text that the language model writes after the recipe's prompt, to `out`, and to `copy` where it is not NULL. Ends
- * early when interrupted. */
-tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *data, const recipe *r,
-                        const volatile sig_atomic_t *interrupted, FILE *out, FILE *copy);
+/* Text that the language model writes after a prompt, which comes first, to `out`, and to `copy` where it is not NULL;
+ * *count, where it is not NULL, is in tokens. Without a prompt it begins behind a line break. Ends early when
+ * interrupted. */
+tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *data, const tcc_generate_options *how,
+                        const volatile sig_atomic_t *interrupted, FILE *out, FILE *copy, int64_t *count);
+/* As the recipe says. */
+tcc_generate_options train_sample_options(const recipe *r);
 
 /* The folder that a run writes to. */
 typedef struct run_folder {

@@ -29,7 +29,7 @@ static int count_operands(const complete_option *options, int n_options, char *c
     return operands;
 }
 
-int train_complete(const complete_option *options, int n_options, char *const *words, int count) {
+int train_complete(const complete_option *options, int n_options, train_task task, char *const *words, int count) {
     const char *current = count ? words[count - 1] : "", *before = count > 1 ? words[count - 2] : "";
     const char *command = count > 1 ? words[0] : "";
     if (!strcmp(command, "cache")) {
@@ -40,7 +40,7 @@ int train_complete(const complete_option *options, int n_options, char *const *w
         train_report_complete(before, current);
     } else if (!complete_option_word(options, n_options, before, current)) {
         const int operands = count_operands(options, n_options, words, count);
-        const bool predict = !strcmp(command, "predict"), looks = predict || !strcmp(command, "eval");
+        const bool predict = task == TASK_PREDICT, looks = task != TASK_TRAIN;
         bool plan = false;
         for (int i = 0; i + 1 < count; i++) plan |= !strcmp(words[i], "--plan");
         if (operands > looks || plan) {
@@ -50,7 +50,7 @@ int train_complete(const complete_option *options, int n_options, char *const *w
             complete_choices("", ":folders", current);
             complete_choices("", ":files safetensors", current);
         } else {
-            if (count == 1) complete_choices("", "cache|eval|predict|report|tokenize", current);
+            if (count == 1) complete_choices("", "cache|eval|generate|predict|report|tokenize", current);
             complete_choices("", ":files yaml", current);
         }
     }

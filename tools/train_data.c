@@ -64,14 +64,15 @@ static tcc_status learn_again(run *s, const tcc_data_options *o) {
  * data; texts to predict from need no data. */
 static tcc_status look_only(run *s, tcc_data_options *o) {
     const char *inputs = s->options->inputs;
+    const bool writes = s->options->task == TASK_GENERATE;
     o->learned = run_weights_learned(s);
     if (!o->learned) {
         const tcc_status status = learn_again(s, o);
         if (status != TCC_OK) return status;
         o->learned = s->learned;
     }
-    if (!inputs) return TCC_OK;
-    o->unlabelled = !strcmp(o->kind, "csv");
+    if (!inputs && !writes) return TCC_OK;
+    o->unlabelled = !writes && !strcmp(o->kind, "csv");
     o->path = NULL;
     o->val_path = !o->unlabelled ? NULL : strcmp(inputs, "-") ? inputs : "/dev/stdin";
     o->val_split = 0;
@@ -121,6 +122,7 @@ tcc_status run_open_data(run *s) {
         tell_missing_batches(s);
 
     if (!check_validation(s)) return TCC_EINVAL;
+    if (s->options->task == TASK_GENERATE) return TCC_OK; /* the vocabulary is all that it needs */
     if (!r->data.batch_size && (status = run_choose_batch(s)) != TCC_OK) return status;
     return run_open_loaders(s);
 }
@@ -172,10 +174,20 @@ bool run_pins(const run *s) {
     return s->recipe->data.pin_memory && s->options->device && !strncmp(s->options->device, "cuda", 4);
 }
 
+bool run_has_text(const run *s) {
+    size_t length;
+    return s->language && tcc_dataset_label(s->data, 0, &length);
+}
+
 tcc_status run_check_prompt(run *s) {
     const char *prompt = s->recipe->sample.prompt;
     int64_t count;
     int32_t none;
-    if (!prompt || strcmp(s->recipe->data.kind, "text")) return TCC_OK;
-    return tcc_dataset_encode(s->cx, s->data, prompt, strlen(prompt), &none, 0, &count);
+    if (!prompt || !s->language || run_only_looks(s)) return TCC_OK;
+    const tcc_status status = tcc_dataset_encode(s->cx, s->data, prompt, strlen(prompt), &none, 0, &count);
+    if (status != TCC_OK || (count > 0 && count <= s->recipe->model.context)) return status;
+    snprintf(s->problem, sizeof s->problem,
+             "sample.prompt has %" PRId64 " tokens; it must have from 1 to %" PRId64 ", model.context", count,
+             s->recipe->model.context);
+    return TCC_EINVAL;
 }

@@ -2,6 +2,7 @@
  * The model of a training run: what its function builds, and every program of it compiled before the first step. */
 #include "train_run.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,18 @@ static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
     const recipe *r = s->recipe;
     const char *name = r->model.name;
     int64_t outputs = s->regression ? 1 : s->info.classes;
-    if (!strcmp(name, "gpt"))
-        return tcc_gpt(t, x,
-                       &(tcc_gpt_options){.layers = r->model.layers,
-                                          .heads = r->model.heads,
-                                          .width = r->model.width,
-                                          .context = r->model.context,
-                                          .vocab = outputs,
-                                          .dropout = r->model.dropout,
-                                          .bias = r->model.bias,
-                                          .gelu_tanh = !strcmp(r->model.gelu, "tanh")});
+    if (!strcmp(name, "gpt")) {
+        const tcc_gpt_options gpt = {.layers = r->model.layers,
+                                     .heads = r->model.heads,
+                                     .width = r->model.width,
+                                     .context = r->model.context,
+                                     .vocab = outputs,
+                                     .dropout = r->model.dropout,
+                                     .bias = r->model.bias,
+                                     .gelu_tanh = !strcmp(r->model.gelu, "tanh")};
+        if (!tcc_has_input(t, "at")) return tcc_gpt(t, x, &gpt);
+        return tcc_gpt_next(t, x, tcc_input_at(t, "at", (tcc_loc){.file = "data"}), &gpt);
+    }
     if (!strcmp(name, "distilbert"))
         return tcc_distilbert(t, x,
                               &(tcc_distilbert_options){.layers = r->model.layers,
@@ -118,11 +121,24 @@ static tcc_status compile_largest(run *s, const tcc_batch *like) {
 
 /* What sampling runs, for a plan: else it is compiled when it is first needed. */
 static tcc_status compile_sample(run *s) {
-    const recipe *r = s->recipe;
     static int32_t none;
-    if (!s->language || !r->sample.length || strcmp(r->data.kind, "text")) return TCC_OK;
-    const tcc_array x = {.name = "x", .dtype = TCC_I32, .rank = 2, .dims = {1, r->model.context}, .data = &none};
-    return tcc_model_compile(s->model, false, &x, 1);
+    const int n = run_has_text(s) && s->recipe->sample.length ? INT_MAX : 0;
+    tcc_array shape[2];
+    tcc_status status = TCC_OK;
+    for (int i = 0; status == TCC_OK && i < n && tcc_generate_shape(s->data, i, shape); i++) {
+        shape[0].data = shape[1].data = &none; /* is not looked at */
+        status = tcc_model_compile(s->model, false, shape, 2);
+    }
+    return status;
+}
+
+/* Text begins with a short window; longer ones are compiled when it reaches them. */
+static tcc_status compile_first_window(run *s) {
+    static int32_t none;
+    tcc_array shape[2];
+    tcc_generate_shape(s->data, 0, shape);
+    shape[0].data = shape[1].data = &none;
+    return tcc_model_compile(s->model, false, shape, 2);
 }
 
 /* With the recipe, so that the plan is all that a run needs beside its data. */
@@ -277,6 +293,7 @@ tcc_status run_create_model(run *s) {
     if (status != TCC_OK) return status;
     s->late = strcmp(tcc_model_device(s->model), "cpu") != 0;
     tcc_model_profile(s->model, o->explain || o->profile);
+    if (s->options->task == TASK_GENERATE) return compile_first_window(s);
     if (!any_loader(s)) return run_compile_predictor(s);
     const tcc_batch *batch;
     status = run_first_batch(s, &batch);

@@ -35,7 +35,10 @@ static int print_report(run *s, const char *what, FILE *out) {
     return EXIT_DONE;
 }
 
-bool run_only_looks(const run *s) { return s->options->task == TASK_EVALUATE || s->options->task == TASK_PREDICT; }
+bool run_only_looks(const run *s) {
+    const train_task task = s->options->task;
+    return task == TASK_EVALUATE || task == TASK_PREDICT || task == TASK_GENERATE;
+}
 
 /* Where the samples are from that the run works on. */
 static const char *data_path(const run *s) {
@@ -170,6 +173,7 @@ static int set_up(run *s, const tcc_checkpoint *c) {
     const recipe *r = s->recipe;
     if (!check_profile(s->options->profile)) return EXIT_FAILED;
     if (s->options->task == TASK_PREDICT && run_check_predictor(s) != TCC_OK) return failed(s);
+    if (s->options->task == TASK_GENERATE && run_check_writer(s) != TCC_OK) return failed(s);
     if (run_only_looks(s) && run_open_weights(s) != TCC_OK) return failed(s);
     if (run_open_data(s) != TCC_OK || run_check_prompt(s) != TCC_OK) return failed(s);
     if (c && run_check_data(s, c) != TCC_OK) return failed(s);
@@ -221,6 +225,8 @@ static int run_all(run *s) {
     if (status == EXIT_DONE && o->task == TASK_EVALUATE && run_evaluate_alone(s) != TCC_OK) status = failed(s);
     if (status == EXIT_DONE && o->task == TASK_FIND_LR && run_find_lr(s) != TCC_OK) status = failed(s);
     if (status == EXIT_DONE && o->task == TASK_PREDICT && run_predict(s) != TCC_OK) status = failed(s);
+    if (status == EXIT_DONE && o->task == TASK_GENERATE && run_generate(s) != TCC_OK) status = failed(s);
+    if (status == EXIT_DONE && o->task == TASK_GENERATE && *s->interrupted) status = EXIT_INTERRUPTED;
     tcc_checkpoint_close(c);
     return status;
 }

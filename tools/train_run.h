@@ -123,6 +123,13 @@ tcc_status run_compile_predictor(run *s);
 /* Prints a line for each input: the answer, its probability, and the label where there is one. */
 tcc_status run_predict(run *s);
 
+/* train_sample.c. Whether the run can write text. */
+tcc_status run_check_writer(run *s);
+/* Writes text as the command line says. */
+tcc_status run_generate(run *s);
+/* Whether the vocabulary is known, so that text can be written. */
+bool run_has_text(const run *s);
+
 /* train_evaluate.c. Names the results of an evaluation program that metrics are made of. */
 void run_metric_outputs(const run *s, tcc_trace *t, tcc_tensor logits, tcc_tensor y);
 /* Evaluates where there is validation data: writes and prints the metrics, keeps the best. */

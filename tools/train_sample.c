@@ -1,78 +1,92 @@
 /* SPDX-License-Identifier: MIT
- * Sampling text: one token at a time from the softmax of the last position's logits. The window has the model's full
- * context, so that one program serves every length; positions past the text cannot be seen by a causal model. */
-#include "train.h"
+ * Text that a language model writes: samples during training, and tcc-train generate. */
+#include "train_run.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-/* xorshift64*: sampling only has to be repeatable. */
-static double draw(uint64_t *state) {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (double)((*state * 0x2545F4914F6CDD1DULL) >> 11) * 0x1p-53;
+typedef struct output {
+    FILE *out, *copy;
+    const char *prompt; /* to be written in front of the first piece; NULL: it was */
+    const volatile sig_atomic_t *interrupted;
+} output;
+
+static bool put(void *user, const char *text, size_t length) {
+    output *o = user;
+    const char *prompt = o->prompt;
+    o->prompt = NULL;
+    if (prompt) put(user, prompt, strlen(prompt));
+    fwrite(text, 1, length, o->out);
+    if (o->copy) fwrite(text, 1, length, o->copy);
+    fflush(o->out);
+    return !*o->interrupted && !ferror(o->out);
 }
 
-static int32_t sample_token(const float *logits, int64_t vocab, double temperature, uint64_t *state) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < vocab; i++)
-        if (logits[i] > logits[best]) best = i;
-    if (temperature == 0) return (int32_t)best;
-    double sum = 0;
-    for (int64_t i = 0; i < vocab; i++) sum += exp((logits[i] - logits[best]) / temperature);
-    double left = draw(state) * sum;
-    for (int64_t i = 0; i < vocab; i++) {
-        left -= exp((logits[i] - logits[best]) / temperature);
-        if (left <= 0) return (int32_t)i;
-    }
-    return (int32_t)best;
+tcc_generate_options train_sample_options(const recipe *r) {
+    return (tcc_generate_options){.size = sizeof(tcc_generate_options),
+                                  .prompt = r->sample.prompt,
+                                  .length = r->sample.length,
+                                  .temperature = r->sample.temperature,
+                                  .seed = (uint64_t)r->training.seed};
 }
 
-/* The prompt's tokens; without a prompt, a line break if the text has any, else the first token. */
-static tcc_status start(tcc_context *cx, const tcc_dataset *data, const recipe *r, int32_t *window, int64_t *length) {
-    const char *prompt = r->sample.prompt ? r->sample.prompt : "\n";
-    tcc_status status = tcc_dataset_encode(cx, data, prompt, strlen(prompt), window, r->model.context, length);
-    if (status == TCC_OK && *length > r->model.context) *length = r->model.context;
-    if (status != TCC_OK && !r->sample.prompt) {
-        tcc_context_clear_error(cx);
-        window[0] = 0;
-        *length = 1;
-        return TCC_OK;
-    }
+/* What a text without a prompt begins behind: a line break if the vocabulary has it, else its first token. */
+static tcc_status find_start(tcc_context *cx, const tcc_dataset *data, const char **text, size_t *length) {
+    int32_t token;
+    int64_t count;
+    *text = "\n";
+    *length = 1;
+    const tcc_status status = tcc_dataset_encode(cx, data, *text, 1, &token, 1, &count);
+    if (status == TCC_OK && count == 1) return TCC_OK;
+    *text = tcc_dataset_label(data, 0, length);
+    if (*text) tcc_context_clear_error(cx);
+    return *text ? TCC_OK : status;
+}
+
+tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *data, const tcc_generate_options *how,
+                        const volatile sig_atomic_t *interrupted, FILE *out, FILE *copy, int64_t *count) {
+    output o = {.out = out, .copy = copy, .prompt = how->prompt, .interrupted = interrupted};
+    tcc_generate_options options = *how;
+    tcc_status status = TCC_OK;
+    if (!options.prompt) status = find_start(cx, data, &options.prompt, &options.prompt_length);
+    if (status == TCC_OK) status = tcc_generate(cx, model, data, &options, put, &o, count);
+    if (status == TCC_OK) put(&o, "", 0); /* the prompt, where nothing follows it */
+    if (!o.prompt) fputc('\n', out);
     return status;
 }
 
-static void put(const char *text, size_t bytes, FILE *out, FILE *copy) {
-    fwrite(text, 1, bytes, out);
-    if (copy) fwrite(text, 1, bytes, copy);
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *data, const recipe *r,
-                        const volatile sig_atomic_t *interrupted, FILE *out, FILE *copy) {
-    int64_t context = r->model.context, length = 0;
-    int32_t *window = calloc((size_t)context, sizeof *window);
-    if (!window) return TCC_ENOMEM;
-    uint64_t state = (uint64_t)r->training.seed * 2 + 1;
-    tcc_status status = start(cx, data, r, window, &length);
-    if (status == TCC_OK && r->sample.prompt) put(r->sample.prompt, strlen(r->sample.prompt), out, copy);
-    for (int64_t i = 0; i < r->sample.length && status == TCC_OK && !*interrupted; i++) {
-        tcc_array x = {.name = "x", .dtype = TCC_I32, .rank = 2, .dims = {1, context}, .data = window}, logits;
-        status = tcc_model_evaluate(model, &x, 1);
-        if (status == TCC_OK) status = tcc_model_output(model, "logits", &logits);
-        if (status != TCC_OK) break;
-        int64_t vocab = logits.dims[2];
-        int32_t token = sample_token((const float *)logits.data + (length - 1) * vocab, vocab, r->sample.temperature,
-                                     &state);
-        size_t bytes;
-        const char *text = tcc_dataset_label(data, token, &bytes);
-        if (text) put(text, bytes, out, copy);
-        fflush(out);
-        if (length == context) memmove(window, window + 1, (size_t)(--length) * sizeof *window);
-        window[length++] = token;
-    }
-    fputc('\n', out);
-    free(window);
+tcc_status run_check_writer(run *s) {
+    if (s->language) return TCC_OK;
+    snprintf(s->problem, sizeof s->problem,
+             "generate: %s is no language model and writes no text; tcc-train predict gives its answers",
+             s->recipe->model.name);
+    return TCC_EINVAL;
+}
+
+tcc_status run_generate(run *s) {
+    const train_options *o = s->options;
+    tcc_generate_options how = train_sample_options(s->recipe);
+    int64_t count;
+    if (o->generate.prompt) how.prompt = o->generate.prompt;
+    if (!isnan(o->generate.length)) how.length = (int64_t)o->generate.length;
+    if (!isnan(o->generate.temperature)) how.temperature = o->generate.temperature;
+    if (!isnan(o->generate.seed)) how.seed = (uint64_t)o->generate.seed;
+    how.top_k = (int64_t)o->generate.top_k;
+    how.top_p = o->generate.top_p;
+    how.stop = o->generate.stop;
+    s->signals->saves = 1; /* an interrupt ends the text, not the program */
+    const double began = seconds();
+    const tcc_status status = train_sample(s->cx, s->model, s->data, &how, s->interrupted, stdout, NULL, &count);
+    const double took = seconds() - began;
+    if (status == TCC_OK && isatty(STDERR_FILENO))
+        fprintf(stderr, "%lld tokens in %.2f s, %.1f a second\n", (long long)count, took, (double)count / took);
     return status;
 }

@@ -23,9 +23,7 @@ void run_end_line(run *s) {
 
 /* -- Training -- */
 
-static bool can_sample(const run *s) {
-    return s->language && s->recipe->sample.length && !strcmp(s->recipe->data.kind, "text");
-}
+static bool can_sample(const run *s) { return s->language && s->recipe->sample.length && run_has_text(s); }
 
 tcc_status run_print_sample(run *s) {
     if (!can_sample(s)) return TCC_OK;
@@ -34,7 +32,8 @@ tcc_status run_print_sample(run *s) {
     char *text = NULL;
     size_t size = 0;
     FILE *copy = open_memstream(&text, &size); /* NULL: it is printed alone */
-    tcc_status status = train_sample(s->cx, s->model, s->data, s->recipe, s->interrupted, stdout, copy);
+    const tcc_generate_options how = train_sample_options(s->recipe);
+    tcc_status status = train_sample(s->cx, s->model, s->data, &how, s->interrupted, stdout, copy, NULL);
     const bool kept = copy && !fclose(copy);
     if (status == TCC_OK && kept)
         status = tcc_metrics_write_text(s->metrics, tcc_model_step(s->model), "sample", text, size);

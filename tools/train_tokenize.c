@@ -139,6 +139,19 @@ static bool write_characters(const tcc_tokenizer *t, const char *output) {
     return ok;
 }
 
+/* The tokenizer itself, beside the tokens, where data of kind tokens finds it. */
+static bool write_tokenizer(tcc_context *cx, const tcc_tokenizer *t, const char *output) {
+    char *path = NULL, *text = NULL;
+    bool ok = tcc_tokenizer_describe(cx, t, &text) == TCC_OK;
+    FILE *f = ok && asprintf(&path, "%s" TCC_TOKENIZER_SUFFIX, output) >= 0 ? fopen(path, "wb") : NULL;
+    ok = f && fputs(text, f) >= 0;
+    if (f && fclose(f)) ok = false;
+    if (!ok) perror(path ? path : output);
+    free(path);
+    tcc_string_free(text);
+    return ok;
+}
+
 static tcc_status work(tcc_context *cx, const tokenize_arguments *a, char *const *inputs, int count, progress *p) {
     const char *const *texts = (const char *const *)inputs;
     bool own_characters = !strcmp(a->kind, "characters") && !a->vocab;
@@ -168,6 +181,7 @@ static tcc_status work(tcc_context *cx, const tokenize_arguments *a, char *const
                a->output, r.tokens, r.token_bytes, r.text_bytes, r.files, r.files == 1 ? "" : "s",
                tcc_tokenizer_vocab_size(t), took, (double)r.text_bytes / 1e6 / took);
     if (status == TCC_OK && own_characters && !write_characters(t, a->output)) status = TCC_EIO;
+    if (status == TCC_OK && !write_tokenizer(cx, t, a->output)) status = TCC_EIO;
     tcc_tokenizer_close(t);
     return status;
 }

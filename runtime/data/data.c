@@ -248,3 +248,32 @@ tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, const ch
                          data->info.kind);
     return data->reader->encode(&cx->diag, data, text, length, tokens, capacity, count);
 }
+
+static tcc_status decode_labels(tcc_diag *d, const tcc_dataset *data, const int32_t *tokens, int64_t count,
+                                tcc_strbuf *out) {
+    for (int64_t i = 0; i < count; i++) {
+        size_t size;
+        const char *text = tcc_dataset_label(data, tokens[i], &size);
+        if (!text)
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data of kind %s has no text for token %d at %lld",
+                             data->info.kind, tokens[i], (long long)i);
+        tcc_strbuf_addn(out, text, size);
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_dataset_decode(tcc_context *cx, const tcc_dataset *data, const int32_t *tokens, int64_t count,
+                              char **text, size_t *length) {
+    tcc_diag_begin(&cx->diag);
+    tcc_strbuf b = {0};
+    *text = NULL;
+    *length = 0;
+    if (!data->reader->windows)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "data of kind %s has no text of tokens", data->info.kind);
+    const tcc_status status = (data->reader->decode ? data->reader->decode : decode_labels)(&cx->diag, data, tokens,
+                                                                                            count, &b);
+    *length = b.length;
+    if (status == TCC_OK) *text = tcc_strbuf_take(&b);
+    else tcc_strbuf_free(&b);
+    return status != TCC_OK ? status : *text ? TCC_OK : tcc_enomem(&cx->diag);
+}

@@ -52,6 +52,8 @@ typedef struct tcc__reader {
     /* As tcc_dataset_encode; NULL: the kind has no text. */
     tcc_status (*encode)(tcc_diag *d, const tcc_dataset *data, const char *text, size_t length, int32_t *tokens,
                          int64_t capacity, int64_t *count);
+    /* Append the text of tokens; NULL: that of their labels. */
+    tcc_status (*decode)(tcc_diag *d, const tcc_dataset *data, const int32_t *tokens, int64_t count, tcc_strbuf *out);
     /* Add what else is learned from the training files (learned.h); false when memory is short. NULL: nothing is. */
     bool (*learn)(const tcc_dataset *data, struct cJSON *to);
 } tcc__reader;

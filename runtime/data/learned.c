@@ -21,6 +21,13 @@ bool tcc__learn_text(cJSON *to, const char *key, const char *value) {
     return cJSON_AddStringToObject(to, key, value) != NULL;
 }
 
+bool tcc__learn_tokenizer(cJSON *to, const tcc_tokenizer *t) {
+    cJSON *described = tcc__tokenizer_describe(t);
+    if (described && cJSON_AddItemToObject(to, "tokenizer", described)) return true;
+    cJSON_Delete(described);
+    return false;
+}
+
 static bool add_classes(const tcc_dataset *data, cJSON *to) {
     cJSON *list = cJSON_AddArrayToObject(to, "classes");
     bool ok = list != NULL;

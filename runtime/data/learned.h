@@ -5,6 +5,7 @@
 #define TCC_RUNTIME_DATA_LEARNED_H
 
 #include "runtime/data/data.h"
+#include "runtime/data/tokenize/tokenizer.h"
 #include "runtime/files/list.h"
 
 #include <cjson/cJSON.h>
@@ -12,6 +13,8 @@
 /* Members that doubles survive in, bit for bit. False when memory is short. */
 bool tcc__learn_number(cJSON *to, const char *key, double value);
 bool tcc__learn_text(cJSON *to, const char *key, const char *value);
+/* The member "tokenizer". */
+bool tcc__learn_tokenizer(cJSON *to, const tcc_tokenizer *t);
 
 /* The members of what was learned. A text that is not ours ends in EFORMAT, which names the member. */
 tcc_status tcc__learned_number(tcc_diag *d, const cJSON *from, const char *key, double *out);

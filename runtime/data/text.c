@@ -2,7 +2,6 @@
  * Data kind text: characters of a text file. */
 #include "runtime/data/text.h"
 #include "ir/support/alloc.h"
-#include "runtime/data/learned.h"
 #include "runtime/data/windows.h"
 #include "runtime/files/utf8.h"
 
@@ -167,28 +166,7 @@ static tcc_status open_source(tcc_diag *d, const char *path, tcc__text_source *s
 }
 
 static bool learn_characters(const tcc_dataset *data, cJSON *to) {
-    const tcc__characters *c = &((const text_data *)data->own)->text.characters;
-    cJSON *list = cJSON_AddArrayToObject(to, "characters");
-    bool ok = list != NULL;
-    for (uint32_t code = 0; code < c->count && ok; code++) {
-        cJSON *number = c->ids[code] < 0 ? NULL : cJSON_CreateNumber(code);
-        ok = c->ids[code] < 0 || (number && cJSON_AddItemToArray(list, number));
-    }
-    return ok;
-}
-
-/* Code points, or bytes; there are no others then. */
-static tcc_status take_characters(tcc_diag *d, const cJSON *learned, tcc__characters *c) {
-    const cJSON *list, *code;
-    TCC_TRY(tcc__learned_list(d, learned, "characters", &list));
-    cJSON_ArrayForEach(code, list) {
-        if (!(code->valuedouble >= 0 && code->valuedouble <= 0x10FFFF))
-            return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "what was learned from the training data has character %g",
-                             code->valuedouble);
-        if (!tcc__characters_add(c, (uint32_t)code->valuedouble)) return tcc_enomem(d);
-    }
-    c->complete = true;
-    return TCC_OK;
+    return tcc__characters_describe(&((const text_data *)data->own)->text.characters, to);
 }
 
 static tcc_status open_text(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
@@ -198,7 +176,7 @@ static tcc_status open_text(tcc_diag *d, const tcc_data_options *options, tcc_da
     t->sources[0].fd = t->sources[1].fd = -1;
     t->characters.bytes = options->bytes;
     const char *const paths[2] = {options->path, options->val_path};
-    if (data->learned) TCC_TRY(take_characters(d, data->learned, &t->characters));
+    if (data->learned) TCC_TRY(tcc__characters_take(d, data->learned, &t->characters));
     for (int i = 0; i < 2; i++) {
         if (!paths[i]) continue;
         own->paths[i] = tcc__strdup(paths[i]);

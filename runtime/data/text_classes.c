@@ -23,7 +23,6 @@ typedef struct text_classes {
     /* What the classes are called: */
     tcc__file_list folders;
     tcc__csv table; /* its labels, without cells */
-    tcc__digest vocabulary;
 } text_classes;
 
 /* ---- texts ---- */
@@ -45,20 +44,21 @@ static tcc_status add_text(tcc_diag *d, text_classes *t, const tcc__passage *tex
     return tcc_vec_push(&t->ends, (int64_t)t->tokens.count) ? TCC_OK : tcc_enomem(d);
 }
 
-static tcc_status open_tokenizer(tcc_diag *d, const tcc_data_options *options, text_classes *t) {
+static tcc_status open_tokenizer(tcc_diag *d, const tcc_data_options *options, const cJSON *learned, text_classes *t) {
     const tcc_tokenizer_options how = {.size = sizeof how, .kind = "wordpiece", .vocab = options->vocab};
+    const cJSON *described = cJSON_GetObjectItemCaseSensitive(learned, "tokenizer");
     if (options->tokenizer && strcmp(options->tokenizer, "wordpiece"))
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tokenizer '%s' of kind text_classes; there is wordpiece",
                          options->tokenizer);
-    if (!options->vocab)
+    if (!options->vocab && !described)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data of kind text_classes needs vocab, the file vocab.txt");
     t->limit = options->context;
     if (t->limit < 3)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
                          "data of kind text_classes needs a context of at least 3 tokens, not %lld",
                          (long long)t->limit);
-    TCC_TRY(tcc__tokenizer_open(d, &how, &t->tokenizer));
-    TCC_TRY(tcc__digest_of(d, options->vocab, &t->vocabulary));
+    TCC_TRY(described ? tcc__tokenizer_open_described(d, described, &t->tokenizer)
+                      : tcc__tokenizer_open(d, &how, &t->tokenizer));
     t->first = (int32_t)tcc_tokenizer_find(t->tokenizer, "[CLS]");
     t->last = (int32_t)tcc_tokenizer_find(t->tokenizer, "[SEP]");
     if (t->first >= 0 && t->last >= 0) return TCC_OK;
@@ -270,31 +270,21 @@ static tcc_status open_files(tcc_diag *d, const tcc_data_options *options, text_
 
 /* ---- the reader ---- */
 
-static bool learn_vocabulary(const tcc_dataset *data, cJSON *to) {
-    return tcc__learn_text(to, "vocabulary", ((const text_classes *)data->own)->vocabulary.text);
-}
-
-/* The classes as they were in training, and the same vocabulary, by which texts became tokens. */
-static tcc_status take_classes(tcc_diag *d, const tcc_data_options *options, const cJSON *learned, text_classes *t) {
-    const char *vocabulary;
-    TCC_TRY(tcc__learned_text(d, learned, "vocabulary", &vocabulary));
-    if (strcmp(vocabulary, t->vocabulary.text))
-        return tcc_error(d, TCC_EINVAL, (tcc_loc){options->vocab, 0},
-                         "is not the vocabulary that was trained with; it has changed");
-    return tcc__learned_classes(d, learned, &t->folders);
+static bool learn_tokenizer(const tcc_dataset *data, cJSON *to) {
+    return tcc__learn_tokenizer(to, ((const text_classes *)data->own)->tokenizer);
 }
 
 static tcc_status open_text_classes(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
     text_classes *t = data->own = tcc__calloc(1, sizeof *t);
     struct stat info;
     if (!t) return tcc_enomem(d);
-    TCC_TRY(open_tokenizer(d, options, t));
+    TCC_TRY(open_tokenizer(d, options, data->learned, t));
     const char *path = options->path ? options->path : options->val_path;
     const bool folder = path && !stat(path, &info) && S_ISDIR(info.st_mode);
     if (folder && (options->csv_header || options->csv_separator || options->csv_label || options->csv_text))
         return tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0},
                          "is a folder; csv_header, csv_separator, csv_label and csv_text go with a file of rows");
-    if (data->learned) TCC_TRY(take_classes(d, options, data->learned, t));
+    if (data->learned) TCC_TRY(tcc__learned_classes(d, data->learned, &t->folders));
     if (!folder) TCC_TRY(tcc__csv_set_classes(d, &t->folders, &t->table));
     TCC_TRY(folder ? open_folders(d, options, t) : open_files(d, options, t));
     if (options->val_path) {
@@ -374,6 +364,6 @@ const tcc__reader tcc__text_classes_reader = {
     .length = length_text_classes,
     .label = label_text_classes,
     .names_classes = true,
-    .learn = learn_vocabulary,
+    .learn = learn_tokenizer,
     .encode = encode_text_classes,
 };

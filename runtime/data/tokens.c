@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Data kind tokens: files of little-endian tokens, which may be larger than memory and are read window by window. */
 #include "ir/support/alloc.h"
+#include "runtime/data/learned.h"
 #include "runtime/data/token_file.h"
 #include "runtime/data/windows.h"
 #include "runtime/files/list.h"
@@ -33,8 +34,9 @@ typedef struct tokens {
         const shards *set;
         int64_t first; /* token */
     } parts[TCC_SPLIT_COUNT];
-    int64_t token_bytes; /* of files that do not say; 0: the default */
-    int64_t vocab_size;  /* 0: not yet known */
+    int64_t token_bytes;      /* of files that do not say; 0: the default */
+    int64_t vocab_size;       /* 0: not yet known */
+    tcc_tokenizer *tokenizer; /* NULL: the file has none beside it */
 } tokens;
 
 /* Token i of a piece of a file. */
@@ -127,16 +129,22 @@ static tcc_status open_shard(tcc_diag *d, const tokens *t, shards *set, shard *s
     return TCC_OK;
 }
 
+static bool is_tokenizer(const char *path) {
+    const size_t length = strlen(path), suffix = sizeof TCC_TOKENIZER_SUFFIX - 1;
+    return length > suffix && !strcmp(path + length - suffix, TCC_TOKENIZER_SUFFIX);
+}
+
 static tcc_status open_set(tcc_diag *d, const tokens *t, const char *path, shards *set) {
     tcc__file_list files = {0};
     tcc_status status = tcc__file_list_match(d, path, &files);
-    if (status == TCC_OK && !files.count) status = tcc_error(d, TCC_ENOTFOUND, (tcc_loc){path, 0}, "has no files");
     for (int i = 0; i < files.count && status == TCC_OK; i++) {
         const shard s = {.path = files.data[i], .fd = -1};
+        if (is_tokenizer(files.data[i])) continue; /* beside a file of tokens */
         if (tcc_vec_push(&set->list, s)) files.data[i] = NULL;
         else status = tcc_enomem(d);
-        if (status == TCC_OK) status = open_shard(d, t, set, &set->list.data[i]);
+        if (status == TCC_OK) status = open_shard(d, t, set, &set->list.data[set->list.count - 1]);
     }
+    if (status == TCC_OK && !set->list.count) status = tcc_error(d, TCC_ENOTFOUND, (tcc_loc){path, 0}, "has no files");
     tcc__file_list_free(&files);
     return status;
 }
@@ -154,6 +162,36 @@ static tcc_status open_files(tcc_diag *d, const tcc_data_options *options, token
     return TCC_OK;
 }
 
+/* The tokenizer that the first file was made with lies beside it, or was learned. The vocabulary is its own then. */
+static tcc_status open_tokenizer(tcc_diag *d, const tcc_data_options *options, const cJSON *learned, tokens *t) {
+    const cJSON *described = cJSON_GetObjectItemCaseSensitive(learned, "tokenizer");
+    if (described) return tcc__tokenizer_open_described(d, described, &t->tokenizer);
+    if (learned || !options->path || !t->sets[0].list.count) return TCC_OK;
+    tcc_strbuf path = {0};
+    tcc_strbuf_printf(&path, "%s" TCC_TOKENIZER_SUFFIX, t->sets[0].list.data[0].path);
+    tcc_status status = path.text ? TCC_OK : tcc_enomem(d);
+    tcc__bytes file = {0};
+    if (status == TCC_OK && tcc__file_exists(path.text)) {
+        status = tcc__file_load(d, path.text, &file);
+        cJSON *all = status == TCC_OK ? cJSON_ParseWithLength((const char *)file.data, file.size) : NULL;
+        if (status == TCC_OK) status = tcc__tokenizer_open_described(d, all, &t->tokenizer);
+        if (status == TCC_EFORMAT) tcc_note(d, (tcc_loc){path.text, 0}, "the tokenizer");
+        cJSON_Delete(all);
+    }
+    tcc__free(file.data);
+    tcc_strbuf_free(&path);
+    return status;
+}
+
+/* A vocabulary that is given may be larger than the tokenizer's, as it is where its size is rounded up. */
+static tcc_status check_tokenizer(tcc_diag *d, tokens *t) {
+    const int64_t size = t->tokenizer ? tcc_tokenizer_vocab_size(t->tokenizer) : 0;
+    if (!t->vocab_size) t->vocab_size = size;
+    if (t->vocab_size >= size) return TCC_OK;
+    return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "vocab_size is %lld, but the tokenizer of the data has %lld tokens",
+                     (long long)t->vocab_size, (long long)size);
+}
+
 static tcc_status open_tokens(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
     tokens *t = data->own = tcc__calloc(1, sizeof *t);
     if (!t) return tcc_enomem(d);
@@ -165,6 +203,8 @@ static tcc_status open_tokens(tcc_diag *d, const tcc_data_options *options, tcc_
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "vocab_size is %lld", (long long)t->vocab_size);
     int64_t length[TCC_SPLIT_COUNT] = {0};
     TCC_TRY(open_files(d, options, t, length));
+    TCC_TRY(open_tokenizer(d, options, data->learned, t));
+    TCC_TRY(check_tokenizer(d, t));
     if (!t->vocab_size) {
         int64_t largest = 0;
         for (int i = 0; i < TCC_SPLIT_COUNT; i++)
@@ -207,7 +247,36 @@ static void close_tokens(tcc_dataset *data) {
         }
         tcc_vec_free(&t->sets[i].list);
     }
+    tcc_tokenizer_close(t->tokenizer);
     tcc__free(t);
+}
+
+static const char *label_token(const tcc_dataset *data, int64_t id, size_t *length) {
+    const tokens *t = data->own;
+    return t->tokenizer ? tcc_tokenizer_token(t->tokenizer, id, length) : NULL;
+}
+
+static tcc_status no_tokenizer(tcc_diag *d) {
+    return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                     "the tokenizer of this data is not known: there was no FILE" TCC_TOKENIZER_SUFFIX
+                     " beside the file of tokens; tcc-train tokenize writes it");
+}
+
+static tcc_status encode_tokens(tcc_diag *d, const tcc_dataset *data, const char *text, size_t length, int32_t *out,
+                                int64_t capacity, int64_t *count) {
+    tcc_tokenizer *t = ((const tokens *)data->own)->tokenizer;
+    return t ? tcc__tokenizer_encode_to(d, t, text, length, out, capacity, count) : no_tokenizer(d);
+}
+
+static tcc_status decode_tokens(tcc_diag *d, const tcc_dataset *data, const int32_t *in, int64_t count,
+                                tcc_strbuf *out) {
+    const tcc_tokenizer *t = ((const tokens *)data->own)->tokenizer;
+    return t ? tcc__tokenizer_decode(d, t, in, count, out) : no_tokenizer(d);
+}
+
+static bool learn_tokens(const tcc_dataset *data, cJSON *to) {
+    const tokens *t = data->own;
+    return !t->tokenizer || tcc__learn_tokenizer(to, t->tokenizer);
 }
 
 const tcc__reader tcc__tokens_reader = {
@@ -217,4 +286,8 @@ const tcc__reader tcc__tokens_reader = {
     .read = read_tokens,
     .close = close_tokens,
     .describe = describe_tokens,
+    .label = label_token,
+    .encode = encode_tokens,
+    .decode = decode_tokens,
+    .learn = learn_tokens,
 };

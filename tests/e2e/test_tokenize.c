@@ -32,6 +32,15 @@ static void text_to_run(void **state) {
         program_run(NULL, "tcc-train",
                     (const char *const[]){"--device", "cpu", "--run-dir", test_path(state, "run"), recipe, path, NULL});
     check_run(r, 0, "step 2  val_loss", "");
+
+    /* The run keeps the tokenizer: it writes text without the files. */
+    remove(out);
+    remove(test_path(state, "text.bin.tokenizer.json"));
+    r = program_run(NULL, "tcc-train",
+                    (const char *const[]){"generate", "--device", "cpu", test_path(state, "run"), "--prompt", "The sea",
+                                          "--length", "20", "--temperature", "2", NULL});
+    if (strncmp(r.out, "The sea", 7) != 0 || strlen(r.out) < 27) fail_msg("%s%s", r.out, r.err);
+    check_run(r, 0, "", "");
 }
 
 static void characters(void **state) {

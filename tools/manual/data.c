@@ -41,6 +41,14 @@ EXAMPLE(tcc_dataset_encode) {
     printf("%d tokens, the first is %d\n", (int)count, (int)tokens[0]); /* 5 tokens, the first is 16 */
 }
 
+EXAMPLE(tcc_dataset_decode) {
+    char *text;
+    size_t length;
+    TCC_TRY(tcc_dataset_decode(cx, data, ((int32_t[]){1, 2, 2}), 3, &text, &length));
+    printf("%s\n", text); /*  aa */
+    tcc_string_free(text);
+}
+
 EXAMPLE(tcc_dataset_learned) {
     char *learned;
     TCC_TRY(tcc_dataset_learned(cx, data, &learned));

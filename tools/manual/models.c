@@ -7,6 +7,12 @@ TRACED(tcc_gpt) {
     tcc_output(t, "logits", tcc_gpt(t, tcc_iota(t, 1, TCC_I32, TCC_DIMS(2, 6)), &o)); /* f32 [2, 6, 50] */
 }
 
+TRACED(tcc_gpt_next) {
+    tcc_gpt_options o = {.layers = 1, .heads = 2, .width = 8, .context = 16, .vocab = 50};
+    const tcc_tensor tokens = tcc_iota(t, 1, TCC_I32, TCC_DIMS(2, 6)), at = tcc_iota(t, 0, TCC_I32, TCC_DIMS(2));
+    tcc_output(t, "logits", tcc_gpt_next(t, tokens, at, &o)); /* f32 [2, 50] */
+}
+
 TRACED(tcc_distilbert) {
     tcc_distilbert_options o = {.layers = 1, .heads = 2, .width = 8, .context = 16, .vocab = 50, .classes = 3};
     tcc_output(t, "logits", tcc_distilbert(t, tcc_iota(t, 1, TCC_I32, TCC_DIMS(2, 6)), &o)); /* f32 [2, 3] */

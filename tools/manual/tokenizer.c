@@ -26,6 +26,16 @@ EXAMPLE(tcc_tokenizer_token) {
     printf("%.*s\n", (int)length, token); /* a */
 }
 
+EXAMPLE(tcc_tokenizer_describe) {
+    char *text;
+    TCC_TRY(tcc_tokenizer_describe(cx, tokenizer, &text));
+    tcc_tokenizer_options from = {.size = sizeof from, .described = text};
+    tcc_tokenizer *same;
+    TCC_TRY(tcc_tokenizer_open(cx, &from, &same));
+    tcc_string_free(text);
+    tcc_tokenizer_close(same);
+}
+
 EXAMPLE(tcc_tokenizer_find) { printf("%d\n", (int)tcc_tokenizer_find(tokenizer, "[CLS]")); /* -1 */ }
 
 EXAMPLE(tcc_tokenizer_encode) {

@@ -138,7 +138,7 @@ typedef struct tcc_data_options {
     int ignored_label;      /* segmentation: pixels of this label, 0 to 255, do not count; default: 255 */
 
     const char *tokenizer; /* text_classes: "wordpiece", which is the default */
-    const char *vocab;     /* text_classes: its vocab.txt, which has [CLS] and [SEP]; required */
+    const char *vocab;     /* text_classes: its vocab.txt, which has [CLS] and [SEP]; required without `learned` */
 
     /* What another data set learned from the training files (tcc_dataset_learned): classes, columns, characters,
      * statistics. Data is then read by it, and `path` need not be given. With val_path the training files are not
@@ -192,14 +192,20 @@ typedef struct tcc_dataset_info {
 TCC_API void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out);
 
 /* What class or token `id` stands for: the UTF-8 bytes of a character ("\n"), a CSV label, CIFAR's class, a class
- * folder's name, or the number of an idx class. *length is in bytes; a character may be NUL, so it is needed. NULL for
- * kinds tokens and segmentation, and for ids out of range. The text lives as long as the data set. */
+ * folder's name, or the number of an idx class. *length is in bytes; a character may be NUL, so it is needed. Of kind
+ * tokens the bytes of the token, where its tokenizer is known: tcc-train tokenize writes it beside the tokens. NULL
+ * where there is none, for kind segmentation, and for ids out of range. The text lives as long as the data set. */
 TCC_API const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *length);
-/* The tokens of a text, for kinds text and text_classes, cut as its samples are: writes at most `capacity` of them, and
- * the number of all to *count. One thread at a time. Errors: TCC_EINVAL, which names the character that the vocabulary
- * lacks and its position. */
+/* The tokens of a text, for kinds text, tokens with a known tokenizer, and text_classes, cut as its samples are: writes
+ * at most `capacity` of them, and the number of all to *count. One thread at a time. Errors: TCC_EINVAL, which names
+ * the character that the vocabulary lacks and its position. */
 TCC_API tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, const char *text, size_t length,
                                       int32_t *tokens, int64_t capacity, int64_t *count);
+
+/* The text of tokens, for kinds text and tokens; to be freed with tcc_string_free, NUL-terminated beyond its *length
+ * bytes. Errors: TCC_EINVAL (a token that has no text), TCC_ENOMEM. */
+TCC_API tcc_status tcc_dataset_decode(tcc_context *cx, const tcc_dataset *data, const int32_t *tokens, int64_t count,
+                                      char **text, size_t *length);
 
 /* What the data set learned from its training files, as JSON: the number of samples, classes and their names, columns
  * with their statistics, characters, mean and deviation of pixels, and a digest of the files. A run keeps it, so that

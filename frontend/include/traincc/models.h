@@ -18,6 +18,8 @@ typedef struct tcc_gpt_options {
 } tcc_gpt_options;
 /* tokens i32 [B, T] -> logits [B, T, vocab]; T <= context. */
 TCC_API tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *options);
+/* For writing text: the logits behind token at[b] of row b alone. at i32 [B] -> logits [B, vocab]. */
+TCC_API tcc_tensor tcc_gpt_next(tcc_trace *t, tcc_tensor tokens, tcc_tensor at, const tcc_gpt_options *options);
 
 /* DistilBERT (Sanh et al. 2019; the names of Hugging Face's code): post-norm encoder, learned positions, and a
  * classifier on the state of the first token. */

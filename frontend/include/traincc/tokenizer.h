@@ -34,6 +34,7 @@ typedef struct tcc_tokenizer_options {
     const char *vocab, *merges;
     const char *const *texts; /* characters without `vocab`: files, or folders, as in tcc_tokenize_options */
     int n_texts;
+    const char *described; /* what tcc_tokenizer_describe gave, in the place of all files; or NULL */
 } tcc_tokenizer_options;
 
 typedef struct tcc_tokenizer tcc_tokenizer;
@@ -49,6 +50,11 @@ TCC_API const char *tcc_tokenizer_kinds(void);
 TCC_API int64_t tcc_tokenizer_vocab_size(const tcc_tokenizer *t); /* ids are from 0 to below it */
 /* The bytes of a token, "##ing" of a word piece; *length of them. NULL for ids out of range. Lives as long as t. */
 TCC_API const char *tcc_tokenizer_token(const tcc_tokenizer *t, int64_t id, size_t *length);
+/* All of the tokenizer, its vocabulary and its merges, as JSON, from which it can be opened again without its files
+ * (tcc_tokenizer_options.described). To be freed with tcc_string_free. Errors: TCC_ENOMEM. */
+TCC_API tcc_status tcc_tokenizer_describe(tcc_context *cx, const tcc_tokenizer *t, char **text);
+/* tcc-train tokenize writes it to a file of this name behind that of the tokens, where data of kind tokens finds it. */
+#define TCC_TOKENIZER_SUFFIX ".tokenizer.json"
 /* The id of a token by its bytes, special ones included: "[CLS]", "<|endoftext|>". -1: there is none. */
 TCC_API int64_t tcc_tokenizer_find(const tcc_tokenizer *t, const char *token);
 

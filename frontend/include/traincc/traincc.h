@@ -14,6 +14,7 @@
 #include "traincc/nn.h"
 #include "traincc/plan.h"
 #include "traincc/random.h"
+#include "traincc/run.h"
 #include "traincc/schedule.h"
 #include "traincc/tensor.h"
 

@@ -89,6 +89,33 @@ bool tcc__characters_number(tcc__characters *c, tcc__vocab *vocab) {
     return tcc__vocab_finish(vocab);
 }
 
+bool tcc__characters_describe(const tcc__characters *c, cJSON *to) {
+    cJSON *list = cJSON_AddArrayToObject(to, "characters");
+    bool ok = list != NULL;
+    for (uint32_t code = 0; code < c->count && ok; code++) {
+        cJSON *number = c->ids[code] < 0 ? NULL : cJSON_CreateNumber(code);
+        ok = c->ids[code] < 0 || (number && cJSON_AddItemToArray(list, number));
+    }
+    return ok;
+}
+
+tcc_status tcc__characters_take(tcc_diag *d, const cJSON *from, tcc__characters *c) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(from, "characters"), *code;
+    if (!cJSON_IsArray(list))
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE,
+                         "what was learned from the training data has no list "
+                         "'characters'");
+    cJSON_ArrayForEach(code, list) {
+        const double value = cJSON_IsNumber(code) ? code->valuedouble : -1;
+        if (!(value >= 0 && value <= (c->bytes ? 0xFF : 0x10FFFF) && value == (double)(uint32_t)value))
+            return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "what was learned from the training data has character %g",
+                             value);
+        if (!tcc__characters_add(c, (uint32_t)value)) return tcc_enomem(d);
+    }
+    c->complete = true;
+    return TCC_OK;
+}
+
 /* ---- the tokenizer ---- */
 
 /* A file, or all files of a folder. */
@@ -103,6 +130,10 @@ static tcc_status survey_all(tcc_diag *d, tcc__characters *c, const char *path) 
 static tcc_status open_characters(tcc_diag *d, const tcc_tokenizer_options *o, tcc_tokenizer *t) {
     tcc__characters *c = t->own = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(d);
+    if (t->described) {
+        TCC_TRY(tcc__characters_take(d, t->described, c));
+        return tcc__characters_number(c, &t->vocab) ? TCC_OK : tcc_enomem(d);
+    }
     if (!o->vocab && o->n_texts < 1)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
                          "tokenizer characters needs a file that has all characters, as its vocabulary");
@@ -153,6 +184,8 @@ static size_t cut_anywhere(const uint8_t *text, size_t size) {
     return size;
 }
 
+static bool describe_characters(const tcc_tokenizer *t, cJSON *to) { return tcc__characters_describe(t->own, to); }
+
 static void close_characters(tcc_tokenizer *t) {
     tcc__characters *c = t->own;
     tcc__free(c->ids);
@@ -164,6 +197,7 @@ const tcc__tokenizer_kind tcc__characters_tokenizer = {
     .open = open_characters,
     .encode = encode_characters,
     .cut = cut_at_character,
+    .describe = describe_characters,
     .close = close_characters,
 };
 

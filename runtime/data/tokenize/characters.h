@@ -19,6 +19,10 @@ bool tcc__characters_add(tcc__characters *c, uint32_t code);
 tcc_status tcc__characters_survey(tcc_diag *d, tcc__characters *c, const tcc__passage *from, bool last, size_t *used,
                                   int64_t *count);
 tcc_status tcc__characters_survey_file(tcc_diag *d, tcc__characters *c, const char *path);
+/* The code points, or bytes, as a list of JSON "characters", and from there; then there are no others. The first is
+ * false when memory is short. Errors: EFORMAT, ENOMEM. */
+bool tcc__characters_describe(const tcc__characters *c, cJSON *to);
+tcc_status tcc__characters_take(tcc_diag *d, const cJSON *from, tcc__characters *c);
 /* All texts are surveyed: number the characters. False when memory is short. */
 bool tcc__characters_number(tcc__characters *c, tcc__vocab *vocab);
 

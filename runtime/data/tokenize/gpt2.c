@@ -7,10 +7,8 @@
 #include "ir/support/hash.h"
 #include "runtime/data/tokenize/gpt2_words.h"
 #include "runtime/data/tokenize/tokenizer.h"
-#include "runtime/files/file.h"
 #include "runtime/files/utf8.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 
 typedef struct merge {
@@ -168,10 +166,11 @@ static tcc_status parse_merges(tcc_diag *d, const char *path, const byte_table *
     return TCC_OK;
 }
 
-static tcc_status read_files(tcc_diag *d, const tcc_tokenizer_options *o, gpt2 *g, tcc__vocab *v) {
+static tcc_status read_files(tcc_diag *d, const tcc_tokenizer_options *o, gpt2 *g, tcc_tokenizer *t) {
+    tcc__vocab *v = &t->vocab;
     const byte_table table = make_byte_table();
     tcc__bytes file;
-    TCC_TRY(tcc__file_load(d, o->vocab, &file));
+    TCC_TRY(tcc__tokenizer_load(d, t, TCC__FILE_VOCAB, o->vocab, &file));
     tcc_status status = parse_vocab(d, o->vocab, &table, &file, v);
     tcc__free(file.data);
     TCC_TRY(status);
@@ -181,7 +180,7 @@ static tcc_status read_files(tcc_diag *d, const tcc_tokenizer_options *o, gpt2 *
         if (g->of_byte[b] < 0)
             return tcc_error(d, TCC_EFORMAT, (tcc_loc){o->vocab, 0}, "has no token for byte 0x%02x", b);
     }
-    TCC_TRY(tcc__file_load(d, o->merges, &file));
+    TCC_TRY(tcc__tokenizer_load(d, t, TCC__FILE_MERGES, o->merges, &file));
     status = parse_merges(d, o->merges, &table, &file, g, v);
     tcc__free(file.data);
     return status;
@@ -190,12 +189,9 @@ static tcc_status read_files(tcc_diag *d, const tcc_tokenizer_options *o, gpt2 *
 static tcc_status open_gpt2(tcc_diag *d, const tcc_tokenizer_options *o, tcc_tokenizer *t) {
     gpt2 *g = t->own = tcc__calloc(1, sizeof *g);
     if (!g) return tcc_enomem(d);
-    if (!o->vocab || !o->merges)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tokenizer gpt2 needs %s",
-                         o->vocab ? "merges, the file merges.txt" : "vocab, the file vocab.json");
     g->cache = tcc__word_cache_create();
     if (!g->cache) return tcc_enomem(d);
-    return read_files(d, o, g, &t->vocab);
+    return read_files(d, o, g, t);
 }
 
 /* ---- merging ---- */
@@ -293,6 +289,7 @@ static void close_gpt2(tcc_tokenizer *t) {
 
 const tcc__tokenizer_kind tcc__gpt2_tokenizer = {
     .name = "gpt2",
+    .needs = {"vocab, the file vocab.json", "merges, the file merges.txt"},
     .open = open_gpt2,
     .encode = encode_gpt2,
     .cut = tcc__cut_at_space,

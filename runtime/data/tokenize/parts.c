@@ -24,6 +24,33 @@ bool tcc__ids_add(tcc__ids *ids, const int32_t *more, size_t count) {
     return true;
 }
 
+const char *const tcc__tokenizer_file_names[TCC__TOKENIZER_FILES] = {"vocab", "merges"};
+
+tcc_status tcc__tokenizer_load(tcc_diag *d, tcc_tokenizer *t, tcc__tokenizer_file which, const char *path,
+                               tcc__bytes *out) {
+    const char *text =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(t->described, tcc__tokenizer_file_names[which]));
+    *out = (tcc__bytes){0};
+    if (t->described && !text)
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "the description of tokenizer %s has no text '%s'", t->kind->name,
+                         tcc__tokenizer_file_names[which]);
+    if (!t->described && !path)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tokenizer %s needs %s", t->kind->name, t->kind->needs[which]);
+    if (text) *out = (tcc__bytes){(uint8_t *)tcc__strdup(text), strlen(text)};
+    else TCC_TRY(tcc__file_load(d, path, out));
+    t->files[which] = out->data ? tcc__malloc(out->size + 1) : NULL;
+    const uint8_t *nul = out->size && out->data ? memchr(out->data, 0, out->size) : NULL;
+    if (t->files[which] && !nul) {
+        memcpy(t->files[which], out->data, out->size);
+        t->files[which][out->size] = '\0';
+        return TCC_OK;
+    }
+    const long long at = nul ? (long long)(nul - out->data) : 0;
+    tcc__free(out->data);
+    *out = (tcc__bytes){0};
+    return nul ? tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0}, "byte %lld is NUL", at) : tcc_enomem(d);
+}
+
 void tcc__skip_mark(tcc__passage *from) {
     if (from->size < 3 || memcmp(from->text, "\xEF\xBB\xBF", 3) != 0) return;
     from->text += 3;

@@ -10,7 +10,6 @@
 #include "ir/support/alloc.h"
 #include "runtime/data/tokenize/tokenizer.h"
 #include "runtime/data/tokenize/unicode.h"
-#include "runtime/files/file.h"
 #include "runtime/files/utf8.h"
 
 #include <string.h>
@@ -46,11 +45,10 @@ static tcc_status parse_vocab(tcc_diag *d, const char *path, const tcc__bytes *f
 static tcc_status open_wordpiece(tcc_diag *d, const tcc_tokenizer_options *o, tcc_tokenizer *t) {
     wordpiece *w = t->own = tcc__calloc(1, sizeof *w);
     if (!w) return tcc_enomem(d);
-    if (!o->vocab) return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tokenizer wordpiece needs vocab, the file vocab.txt");
     w->cache = tcc__word_cache_create();
     if (!w->cache) return tcc_enomem(d);
     tcc__bytes file;
-    TCC_TRY(tcc__file_load(d, o->vocab, &file));
+    TCC_TRY(tcc__tokenizer_load(d, t, TCC__FILE_VOCAB, o->vocab, &file));
     tcc_status status = parse_vocab(d, o->vocab, &file, &t->vocab);
     tcc__free(file.data);
     TCC_TRY(status);
@@ -195,6 +193,7 @@ static tcc_status encode_wordpiece(tcc_diag *d, tcc_tokenizer *t, const tcc__pas
 
 const tcc__tokenizer_kind tcc__wordpiece_tokenizer = {
     .name = "wordpiece",
+    .needs = {"vocab, the file vocab.txt"},
     .words = true,
     .open = open_wordpiece,
     .encode = encode_wordpiece,

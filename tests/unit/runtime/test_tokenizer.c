@@ -104,6 +104,46 @@ static void characters_and_bytes(void **state) {
     tcc_diag_clear(&cx.diag);
 }
 
+/* From its description a tokenizer gives the same tokens, and describes itself the same, without its files. */
+static void described(void **state) {
+    const char *text = "The quick brown fox, isn't it? ";
+    const tcc_tokenizer_options kinds[] = {
+        gpt2, wordpiece, {.kind = "bytes"}, {.kind = "characters", .vocab = test_write(state, "a.txt", text, 32)}};
+    for (int i = 0; i < 4; i++) {
+        int32_t before[CAPACITY];
+        char *first, *second;
+        tcc_tokenizer *t = open_tokenizer(kinds[i]);
+        const int64_t count = encode(t, text, strlen(text));
+        memcpy(before, ids, (size_t)count * sizeof *ids);
+        assert_ok(tcc_tokenizer_describe(&cx, t, &first), &cx.diag);
+        tcc_tokenizer_close(t);
+        t = open_tokenizer((tcc_tokenizer_options){.described = first});
+        assert_int_equal(encode(t, text, strlen(text)), count);
+        assert_memory_equal(ids, before, (size_t)count * sizeof *ids);
+        assert_ok(tcc_tokenizer_describe(&cx, t, &second), &cx.diag);
+        assert_string_equal(first, second);
+        tcc_tokenizer_close(t);
+        tcc__free(first);
+        tcc__free(second);
+    }
+    const char *const bad[][2] = {{"", "is no JSON with its kind"},
+                                  {"{\"kind\":3}", "is no JSON with its kind"},
+                                  {"{\"kind\":\"none\"}", "tokenizer 'none' is unknown"},
+                                  {"{\"kind\":\"gpt2\"}", "has no text 'vocab'"},
+                                  {"{\"kind\":\"characters\"}", "has no list 'characters'"},
+                                  {"{\"kind\":\"characters\",\"characters\":[1.5]}", "has character 1.5"},
+                                  {"{\"kind\":\"characters\",\"characters\":[\"a\"]}", "has character -1"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tcc_tokenizer_options o = {.size = sizeof o, .described = bad[i][0]};
+        tcc_tokenizer *t;
+        tcc_diag_clear(&cx.diag);
+        assert_int_not_equal(tcc_tokenizer_open(&cx, &o, &t), TCC_OK);
+        assert_null(t);
+        if (!strstr(tcc_diag_text(&cx.diag), bad[i][1])) fail_msg("%s: %s", bad[i][0], tcc_diag_text(&cx.diag));
+    }
+    tcc_diag_clear(&cx.diag);
+}
+
 static void special_tokens(void **state) {
     (void)state;
     tcc_tokenizer *t = open_tokenizer(wordpiece);
@@ -263,6 +303,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(like_the_reference),
         FOLDER_TEST(characters_and_bytes),
+        FOLDER_TEST(described),
         cmocka_unit_test(special_tokens),
         cmocka_unit_test(a_long_word),
         FOLDER_TEST(bad_files),
