@@ -280,6 +280,20 @@ static void windows(void **state) {
 
 static void reductions(void **state) {
     (void)state;
+    /* Rows of a transpose: lanes take rows side by side. */
+    check_both("graph @turned {\n"
+               "  %0 = input {name=\"x\"} : f32[2,5,3,37]\n"
+               "  %1 = transpose(%0) {perm=[0, 2, 3, 1]} : f32[2,3,37,5]\n"
+               "  %2 = reduce_max(%1) {axes=[3]} : f32[2,3,37]\n"
+               "  %3 = broadcast(%2) {dims=[0, 1, 2]} : f32[2,3,37,5]\n"
+               "  %4 = sub(%1, %3) : f32[2,3,37,5]\n"
+               "  %5 = exp(%4) : f32[2,3,37,5]\n"
+               "  %6 = reduce_sum(%5) {axes=[3]} : f32[2,3,37]\n"
+               "  %7 = argmax(%1) {axis=3} : i32[2,3,37]\n"
+               "  output \"o\" %6\n"
+               "  output \"e\" %5\n"
+               "  output \"i\" %7\n"
+               "}\n");
     check_both("graph @batch_statistics {\n"
                "  %0 = input {name=\"x\"} : f32[4,6,6,40]\n"
                "  %1 = input {name=\"w\"} : f32[40]\n"
