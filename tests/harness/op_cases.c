@@ -261,6 +261,18 @@ static void windows(void **state) {
                "  output \"c\" %6\n"
                "  output \"d\" %8\n"
                "}\n");
+    /* Elements of 16 bits at indices that have no common step, of an even number of them and of an odd one. */
+    check_both("graph @halves {\n"
+               "  %0 = input {name=\"x\"} : bf16[2,3,6,17]\n"
+               "  %1 = input {name=\"y\"} : bf16[1,3,5,17]\n"
+               "  %2 = input {name=\"dy\"} : f16[2,3,9,40]\n"
+               "  %3 = resize_nearest(%0) : bf16[2,3,9,40]\n"
+               "  %4 = resize_nearest(%1) : bf16[1,3,9,40]\n"
+               "  %5 = resize_bilinear_grad(%2) : f16[2,3,6,17]\n"
+               "  output \"a\" %3\n"
+               "  output \"b\" %4\n"
+               "  output \"c\" %5\n"
+               "}\n");
     check_both("graph @resizes {\n"
                "  %0 = input {name=\"x\"} : f32[2,5,6,17]\n"
                "  %1 = resize_bilinear(%0) {channels_last=true} : f32[2,8,3,17]\n"
