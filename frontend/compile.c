@@ -131,36 +131,33 @@ tcc_status tcc__model_need_function(tcc_model *m) {
                      "the model comes from a plan: what asks its function, graph or compiler is not there");
 }
 
+/* What options.def says that passes get of an option's value. */
+#define PASSES_CODE(value) (value)
+#define PASSES_PART(value) (value)
+#define PASSES_STEP(value) (value)
+#define PASSES_STEP_IF(value) ((value) > 0)
+#define PASSES_NOT(value) (value)
+#define TO(field) out.field =
+#define NONE (void)
+
 tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_grouping *grouping) {
-    const tcc_optimizer_options *o = &m->optimizer;
-    static const tcc_optimizer kinds[] = {[TCC_SGD] = TCC_OPTIMIZER_SGD,
-                                          [TCC_ADAM] = TCC_OPTIMIZER_ADAM,
-                                          [TCC_ADAMW] = TCC_OPTIMIZER_ADAMW,
-                                          [TCC_LION] = TCC_OPTIMIZER_LION,
-                                          [TCC_ADAFACTOR] = TCC_OPTIMIZER_ADAFACTOR};
-    return (tcc_pass_options){
+    const tcc_model_options *MODEL = &m->options;
+    const tcc_optimizer_options *OPTIMIZER = &m->optimizer;
+    tcc_pass_options out = {
         .amp = m->options.mixed_precision ? &m->making->amp : NULL,
         .train = train,
-        .chunk_rows = m->options.chunk_rows,
         .eager = m->options.mode == TCC_MODE_EAGER,
         .remat = tcc__model_remat(m, train),
         .target = m->making->selector ? &m->making->target[train] : NULL,
-        .spec = {.optimizer = kinds[o->kind],
-                 .momentum = o->momentum > 0,
-                 .nesterov = o->nesterov,
-                 .loss_scale = m->options.loss_scale,
-                 .clip_norm = o->clip_grad_norm > 0,
-                 .ema = o->ema_decay > 0,
-                 .n_groups = TCC_STEP_GROUPS(o->n_groups),
+        .spec = {.n_groups = TCC_STEP_GROUPS(m->optimizer.n_groups),
                  .n_rates = grouping->n_rates,
                  .rates_of = grouping->rates_of,
                  .group_of = grouping->group_of,
-                 .frozen = grouping->frozen,
-                 .keep_gradients = m->options.keep_gradients,
-                 .input_gradients = m->options.keep_input_gradients,
-                 .detect_anomaly = m->options.detect_anomaly,
-                 .statistics = m->options.statistics},
+                 .frozen = grouping->frozen},
     };
+#define TCC_OPTION(of, field, type, range, key, plan, pass) pass PASSES_##key(of->field);
+#include "frontend/run/options.def"
+    return out;
 }
 
 /* A folder of its own for the dump of each program; NULL without dump_dir. */

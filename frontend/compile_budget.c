@@ -8,9 +8,6 @@ tcc_status tcc__model_read_budget(tcc_model *m) {
     tcc_diag *diag = &m->cx->diag;
     const char *text = m->options.memory_budget;
     const tcc_checkpointing checkpointing = m->options.checkpointing;
-    if ((unsigned)checkpointing > TCC_CHECKPOINTING_SEGMENTS)
-        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-                         "checkpointing: %d is none of TCC_CHECKPOINTING_AUTO, _NONE, _SEGMENTS", (int)checkpointing);
     m->making->remat = (tcc_remat_spec){.segments = checkpointing == TCC_CHECKPOINTING_SEGMENTS};
     if (text && !tcc_budget_parse(text, &m->making->remat, &m->making->budget_of_device))
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "memory_budget \"%s\": must be %s", text, tcc_budget_forms);

@@ -56,16 +56,24 @@ tcc_status tcc_ir_text(tcc_context *cx, const tcc_ir *ir, tcc_ir_form form, char
 
 void tcc_ir_free_text(char *text) { tcc__free(text); }
 
-static tcc_status find_optimizer(tcc_diag *diag, const char *name, tcc_optimizer *out) {
+static tcc_status find_optimizer(tcc_diag *diag, const char *name, tcc_train_spec *spec) {
     static const char *const names[] = {
-        [TCC_OPTIMIZER_NONE] = "none",   [TCC_OPTIMIZER_SGD] = "sgd",   [TCC_OPTIMIZER_ADAM] = "adam",
-        [TCC_OPTIMIZER_ADAMW] = "adamw", [TCC_OPTIMIZER_LION] = "lion", [TCC_OPTIMIZER_ADAFACTOR] = "adafactor"};
-    *out = TCC_OPTIMIZER_NONE;
-    for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
-        if (!strcmp(name, names[i])) *out = (tcc_optimizer)i;
-    if (!name || !strcmp(name, names[*out])) return TCC_OK;
-    return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "there is no optimizer '%s': sgd, adam, adamw, lion, adafactor",
-                     name);
+#define TCC_OPTIMIZER(id, name, ...) [TCC_##id] = name,
+#include "ir/support/optimizer.def"
+    };
+    enum { COUNT = sizeof names / sizeof names[0] };
+    int found = 0;
+    spec->no_update = !name || !strcmp(name, "none");
+    if (spec->no_update) return TCC_OK;
+    while (found < COUNT && strcmp(names[found], name)) found++;
+    spec->optimizer = (tcc_optimizer_kind)found;
+    if (found < COUNT) return TCC_OK;
+    tcc_strbuf all = {0};
+    for (int i = 0; i < COUNT; i++) tcc_strbuf_printf(&all, i ? ", %s" : "%s", names[i]);
+    const tcc_status status = tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "there is no optimizer '%s': %s", name,
+                                        all.text ? all.text : "");
+    tcc_strbuf_free(&all);
+    return status;
 }
 
 static bool take_all(void *user, const char *name, int64_t *params) {
@@ -130,7 +138,7 @@ tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tc
                          (long long)options.chunk_rows);
     tcc_pass_options pass_options = {.train = options.train, .eager = options.eager, .chunk_rows = options.chunk_rows};
     tcc_train_spec *spec = &pass_options.spec;
-    TCC_TRY(find_optimizer(&cx->diag, options.optimizer, &spec->optimizer));
+    TCC_TRY(find_optimizer(&cx->diag, options.optimizer, spec));
     spec->momentum = options.momentum || options.nesterov;
     spec->nesterov = options.nesterov;
     spec->clip_norm = options.clip_norm;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * What a program depends on. Whatever the passes or codegen look at beside the graph is named here; what differs in
- * none of these parts is one program. The number of threads is not among them: no choice depends on it. */
+ * What a program depends on. Whatever the passes or codegen look at beside the graph is named here, or has a row in
+ * options.def that says so; what differs in none of these parts is one program. The number of threads is not among
+ * them: no choice depends on it. */
 #include "compile_cache.h"
 
 #include "codegen/options.h"
+#include "frontend/run/options.h"
 #include "runtime/wanted.h"
 
 #include <stdlib.h>
@@ -15,18 +17,14 @@ static void print_graph(tcc_strbuf *b, const tcc_graph *traced) {
 }
 
 static void print_options(tcc_strbuf *b, tcc_model *m, bool train, tcc_step_part part) {
-    const tcc_model_options *o = &m->options;
+    tcc_model_options o = m->options;
     const tcc_optimizer_options *p = &m->optimizer;
-    const tcc_mode mode = o->mode == TCC_MODE_REDUCE_OVERHEAD ? TCC_MODE_DEFAULT : o->mode; /* the same programs */
-    tcc_strbuf_printf(b, "train=%d mode=%d tf32=%d chunk_rows=%lld", train, (int)mode, o->allow_tf32,
-                      (long long)o->chunk_rows);
+    if (o.mode == TCC_MODE_REDUCE_OVERHEAD) o.mode = TCC_MODE_DEFAULT; /* the same programs */
+    tcc_strbuf_printf(b, "train=%d", train);
+    tcc__options_print_key(b, TCC_OPTION_OF_MODEL, &o, train);
     if (!train) return;
     tcc_strbuf_printf(b, " part=%d", (int)part);
-    tcc_strbuf_printf(b,
-                      " optimizer=%d decay_all=%d momentum=%d nesterov=%d clip=%d ema=%d gradients=%d anomaly=%d "
-                      "statistics=%d inputs=%d",
-                      (int)p->kind, p->decay_all, p->momentum > 0, p->nesterov, p->clip_grad_norm > 0, p->ema_decay > 0,
-                      o->keep_gradients, o->detect_anomaly, o->statistics, o->keep_input_gradients);
+    tcc__options_print_key(b, TCC_OPTION_OF_OPTIMIZER, p, train);
     for (int i = 0; i < p->n_groups; i++) /* the other numbers of a group are data */
         tcc_strbuf_printf(b, " group=%d,%d,%zu:%s", p->groups[i].frozen, tcc__group_rates(m, &p->groups[i]),
                           strlen(p->groups[i].match), p->groups[i].match);

@@ -2,6 +2,8 @@
  * A model of a function: its options and its creation. */
 #include "compile_cache.h"
 
+#include "frontend/run/options.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,28 +13,14 @@ static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "options: size %zu must be sizeof the struct, at least %d, or 0 for that of this version",
                          o->size, least);
-    if ((unsigned)o->mode > TCC_MODE_MAX_AUTOTUNE)
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "mode %d must be from 0 to %d", (int)o->mode,
-                         (int)TCC_MODE_MAX_AUTOTUNE);
-    if (o->verify_samples < 0)
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "verify_samples %lld must be at least 1, or 0",
-                         (long long)o->verify_samples);
-    if (!(o->autotune_budget_s >= 0))
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "autotune_budget_s %g must be above 0, or 0 for a minute",
-                         o->autotune_budget_s);
+    TCC_TRY(tcc__options_check(&cx->diag, TCC_OPTION_OF_MODEL, "", o));
     if ((o->lock || o->locked) && o->mode != TCC_MODE_MAX_AUTOTUNE)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "lock and locked are of the mode TCC_MODE_MAX_AUTOTUNE: no other makes choices");
-    if (o->batch_accumulate < 0 || o->batch_accumulate > TCC_MOST_MICRO_BATCHES)
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "batch_accumulate %lld must be from 0 to %d",
-                         (long long)o->batch_accumulate, TCC_MOST_MICRO_BATCHES);
     if (o->keep_input_gradients && o->batch_accumulate > 1)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "keep_input_gradients: with batch_accumulate no program has the whole batch, whose gradients "
                          "they would be; give tcc_model_train smaller batches, or name tcc_gradients as outputs");
-    if (o->chunk_rows < 0)
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "chunk_rows %lld must be at least 1, or 0 for what pays",
-                         (long long)o->chunk_rows);
     return TCC_OK;
 }
 
@@ -64,9 +52,6 @@ static tcc_status read_loss_scale(tcc_model *m) {
 static tcc_status read_precision(tcc_model *m) {
     const tcc_model_options *o = &m->options;
     tcc_diag *diag = &m->cx->diag;
-    if ((unsigned)o->mixed_precision > TCC_MIXED_FP16)
-        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "mixed_precision: %d is none of TCC_MIXED_NONE, _BF16, _FP16",
-                         (int)o->mixed_precision);
     if (o->mixed_precision_ops && !o->mixed_precision)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "mixed_precision_ops \"%s\" without mixed_precision",
                          o->mixed_precision_ops);

@@ -6,22 +6,15 @@
 
 #include "ir/ir.h"
 #include "ir/support/context.h"
+#include "ir/support/optimizer.h"
 #include "ir/support/train_step.h"
-
-typedef enum tcc_optimizer {
-    TCC_OPTIMIZER_NONE,
-    TCC_OPTIMIZER_SGD,
-    TCC_OPTIMIZER_ADAM,
-    TCC_OPTIMIZER_ADAMW,
-    TCC_OPTIMIZER_LION,
-    TCC_OPTIMIZER_ADAFACTOR
-} tcc_optimizer;
 
 /* How the training step is built. What a schedule may change is not here but in the hyper-parameter vector
  * (train_step.h). */
 typedef struct tcc_train_spec {
     tcc_step_part part;
-    tcc_optimizer optimizer;
+    bool no_update; /* gradients are computed, and no parameter changes */
+    tcc_optimizer_kind optimizer;
     bool momentum, nesterov; /* SGD: keep a momentum buffer; use Nesterov's form */
     double loss_scale;       /* what the scale of the loss begins with (train_step.h); 0: it is not scaled */
     bool clip_norm;          /* scale gradients to a global L2 norm of at most hyper[CLIP_NORM] */

@@ -1,37 +1,47 @@
 /* SPDX-License-Identifier: MIT
  * Optimizers: the states of each trained parameter, its update, and its average.
  *
- * The formulas and their order of operations are PyTorch's (torch.optim.SGD, Adam, AdamW, Adafactor), so that the same
- * start gives the same losses. The update of a parameter is one expression of the elements of p, g and its states and
- * of scalars from the hyper-parameter vector, so that fusion makes one kernel of it that reads and writes each once;
- * Adafactor takes sums beforehand.
+ * The formulas and their order of operations are PyTorch's (torch.optim.SGD, Adam, AdamW, Adafactor, Adagrad), so
+ * that the same start gives the same losses. The update of a parameter is one expression of the elements of p, g and
+ * its states and of scalars from the hyper-parameter vector, so that fusion makes one kernel of it that reads and
+ * writes each once; Adafactor takes sums beforehand.
  *
  * The count of updates is a state on the device, not a number of the host's: what leaves an update out leaves the
  * count as it is as well. The bias corrections are made from it once, in the small kernel that stores the next count.
  *
  * Sources: Sutskever et al. 2013 (momentum, Nesterov's form); Kingma and Ba 2014 (Adam); Loshchilov
- * and Hutter 2017 (AdamW); Chen et al. 2023 (Lion, algorithm 2); Shazeer and Stern 2018 (Adafactor). */
+ * and Hutter 2017 (AdamW); Chen et al. 2023 (Lion, algorithm 2); Shazeer and Stern 2018 (Adafactor); Duchi et al. 2011
+ * (Adagrad). */
 #include "passes/step.h"
 
 #include <float.h>
+
+#define TCC_OPTIMIZER(id, name, lr, beta1, beta2, eps, reads, first, second, step) \
+    static tcc_status update_##step(tcc_step *b, tcc_trained *t);
+#include "ir/support/optimizer.def"
+
+static const struct {
+    unsigned reads;
+    const char *states[TCC_STEP_STATES];
+    tcc_status (*update)(tcc_step *b, tcc_trained *t); /* adds the next values of a parameter and its states */
+} optimizers[] = {
+#define TCC_OPTIMIZER(id, name, lr, beta1, beta2, eps, reads, first, second, step) \
+    [TCC_##id] = {reads, {first, second}, update_##step},
+#include "ir/support/optimizer.def"
+};
 
 /* -- State -- */
 
 /* State k that the optimizer has of a parameter of the type *type, which becomes that of the state: its name. NULL:
  * there is none. */
 static const char *describe_state(const tcc_train_spec *spec, int k, tcc_type *type) {
-    static const char *const adam[] = {"m", "v"}, *const factors[] = {"row_var", "col_var"};
     type->dtype = step_arithmetic(type->dtype);
-    switch (spec->optimizer) {
-    case TCC_OPTIMIZER_NONE: return NULL;
-    case TCC_OPTIMIZER_SGD: return spec->momentum && k == 0 ? "momentum" : NULL;
-    case TCC_OPTIMIZER_LION: return k == 0 ? "m" : NULL;
-    case TCC_OPTIMIZER_ADAFACTOR:
+    if (spec->no_update || (spec->optimizer == TCC_SGD && !spec->momentum)) return NULL;
+    if (spec->optimizer == TCC_ADAFACTOR) {
         if (type->rank < 2) return k == 0 ? "variance" : NULL;
         type->dims[type->rank - 1 - k] = 1;
-        return factors[k];
-    default: return adam[k];
     }
+    return optimizers[spec->optimizer].states[k];
 }
 
 /* A new state, zero at the start. */
@@ -73,7 +83,6 @@ static tcc_node *ema_weight(tcc_step *b) {
 }
 
 tcc_status tcc__step_add_states(tcc_step *b) {
-    const tcc_optimizer kind = b->spec->optimizer;
     for (int i = 0; i < b->trained.count; i++) {
         tcc_trained *t = &b->trained.data[i];
         if (!t->p) return b->g->diag->status;
@@ -84,7 +93,7 @@ tcc_status tcc__step_add_states(tcc_step *b) {
         }
         if (b->spec->ema) t->ema = add_state(b, t, "ema", &t->p->type);
     }
-    const bool counts = kind != TCC_OPTIMIZER_SGD && kind != TCC_OPTIMIZER_LION;
+    const bool counts = optimizers[b->spec->optimizer].reads & TCC_READS_COUNT;
     if ((!counts && !b->spec->ema) || !b->trained.count) return TCC_OK;
     const tcc_type scalar = {.dtype = TCC_I64};
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
@@ -148,7 +157,7 @@ static tcc_status update_adam(tcc_step *b, tcc_trained *t) {
     tcc_node *p = t->p, *g = t->g;
     tcc_node *lr = step_hyper(b, TCC_HYPER_LR(t->group), p),
              *decay = step_hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), p);
-    if (b->spec->optimizer == TCC_OPTIMIZER_ADAMW)
+    if (b->spec->optimizer == TCC_ADAMW)
         p = step_mul(b, p, step_spread(b, step_one_minus(b, step_mul(b, lr, decay)), p));
     else g = step_add(b, g, step_mul(b, step_spread(b, decay, p), p));
     const tcc_step_state old_m = t->states[0], old_v = t->states[1];
@@ -257,17 +266,19 @@ static tcc_status update_adafactor(tcc_step *b, tcc_trained *t) {
     return add_next(b, t, step_sub(b, p, step_mul(b, step_spread(b, step, p), u)));
 }
 
-static tcc_status update(tcc_step *b, tcc_trained *t) {
-    switch (b->spec->optimizer) {
-    case TCC_OPTIMIZER_SGD: return update_sgd(b, t);
-    case TCC_OPTIMIZER_LION: return update_lion(b, t);
-    case TCC_OPTIMIZER_ADAFACTOR: return update_adafactor(b, t);
-    default: return update_adam(b, t);
-    }
+/* d = g + weight_decay p, sum = sum + d^2, and p loses lr d / (sqrt(sum) + eps). */
+static tcc_status update_adagrad(tcc_step *b, tcc_trained *t) {
+    tcc_node *lr = step_hyper(b, TCC_HYPER_LR(t->group), t->p),
+             *decay = step_hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
+    tcc_node *d = step_add(b, t->g, step_mul(b, step_spread(b, decay, t->p), t->p));
+    tcc_node *sum = step_add(b, t->states[0].value, step_mul(b, d, d)), *root = step_sqrt(b, sum);
+    tcc_node *direction = step_div(b, d, step_add(b, root, step_spread(b, step_hyper(b, TCC_HYPER_EPS, t->p), t->p)));
+    TCC_TRY(add_next(b, t, step_sub(b, t->p, step_mul(b, step_spread(b, lr, t->p), direction))));
+    return step_output(b, t->states[0].input, sum);
 }
 
 tcc_status tcc__step_update(tcc_step *b, tcc_trained *t) {
     tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
-    TCC_TRY(update(b, t));
+    TCC_TRY(optimizers[b->spec->optimizer].update(b, t));
     return b->spec->ema ? update_ema(b, t) : TCC_OK;
 }

@@ -128,7 +128,7 @@ static tcc_status sort_outputs(tcc_step *b) {
             bool is_loss = !strcmp(o->name, "loss");
             if (input < 0 && is_loss == (pass == 0)) TCC_TRY(tcc_ir_output(b->g, o->name, o->node, o->alias));
             has_loss |= is_loss;
-            if (input < 0 || pass == 0 || spec->optimizer == TCC_OPTIMIZER_NONE) continue;
+            if (input < 0 || pass == 0 || spec->no_update) continue;
             tcc_node *p = b->g->inputs.data[input];
             tcc_dtype dtype = step_arithmetic(p->type.dtype);
             tcc_trained t = {.input = input,

@@ -17,7 +17,10 @@ static const char usage[] =
     "  --passes=LIST        run these passes, comma-separated; without it only parse, check and print\n"
     "  --pipeline           run the standard pipeline instead\n"
     "  --train              pipeline: with gradients and updates\n"
-    "  --optimizer=NAME     train-step: sgd, adam, adamw, lion, adafactor\n"
+    "  --optimizer=NAME     train-step:"
+#define TCC_OPTIMIZER(id, name, ...) " " name
+#include <traincc/optimizer.def>
+    "\n"
     "  --momentum --nesterov --clip-norm --keep-gradients\n"
     "                       train-step: what it says\n"
     "  --amp=TYPE           amp: mixed precision with this low type, f16 or bf16; the pipeline has it then\n"
@@ -171,11 +174,16 @@ enum {
     VERSION
 };
 
+static const char optimizers[] = /* behind a first bar */
+#define TCC_OPTIMIZER(id, name, ...) "|" name
+#include <traincc/optimizer.def>
+    ;
+
 static const complete_option option_table[] = {
     [PASSES - PASSES] = {"--passes", ""},
     [PIPELINE - PASSES] = {"--pipeline", NULL},
     [TRAIN - PASSES] = {"--train", NULL},
-    [OPTIMIZER - PASSES] = {"--optimizer", "sgd|adam|adamw|lion|adafactor"},
+    [OPTIMIZER - PASSES] = {"--optimizer", optimizers + 1},
     [MOMENTUM - PASSES] = {"--momentum", NULL},
     [NESTEROV - PASSES] = {"--nesterov", NULL},
     [CLIP - PASSES] = {"--clip-norm", NULL},

@@ -101,6 +101,31 @@ static void print_range(const struct about *a) {
     puts(".");
 }
 
+/* The optimizers' own values of lr, eps and betas. */
+static void print_own_values(const char *path) {
+    static const struct {
+        const char *name;
+        double lr, eps, beta1, beta2;
+    } own[] = {
+#define TCC_OPTIMIZER(id, name, lr, beta1, beta2, eps, ...) {name, lr, eps, beta1, beta2},
+#include <traincc/optimizer.def>
+    };
+    recipe r = {.optimizer = {0}};
+    int told = 0;
+    const bool lr = !strcmp(path, "optimizer.lr"), eps = !strcmp(path, "optimizer.eps");
+    if (!lr && !eps && strcmp(path, "optimizer.betas")) return;
+    fputs("The optimizers' own values are", stdout);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        r.optimizer.name = (char *)own[i].name;
+        if (!recipe_has(&r, path)) continue;
+        fputs(told++ ? ", " : " ", stdout);
+        if (lr || eps) printf("%g", lr ? own[i].lr : own[i].eps);
+        else printf("[%g, %g]", own[i].beta1, own[i].beta2);
+        printf(" of %s", own[i].name);
+    }
+    puts(".");
+}
+
 static void print_facts(int key) {
     const struct about *a = &abouts[key];
     if (a->type == CHOICE || a->type == NAMES) {
@@ -111,6 +136,7 @@ static void print_facts(int key) {
     print_range(a);
     if (a->initial && !*a->initial) puts("Required.");
     else if (a->initial && strcmp(a->initial, "[]")) printf("The default is %s.\n", a->initial);
+    print_own_values(recipe_key(key));
     print_goes(key);
     if (recipe_may_change(key)) puts("May change with \\fB\\-\\-resume\\fR.");
 }

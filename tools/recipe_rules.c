@@ -10,17 +10,20 @@
 /* -- Keys that go with a choice -- */
 
 /* The key that chooses, and with which of its values a key goes; "!" with which it does not, so that a value that is
- * added goes with all of them. `option`: where that is data.kind, and the library knows which. */
+ * added goes with all of them. `option`: where that is data.kind, and the library knows which. `reads`: the
+ * same of optimizer.name. */
 typedef struct rule {
     const char *by, *values, *option;
+    unsigned reads;
 } rule;
 
 enum { FREE, OPEN, KEEP, CODE, HOST }; /* columns resume and plan */
 
-#define ALWAYS {NULL, NULL, NULL}
-#define WITH(key, choices) {#key, choices, NULL}
-#define BUT(key, choices) {#key, "!" choices, NULL}
-#define DATA(field) {"data.kind", NULL, #field}
+#define ALWAYS {NULL, NULL, NULL, 0}
+#define WITH(key, choices) {#key, choices, NULL, 0}
+#define BUT(key, choices) {#key, "!" choices, NULL, 0}
+#define DATA(field) {"data.kind", NULL, #field, 0}
+#define READS(what) {"optimizer.name", NULL, NULL, TCC_READS_##what}
 #define BOTH(...) __VA_ARGS__
 
 /* What recipe.def says of each key. */
@@ -40,7 +43,40 @@ static int find_key(const char *path) {
     return i;
 }
 
+/* -- What the library knows -- */
+
+static const struct {
+    const char *name;
+    unsigned reads;
+} optimizers[] = {
+#define TCC_OPTIMIZER(id, name, lr, beta1, beta2, eps, reads, ...) [TCC_##id] = {name, reads},
+#include <traincc/optimizer.def>
+};
+enum { OPTIMIZERS = sizeof optimizers / sizeof optimizers[0] };
+
+tcc_optimizer_kind recipe_optimizer_named(const char *name) {
+    int kind = 0;
+    while (strcmp(optimizers[kind].name, name) != 0) kind++;
+    return (tcc_optimizer_kind)kind;
+}
+
+/* "a|b" of the optimizers that read one of these; 0: all. */
+static void print_optimizers(unsigned reads, char *to, size_t size) {
+    size_t used = 0;
+    *to = '\0';
+    for (int i = 0; i < OPTIMIZERS && used < size; i++)
+        if (!reads || optimizers[i].reads & reads)
+            used += (size_t)snprintf(to + used, size - used, "%s%s", used ? "|" : "", optimizers[i].name);
+}
+
+const char *recipe_optimizers(void) {
+    static char names[RECIPE_VALUES_MAX];
+    print_optimizers(0, names, sizeof names);
+    return names;
+}
+
 static bool fits(const rule *with, const char *value) {
+    if (with->reads) return optimizers[recipe_optimizer_named(value)].reads & with->reads;
     if (with->option) return tcc_dataset_takes(value, with->option);
     const bool negated = *with->values == '!';
     return recipe_is_choice(with->values + negated, value) != negated;
@@ -79,7 +115,8 @@ const char *recipe_data_kinds(void) {
 
 /* "gpt|mlp", "any but cnn". */
 static void print_values(const rule *with, char values[RECIPE_VALUES_MAX]) {
-    if (with->option) print_kinds(with->option, values, RECIPE_VALUES_MAX);
+    if (with->reads) print_optimizers(with->reads, values, RECIPE_VALUES_MAX);
+    else if (with->option) print_kinds(with->option, values, RECIPE_VALUES_MAX);
     else if (*with->values == '!') snprintf(values, RECIPE_VALUES_MAX, "any but %s", with->values + 1);
     else snprintf(values, RECIPE_VALUES_MAX, "%s", with->values);
 }

@@ -13,6 +13,8 @@ enum { RECIPE_RULES_MAX = 2, RECIPE_VALUES_MAX = 256 };
 const char *recipe_goes_with(int key, int number, char values[RECIPE_VALUES_MAX]);
 /* Choices of recipe.def that the library knows, as "a|b". */
 const char *recipe_data_kinds(void);
+const char *recipe_optimizers(void);
+tcc_optimizer_kind recipe_optimizer_named(const char *name); /* one of these */
 /* Whether a run that is resumed may have another value. */
 bool recipe_may_change(int key);
 /* Whether the programs of a plan are the same with another value: of "training.max_steps=100". */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The model of a training run: what its function builds, and every program of it compiled before the first step. */
+#include "recipe_rules.h"
 #include "train_run.h"
 
 #include <limits.h>
@@ -206,13 +207,12 @@ static tcc_optimizer_options optimizer_of(const run *s) {
     o.clip_grad_norm = r->training.clip_grad_norm;
     o.ema_decay = r->training.ema_decay;
     o.ema_warmup = r->training.ema_warmup;
-    if (o.kind == TCC_SGD) {
+    o.eps = r->optimizer.eps;
+    o.beta1 = r->optimizer.betas.v[0];
+    o.beta2 = r->optimizer.betas.v[1];
+    if (recipe_has(r, "optimizer.momentum")) {
         o.momentum = isnan(cycled) ? r->optimizer.momentum : cycled;
         o.nesterov = r->optimizer.nesterov;
-    } else {
-        o.beta1 = r->optimizer.betas.v[0];
-        o.beta2 = r->optimizer.betas.v[1];
-        o.eps = r->optimizer.eps;
     }
     return o;
 }

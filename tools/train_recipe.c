@@ -419,16 +419,7 @@ int64_t recipe_step_samples(const recipe *r) { return r->data.batch_size * r->tr
 
 bool recipe_replays(const recipe *r) { return r->training.compile && strcmp(r->training.compile_mode, "default") != 0; }
 
-tcc_optimizer_kind recipe_optimizer(const recipe *r) {
-    static const char *const names[] = {[TCC_SGD] = "sgd",
-                                        [TCC_ADAM] = "adam",
-                                        [TCC_ADAMW] = "adamw",
-                                        [TCC_LION] = "lion",
-                                        [TCC_ADAFACTOR] = "adafactor"};
-    int kind = 0;
-    while (strcmp(names[kind], r->optimizer.name) != 0) kind++;
-    return (tcc_optimizer_kind)kind;
-}
+tcc_optimizer_kind recipe_optimizer(const recipe *r) { return recipe_optimizer_named(r->optimizer.name); }
 
 /* Defaults that depend on the optimizer. */
 static void settle(recipe *r) {
@@ -441,12 +432,12 @@ static void settle(recipe *r) {
 }
 
 static bool check_groups(const recipe *r, place at, char *error) {
-    const bool sgd = recipe_optimizer(r) == TCC_SGD, betas = !sgd && recipe_optimizer(r) != TCC_ADAFACTOR;
+    const bool betas = recipe_has(r, "optimizer.betas"), momentum = recipe_has(r, "optimizer.momentum");
     for (int i = 0; i < r->optimizer.groups.count; i++) {
         const recipe_group *g = &r->optimizer.groups.v[i];
-        if ((!isnan(g->betas[0]) && !betas) || (!isnan(g->momentum) && !sgd))
+        if ((!isnan(g->betas[0]) && !betas) || (!isnan(g->momentum) && !momentum))
             return fail(error, at, "optimizer.groups: %s: %s does not apply to optimizer.name %s", g->match,
-                        sgd || isnan(g->momentum) ? "betas" : "momentum", r->optimizer.name);
+                        momentum || isnan(g->momentum) ? "betas" : "momentum", r->optimizer.name);
         if (!isnan(g->lr) && r->optimizer.lr == 0)
             return fail(error, at,
                         "optimizer.groups: %s: lr is what it has where the schedule gives optimizer.lr, which "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Groups of parameters that are updated otherwise than the rest. */
 #include "frontend/run/model.h"
+#include "frontend/run/options.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -25,19 +26,22 @@ static tcc_param_group read_group(const tcc_optimizer_options *o, int i) {
 }
 
 static tcc_status check_group(tcc_diag *diag, const tcc_optimizer_options *o, const tcc_param_group *g) {
-    static const char betas_of[] = "TCC_ADAM, TCC_ADAMW or TCC_LION";
-    const bool sgd = o->kind == TCC_SGD, betas = !sgd && o->kind != TCC_ADAFACTOR;
+    char betas_of[TCC_OPTIMIZERS_TEXT], momentum_of[TCC_OPTIMIZERS_TEXT];
+    const bool betas = tcc__optimizer_reads(o->kind, TCC_READS_BETAS),
+               momentum = tcc__optimizer_reads(o->kind, TCC_READS_MOMENTUM);
+    tcc__optimizers_reading(TCC_READS_BETAS, betas_of);
+    tcc__optimizers_reading(TCC_READS_MOMENTUM, momentum_of);
     const struct {
         const char *name;
         double value, most;
         bool below, applies;
         const char *goes_with;
-    } numbers[] = {
-        {"lr_scale", g->lr_scale, 1e30, false, true, NULL},
-        {"weight_decay", g->weight_decay, 1e30, false, true, NULL},
-        {"beta1", g->beta1, 1, true, betas, betas_of},
-        {"beta2", g->beta2, 1, true, betas, betas_of},
-        {"momentum", g->momentum, 1, true, sgd && o->momentum > 0, sgd ? "a momentum of the optimizer" : "TCC_SGD"}};
+    } numbers[] = {{"lr_scale", g->lr_scale, 1e30, false, true, NULL},
+                   {"weight_decay", g->weight_decay, 1e30, false, true, NULL},
+                   {"beta1", g->beta1, 1, true, betas, betas_of},
+                   {"beta2", g->beta2, 1, true, betas, betas_of},
+                   {"momentum", g->momentum, 1, true, momentum && o->momentum > 0,
+                    momentum ? "a momentum of the optimizer" : momentum_of}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         const double value = numbers[i].value, most = numbers[i].most;
         if (isnan(value) && i) continue;

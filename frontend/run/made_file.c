@@ -2,6 +2,7 @@
  * The fields of compiled programs and of plans, in order. */
 #include "frontend/run/made_file.h"
 
+#include "frontend/run/options.h"
 #include "runtime/program_file.h"
 
 static const tcc_stream_kind kind = {"TCCPLAN", TCC_PLAN_VERSION, "training plan"};
@@ -75,35 +76,24 @@ static void io_name(tcc_stream *s, tcc_model *m) {
     if (!s->writing && s->status == TCC_OK) tcc_stream_fail(s, tcc__model_name(m, name));
 }
 
-static void io_options(tcc_stream *s, tcc_model_options *o, tcc_optimizer_options *p) {
-    int64_t seed = (int64_t)o->seed;
-    tcc_io_i64(s, &seed);
-    o->seed = (uint64_t)seed;
-    IO_ENUM(s, o->mode, TCC_MODE_MAX_AUTOTUNE + 1);
-    IO_ENUM(s, o->mixed_precision, TCC_MIXED_FP16 + 1);
-    tcc_io_bool(s, &o->keep_gradients);
-    tcc_io_bool(s, &o->keep_input_gradients);
-    tcc_io_bool(s, &o->detect_anomaly);
-    tcc_io_bool(s, &o->statistics);
-    tcc_io_bool(s, &o->require_graphs);
-    tcc_io_i64(s, &o->batch_accumulate);
-    if (o->batch_accumulate < 0 || o->batch_accumulate > TCC_MOST_MICRO_BATCHES) tcc_stream_fail(s, TCC_EFORMAT);
-    tcc_io_double(s, &o->loss_scale);
-    tcc_io_double(s, &o->loss_scale_growth);
-    tcc_io_double(s, &o->loss_scale_backoff);
-    tcc_io_i64(s, &o->loss_scale_interval);
-    IO_ENUM(s, p->kind, TCC_ADAFACTOR + 1);
-    tcc_io_double(s, &p->lr);
-    tcc_io_double(s, &p->beta1);
-    tcc_io_double(s, &p->beta2);
-    tcc_io_double(s, &p->eps);
-    tcc_io_double(s, &p->weight_decay);
-    tcc_io_bool(s, &p->decay_all);
-    tcc_io_double(s, &p->momentum);
-    tcc_io_bool(s, &p->nesterov);
-    tcc_io_double(s, &p->clip_grad_norm);
-    tcc_io_double(s, &p->ema_decay);
-    tcc_io_bool(s, &p->ema_warmup);
+static void io_option(tcc_stream *s, const tcc_option *o, void *options) {
+    void *at = (char *)options + o->offset;
+    switch (o->type) {
+    case TCC_OPTION_BOOL: tcc_io_bool(s, at); break;
+    case TCC_OPTION_ENUM:
+    case TCC_OPTION_INT: tcc_io_int(s, at); break;
+    case TCC_OPTION_I64:
+    case TCC_OPTION_U64: tcc_io_i64(s, at); break; /* the same bits */
+    case TCC_OPTION_REAL: tcc_io_double(s, at); break;
+    case TCC_OPTION_POINTER: tcc_stream_fail(s, TCC_EBUG); break; /* none is in a plan */
+    }
+    if (!tcc__option_fits(o, options)) tcc_stream_fail(s, TCC_EFORMAT);
+}
+
+static void io_options(tcc_stream *s, tcc_model_options *model, tcc_optimizer_options *optimizer) {
+    const tcc_option *o;
+    for (int i = 0; (o = tcc__option(i)); i++)
+        if (o->in_plan) io_option(s, o, o->of == TCC_OPTION_OF_MODEL ? (void *)model : optimizer);
 }
 
 static void io_stored(tcc_stream *s, tcc_stored *p) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A model's end, and its state between runs: the learning rate, the count of steps, parameters and optimizer state. */
 #include "frontend/run/model.h"
+#include "frontend/run/options.h"
 
 #include "ir/support/element.h"
 #include "ir/support/train_step.h"
@@ -8,7 +9,7 @@
 void tcc__model_begin_rates(tcc_model *m) {
     const tcc_optimizer_options *o = &m->optimizer;
     m->lr = o->lr;
-    m->momentum = o->kind == TCC_SGD ? o->momentum : o->beta1;
+    m->momentum = tcc__optimizer_reads(o->kind, TCC_READS_MOMENTUM) ? o->momentum : o->beta1;
 }
 
 void tcc_model_destroy(tcc_model *m) {
@@ -43,7 +44,7 @@ tcc_status tcc_model_set_momentum(tcc_model *m, double momentum) {
     if (!(momentum >= 0 && momentum < 1))
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "momentum %g must be at least 0 and less than 1",
                          momentum);
-    if (o->kind == TCC_SGD && o->momentum == 0 && momentum > 0)
+    if (tcc__optimizer_reads(o->kind, TCC_READS_MOMENTUM) && o->momentum == 0 && momentum > 0)
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "momentum %g: the model was created with momentum 0, so nothing is kept that it could work on",
                          momentum);

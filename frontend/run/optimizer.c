@@ -1,54 +1,41 @@
 /* SPDX-License-Identifier: MIT
  * The optimizer's options: what they are where nothing is said, and what they may be. */
 #include "frontend/run/model.h"
+#include "frontend/run/options.h"
 
 #include <math.h>
 
 /* What a caller's struct has at least: that of the first version. */
 enum { LEAST_SIZE = offsetof(tcc_optimizer_options, clip_grad_norm) + sizeof(double) };
 
-static double default_lr(tcc_optimizer_kind kind) {
-    switch (kind) {
-    case TCC_SGD: return 0.1;
-    case TCC_LION: return 1e-4;
-    case TCC_ADAFACTOR: return 1e-2;
-    default: return 1e-3;
-    }
-}
+static const struct {
+    double lr, beta1, beta2, eps;
+} kinds[] = {
+#define TCC_OPTIMIZER(id, name, lr, beta1, beta2, eps, ...) [TCC_##id] = {lr, beta1, beta2, eps},
+#include "ir/support/optimizer.def"
+};
+enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
 void tcc_optimizer_init_sized(tcc_optimizer_options *o, size_t size, tcc_optimizer_kind kind) {
+    const int known = (unsigned)kind < KIND_COUNT ? kind : TCC_SGD; /* what is none is told by those who get it */
     const tcc_optimizer_options defaults = {.size = size,
                                             .kind = kind,
-                                            .lr = default_lr(kind),
-                                            .beta1 = 0.9,
-                                            .beta2 = kind == TCC_LION ? 0.99 : 0.999,
-                                            .eps = kind == TCC_ADAFACTOR ? 1e-3 : 1e-8};
+                                            .lr = kinds[known].lr,
+                                            .beta1 = kinds[known].beta1,
+                                            .beta2 = kinds[known].beta2,
+                                            .eps = kinds[known].eps};
     memcpy(o, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
 static tcc_status check(tcc_diag *diag, const tcc_optimizer_options *o) {
-    const struct {
-        const char *name;
-        double value, most;
-        bool below; /* most itself is too much */
-    } numbers[] = {{"lr", o->lr, TCC_LARGEST_LR, false},
-                   {"beta1", o->beta1, 1, true},
-                   {"beta2", o->beta2, 1, true},
-                   {"eps", o->eps, 1e30, false},
-                   {"weight_decay", o->weight_decay, 1e30, false},
-                   {"momentum", o->momentum, 1, true},
-                   {"clip_grad_norm", o->clip_grad_norm, 1e30, false},
-                   {"ema_decay", o->ema_decay, 1, true}};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        const double value = numbers[i].value, most = numbers[i].most;
-        if (!(value >= 0 && (numbers[i].below ? value < most : value <= most)))
-            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: %s %g must be at least 0 and %s %g",
-                             numbers[i].name, value, numbers[i].below ? "less than" : "at most", most);
-    }
-    if (o->kind != TCC_SGD && (o->momentum != 0 || o->nesterov))
+    TCC_TRY(tcc__options_check(diag, TCC_OPTION_OF_OPTIMIZER, "optimizer: ", o));
+    if (!tcc__optimizer_reads(o->kind, TCC_READS_MOMENTUM) && (o->momentum != 0 || o->nesterov)) {
+        char names[TCC_OPTIMIZERS_TEXT];
+        tcc__optimizers_reading(TCC_READS_MOMENTUM, names);
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-                         "optimizer: momentum %g%s goes with TCC_SGD; of the others it is beta1", o->momentum,
-                         o->nesterov ? " and nesterov" : "");
+                         "optimizer: momentum %g%s goes with %s; of the others it is beta1", o->momentum,
+                         o->nesterov ? " and nesterov" : "", names);
+    }
     if (o->ema_warmup && o->ema_decay == 0)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: ema_warmup needs an ema_decay above 0");
     if (o->nesterov && o->momentum == 0)
@@ -63,9 +50,6 @@ tcc_status tcc__optimizer_read(tcc_diag *diag, const tcc_optimizer_options *give
     if (given->size < LEAST_SIZE)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: size %zu must be at least %d: tcc_optimizer_init",
                          given->size, (int)LEAST_SIZE);
-    if ((unsigned)kind > TCC_ADAFACTOR)
-        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: kind %d must be from 0 to %d", (int)kind,
-                         (int)TCC_ADAFACTOR);
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     out->size = sizeof *out;
     return check(diag, out);

@@ -10,7 +10,7 @@ enum {
     TCC_HYPER_BETA1_COMPLEMENT, /* Adam: 1 - beta1. Not beta1, since in float32 1 - 0.999 has lost half of its digits */
     TCC_HYPER_BETA2_COMPLEMENT, /* Adam: 1 - beta2 */
     TCC_HYPER_RATES,            /* so many are of each set of rates */
-    TCC_HYPER_EPS = TCC_HYPER_RATES, /* Adam, Adafactor */
+    TCC_HYPER_EPS = TCC_HYPER_RATES, /* Adam, Adafactor, Adagrad */
     TCC_HYPER_CLIP_NORM,             /* largest global L2 norm of the gradients */
     TCC_HYPER_COUNT                  /* then, for each group: lr, weight decay */
 };
@@ -104,10 +104,9 @@ enum {
     TCC_MICRO_COUNT
 };
 
-/* State inputs that the pass adds for parameter NAME: "NAME.m" and "NAME.v" (Adam), "NAME.m" (Lion), "NAME.momentum"
- * (SGD), "NAME.row_var" and "NAME.col_var", of vectors "NAME.variance" (Adafactor), zero at the start and f32 (f64 for
- * an f64 parameter); "NAME.ema" if parameters are averaged; then TCC_STEP_STATE (Adam, Adafactor, averages). An average
- * is the parameter after the first update, then average + (1 - decay) (parameter - average).
+/* State inputs that the pass adds for parameter NAME: "NAME.STATE" as optimizer.def says, zero at the start and f32
+ * (f64 for an f64 parameter); "NAME.ema" if parameters are averaged; then TCC_STEP_STATE (Adam, Adafactor, averages).
+ * An average is the parameter after the first update, then average + (1 - decay) (parameter - average).
  *
  * Outputs of the step, in this order: "loss"; the other outputs of the graph; "grad_norm", the norm before clipping, if
  * clipping; for each trained parameter its next value and those of its states, named as the inputs they alias; the next

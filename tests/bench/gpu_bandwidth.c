@@ -101,7 +101,7 @@ static tcc_graph *graph_of(const kernel *k, int64_t rows, const tcc_pass_target 
     const tcc_pass_options options = {
         .train = k->gradients,
         .target = target,
-        .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1, .group_of = groups}};
+        .spec = {.optimizer = TCC_ADAMW, .clip_norm = true, .n_groups = 1, .group_of = groups}};
     if (k->gradients) {
         tcc_graph *joint = run_passes(g, k->update ? "simplify,autodiff,train-step" : "simplify,autodiff", &options);
         tcc_graph_destroy(g);

@@ -368,7 +368,7 @@ static void refused_options(void **state) {
         tcc_mixed_precision precision;
         const char *ops, *says;
     } cases[] = {
-        {(tcc_mixed_precision)7, NULL, "mixed_precision: 7 is none of TCC_MIXED_NONE, _BF16, _FP16"},
+        {(tcc_mixed_precision)7, NULL, "mixed_precision 7 must be from 0 to 2"},
         {TCC_MIXED_NONE, "gelu=fp32", "mixed_precision_ops \"gelu=fp32\" without mixed_precision"},
         {TCC_MIXED_BF16, "gelu=f32", "'gelu=f32' is no precision of an op"},
         {TCC_MIXED_BF16, "geluu=fp32", "there is no op 'geluu' to give a precision to"},

@@ -392,7 +392,7 @@ static void test_nothing_taken(void **state) {
             i ? "simplify,autodiff,train-step,decompose,simplify,layout,simplify,norms,simplify,fuse,order,plan-memory"
               : "simplify,autodiff,train-step,decompose,simplify,layout,simplify,fuse,order,plan-memory",
             &(tcc_pass_options){.train = true,
-                                .spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1},
+                                .spec = {.optimizer = TCC_SGD, .n_groups = 1},
                                 .target = i ? &(tcc_pass_target){.takes_norm = take_none} : NULL});
     assert_int_equal(asked, 40);
     int apart = planned[0]->groups.count -

@@ -265,9 +265,8 @@ static void compile_network(const char *model, int scale, bool tf32, asked *a, t
     assert_ok(tcc_context_init(&cx), &cx.diag);
     assert_ok(tcc_llvm_target_cuda("sm_90", NULL, &cx.diag, &target), &cx.diag);
     tcc_graph *g = model_graph(model, scale, &d);
-    tcc_graph *step =
-        run_passes(g, "simplify,autodiff,train-step,decompose,simplify,layout,simplify",
-                   &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1}});
+    tcc_graph *step = run_passes(g, "simplify,autodiff,train-step,decompose,simplify,layout,simplify",
+                                 &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_SGD, .n_groups = 1}});
     const compiled_options options = {.takes_call = answer, .takes_call_user = a, .tf32 = tf32, .prefer = "cudnn"};
     compiled_build(step, &options, &target, &cx, planned, program);
     tcc_graph_destroy(g);

@@ -116,7 +116,7 @@ static void models(void **state) {
         if (!g) fail_msg("%s", tcc_diag_text(&diag));
         tcc_graph *step =
             run_passes(g, "simplify,autodiff,train-step",
-                       &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}});
+                       &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_ADAMW, .n_groups = 1}});
         for (size_t a = 0; a < sizeof archs / sizeof *archs; a++)
             if (archs[a].all_models || !strcmp(names[i], "gpt")) assemble(step, names[i], archs[a].name);
         tcc_graph_destroy(step);

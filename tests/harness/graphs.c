@@ -103,9 +103,8 @@ tcc_graph *adamw_graph(const int64_t *sizes, int count, tcc_diag *diag) {
     }
     tcc_strbuf_printf(&text, "  output \"loss\" %%%d\n}\n", loss);
     tcc_graph *g = parse_graph(text.text, diag);
-    tcc_graph *step =
-        run_passes(g, "simplify,autodiff,train-step",
-                   &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}});
+    tcc_graph *step = run_passes(g, "simplify,autodiff,train-step",
+                                 &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_ADAMW, .n_groups = 1}});
     tcc_graph_destroy(g);
     tcc_strbuf_free(&text);
     return step;

@@ -64,7 +64,7 @@ expect 'tcc-train tokenize --tokenizer w' wordpiece
 expect 'tcc-train tokenize --token-bytes ' 2 4
 expect 'tcc-opt gr' graph.tir
 expect 'tcc-opt --opt' --optimizer
-expect 'tcc-opt --optimizer=ada' adam adamw adafactor
+expect 'tcc-opt --optimizer=ada' adam adamw adafactor adagrad
 expect 'tcc-opt --passes=simplify,aut' simplify,autodiff
 expect 'tcc-train --device cpu nothing-like-it' ''
 among 'tcc-train --' --run-dir --lr-find --help --version

@@ -143,8 +143,8 @@ static tcc_optimizer_options optimizer_of(const cJSON *o) {
         options.decay_all = true;
         return options;
     }
-    if (!strcmp(text(o, "name"), "adafactor")) {
-        options.kind = TCC_ADAFACTOR;
+    if (!strncmp(text(o, "name"), "ada", 3) && strcmp(text(o, "name"), "adamw")) {
+        options.kind = !strcmp(text(o, "name"), "adafactor") ? TCC_ADAFACTOR : TCC_ADAGRAD;
         options.eps = number(o, "eps");
         return options;
     }

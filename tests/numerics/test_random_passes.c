@@ -81,8 +81,8 @@ static void test_plan(void **state) {
 /* Gradients of the simplified graph are those of the graph. */
 static void test_training_step(void **state) {
     (void)state;
-    static const tcc_pass_options options = {
-        .train = true, .spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1, .keep_gradients = true}};
+    static const tcc_pass_options options = {.train = true,
+                                             .spec = {.optimizer = TCC_SGD, .n_groups = 1, .keep_gradients = true}};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         random_case *c =
             random_case_create(&(tcc_random_options){.differentiable = true, .max_elements = 300, .nodes = 30}, seed);

@@ -67,18 +67,14 @@ static void run(const tcc_pass_options *options, uint64_t first_seed) {
 
 static void test_sgd(void **state) {
     (void)state;
-    run(
-        &(tcc_pass_options){
-            .train = true,
-            .spec = {.optimizer = TCC_OPTIMIZER_SGD, .momentum = true, .n_groups = 1, .keep_gradients = true}},
+    run(&(tcc_pass_options){.train = true,
+                            .spec = {.optimizer = TCC_SGD, .momentum = true, .n_groups = 1, .keep_gradients = true}},
         0);
 }
 
 static void test_adamw(void **state) {
     (void)state;
-    run(&(tcc_pass_options){.train = true,
-                            .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1}},
-        1000);
+    run(&(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_ADAMW, .clip_norm = true, .n_groups = 1}}, 1000);
 }
 
 int main(void) {

@@ -163,11 +163,10 @@ static int check_step(const char *name, const tcc_graph *step, uint64_t seed, bo
 }
 
 static tcc_graph *make_step(const tcc_graph *g, int optimizer, bool clip) {
-    return run_passes(g, step_passes,
-                      &(tcc_pass_options){.train = true,
-                                          .spec = {.optimizer = optimizer ? TCC_OPTIMIZER_ADAMW : TCC_OPTIMIZER_SGD,
-                                                   .clip_norm = clip,
-                                                   .n_groups = 1}});
+    return run_passes(
+        g, step_passes,
+        &(tcc_pass_options){.train = true,
+                            .spec = {.optimizer = optimizer ? TCC_ADAMW : TCC_SGD, .clip_norm = clip, .n_groups = 1}});
 }
 
 static void random_graphs(void **state) {

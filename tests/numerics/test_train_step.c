@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The training step against plain C loops of PyTorch's optimizers (torch/optim/sgd.py, adam.py,
- * adamw.py and nn/utils/clip_grad.py, version 1.13), over several steps in double precision. */
+ * adamw.py, adagrad.py and nn/utils/clip_grad.py, version 1.13), over several steps in double precision. */
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "harness/gradcheck.h"
@@ -19,7 +19,7 @@ static const int group_of[N_PARAMETERS] = {0, 1, 1};
 
 /* What a case of the table sets. */
 typedef struct recipe {
-    tcc_optimizer optimizer;
+    tcc_optimizer_kind optimizer;
     bool momentum, nesterov, clip, ema, ema_warmup;
     double dampening, weight_decay[N_GROUPS], lr[N_GROUPS];
 } recipe;
@@ -86,6 +86,13 @@ static double lion_step(double lr, double decay, double p, double g, double *m) 
     return p - lr * ((c > 0) - (c < 0) + decay * p);
 }
 
+/* torch.optim.Adagrad: _single_tensor_adagrad, without lr_decay */
+static double adagrad_step(double lr, double decay, double p, double g, double *sum) {
+    g = g + decay * p;
+    *sum = *sum + g * g;
+    return p - lr * g / (sqrt(*sum) + eps);
+}
+
 /* torch.optim.SGD: _single_tensor_sgd */
 static double sgd_step(const recipe *r, int step, double lr, double decay, double p, double g, double *buffer) {
     if (decay != 0) g = g + decay * p;
@@ -100,7 +107,7 @@ static double sgd_step(const recipe *r, int step, double lr, double decay, doubl
 
 /* torch.optim.Adam and AdamW: _single_tensor_adam, _single_tensor_adamw */
 static double adam_step(const recipe *r, int step, double lr, double decay, double p, double g, double *m, double *v) {
-    if (r->optimizer == TCC_OPTIMIZER_ADAMW) p = p * (1 - lr * decay);
+    if (r->optimizer == TCC_ADAMW) p = p * (1 - lr * decay);
     else if (decay != 0) g = g + decay * p;
     *m = *m * beta1 + (1 - beta1) * g;
     *v = *v * beta2 + (1 - beta2) * g * g;
@@ -121,10 +128,9 @@ static void reference_step(reference *ref, const recipe *r, int step, const doub
     for (int i = 0; i < N_PARAMETERS; i++)
         for (int e = 0; e < ELEMENTS; e++) {
             double lr = r->lr[group_of[i]], decay = r->weight_decay[group_of[i]], *p = &ref->p[i][e];
-            if (r->optimizer == TCC_OPTIMIZER_SGD)
-                *p = sgd_step(r, step, lr, decay, *p, g[i][e] * factor, &ref->first[i][e]);
-            else if (r->optimizer == TCC_OPTIMIZER_LION)
-                *p = lion_step(lr, decay, *p, g[i][e] * factor, &ref->first[i][e]);
+            if (r->optimizer == TCC_SGD) *p = sgd_step(r, step, lr, decay, *p, g[i][e] * factor, &ref->first[i][e]);
+            else if (r->optimizer == TCC_LION) *p = lion_step(lr, decay, *p, g[i][e] * factor, &ref->first[i][e]);
+            else if (r->optimizer == TCC_ADAGRAD) *p = adagrad_step(lr, decay, *p, g[i][e] * factor, &ref->first[i][e]);
             else *p = adam_step(r, step, lr, decay, *p, g[i][e] * factor, &ref->first[i][e], &ref->second[i][e]);
         }
 }
@@ -225,7 +231,7 @@ static void test_optimizer(void **state) {
 /* Adam's bias corrections alone, as the step computes them: 1 / (1 - beta1^t) and the same of beta2. */
 static tcc_graph *make_corrections(tcc_diag *diag) {
     static const double curvature[N_PARAMETERS] = {1, 1, 1};
-    const tcc_train_spec spec = {.optimizer = TCC_OPTIMIZER_ADAM, .n_groups = 1};
+    const tcc_train_spec spec = {.optimizer = TCC_ADAM, .n_groups = 1};
     tcc_graph *g = make_step(make_loss(diag, TCC_F32, curvature), &spec);
     g->outputs.count = 0;
     for (int id = 0; id < g->nodes.count; id++) {
@@ -292,7 +298,7 @@ static void test_outputs_and_their_order(void **state) {
     tcc_diag diag = {0};
     bool frozen[N_PARAMETERS] = {false, true, false};
     tcc_train_spec spec = {
-        .optimizer = TCC_OPTIMIZER_ADAM, .clip_norm = true, .n_groups = 1, .frozen = frozen, .keep_gradients = true};
+        .optimizer = TCC_ADAM, .clip_norm = true, .n_groups = 1, .frozen = frozen, .keep_gradients = true};
     tcc_graph *g = make_step(make_loss(&diag, TCC_F32, unit), &spec);
     expect_outputs(g, (const char *const[]){"loss", "twice", "grad_norm", "a", "a.m", "a.v", "c", "c.m", "c.v", "@step",
                                             "grad.a", "grad.c", NULL});
@@ -301,13 +307,13 @@ static void test_outputs_and_their_order(void **state) {
     assert_ok(tcc_graph_verify(g, &diag), &diag);
     tcc_graph_destroy(g);
 
-    spec = (tcc_train_spec){.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1, .momentum = true};
+    spec = (tcc_train_spec){.optimizer = TCC_SGD, .n_groups = 1, .momentum = true};
     g = make_step(make_loss(&diag, TCC_F32, unit), &spec);
     expect_outputs(
         g, (const char *const[]){"loss", "twice", "a", "a.momentum", "b", "b.momentum", "c", "c.momentum", NULL});
     tcc_graph_destroy(g);
 
-    spec = (tcc_train_spec){.optimizer = TCC_OPTIMIZER_NONE, .n_groups = 1, .keep_gradients = true};
+    spec = (tcc_train_spec){.no_update = true, .n_groups = 1, .keep_gradients = true};
     g = make_step(make_loss(&diag, TCC_F32, unit), &spec);
     expect_outputs(g, (const char *const[]){"loss", "twice", "grad.a", "grad.b", "grad.c", NULL});
     assert_int_equal(g->inputs.count, N_PARAMETERS);
@@ -318,7 +324,7 @@ static void test_outputs_and_their_order(void **state) {
 static void test_short_parameters(void **state) {
     (void)state;
     tcc_diag diag = {0};
-    tcc_train_spec spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1};
+    tcc_train_spec spec = {.optimizer = TCC_ADAMW, .n_groups = 1};
     tcc_graph *g = make_step(make_loss(&diag, TCC_BF16, unit), &spec);
     assert_int_equal(g->inputs.data[input_named(g, "a.m")]->type.dtype, TCC_F32);
     const tcc_node *next = g->outputs.data[output_named(g, "a")].node;
@@ -345,7 +351,7 @@ static void test_errors(void **state) {
     (void)state;
     tcc_diag diag = {0};
     tcc_type type = {TCC_F32, 1, {4}};
-    tcc_train_spec spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1};
+    tcc_train_spec spec = {.optimizer = TCC_SGD, .n_groups = 1};
     refuse(tcc_graph_create("empty", &diag), &spec, "error: the graph 'empty' has no output 'loss'");
 
     tcc_graph *g = tcc_graph_create("g", &diag);
@@ -366,8 +372,7 @@ static void test_failing_allocations(void **state) {
     tcc_diag diag = {0};
     tcc_context context = {0};
     tcc_pass_options options = {
-        .train = true,
-        .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1, .keep_gradients = true}};
+        .train = true, .spec = {.optimizer = TCC_ADAMW, .clip_norm = true, .n_groups = 1, .keep_gradients = true}};
     tcc_pass_cx cx = {.cx = &context, .diag = &diag, .options = &options};
     tcc_graph *g = make_loss(&diag, TCC_F32, unit), *joint = NULL;
     assert_ok(tcc_pass_autodiff(&cx, g, &joint), &diag);
@@ -392,26 +397,28 @@ static void test_failing_allocations(void **state) {
 
 /* clang-format off */
 static recipe recipes[] = {
-    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}},
-    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
-    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .momentum = true},
-    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0.1}, .momentum = true, .dampening = 0.3},
-    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .momentum = true, .nesterov = true,
+    {TCC_SGD,   .lr = {0.1, 0.03}},
+    {TCC_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
+    {TCC_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .momentum = true},
+    {TCC_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0.1}, .momentum = true, .dampening = 0.3},
+    {TCC_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .momentum = true, .nesterov = true,
      .clip = true},
-    {TCC_OPTIMIZER_ADAM,  .lr = {0.1, 0.03}},
-    {TCC_OPTIMIZER_ADAM,  .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
-    {TCC_OPTIMIZER_ADAMW, .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
-    {TCC_OPTIMIZER_ADAMW, .lr = {0.1, 0.03}, .weight_decay = {0.2, 0.1}, .clip = true},
-    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .ema = true},
-    {TCC_OPTIMIZER_ADAMW, .lr = {0.1, 0.03}, .ema = true, .ema_warmup = true},
-    {TCC_OPTIMIZER_LION,  .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .ema = true},
+    {TCC_ADAM,  .lr = {0.1, 0.03}},
+    {TCC_ADAM,  .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
+    {TCC_ADAMW, .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
+    {TCC_ADAMW, .lr = {0.1, 0.03}, .weight_decay = {0.2, 0.1}, .clip = true},
+    {TCC_SGD,   .lr = {0.1, 0.03}, .ema = true},
+    {TCC_ADAMW, .lr = {0.1, 0.03}, .ema = true, .ema_warmup = true},
+    {TCC_LION,  .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .ema = true},
+    {TCC_ADAGRAD, .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
 };
 /* clang-format on */
 
 int main(void) {
     static const char *const names[] = {
         "sgd",        "sgd_decay", "sgd_momentum", "sgd_dampening", "sgd_nesterov_clip", "adam",
-        "adam_decay", "adamw",     "adamw_clip",   "sgd_ema",       "adamw_ema_warmup",  "lion"};
+        "adam_decay", "adamw",     "adamw_clip",   "sgd_ema",       "adamw_ema_warmup",  "lion",
+        "adagrad"};
     enum { N_RECIPES = sizeof recipes / sizeof *recipes };
     struct CMUnitTest tests[N_RECIPES + 5];
     for (int i = 0; i < N_RECIPES; i++)

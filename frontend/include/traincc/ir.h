@@ -37,7 +37,7 @@ typedef struct tcc_ir_options {
     size_t size;           /* sizeof(tcc_ir_options) */
     bool train;            /* the whole pipeline only: with gradients and updates */
     bool eager;            /* fuse: every op its own group */
-    const char *optimizer; /* train-step: "sgd", "adam", "adamw", "lion", "adafactor"; NULL: none */
+    const char *optimizer; /* train-step: "sgd", "adamw", ... (optimizer.def); NULL: none */
     bool momentum, nesterov, clip_norm, keep_gradients; /* train-step */
     bool no_verify;                                     /* do not check the graph after every pass */
     const char *dump_dir;      /* write the graph before and after every pass there; NULL: no */

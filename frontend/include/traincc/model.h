@@ -17,6 +17,7 @@
 
 #include "traincc/array.h"
 #include "traincc/context.h"
+#include "traincc/optimizer.h"
 #include "traincc/tensor.h"
 
 TCC_API_BEGIN
@@ -62,8 +63,6 @@ typedef enum tcc_checkpointing {
     TCC_CHECKPOINTING_SEGMENTS, /* what lies in tcc_checkpoint_segment (nn.h), and more if a budget asks for it */
 } tcc_checkpointing;
 
-typedef enum tcc_optimizer_kind { TCC_SGD, TCC_ADAM, TCC_ADAMW, TCC_LION, TCC_ADAFACTOR } tcc_optimizer_kind;
-
 /* Parameters that are updated otherwise than the rest; PyTorch's param_groups. A parameter belongs to the first group
  * whose pattern its name matches. */
 typedef struct tcc_param_group {
@@ -81,15 +80,17 @@ typedef struct tcc_param_group {
 #define tcc_param_group_init(g, match) tcc_param_group_init_sized((g), sizeof *(g), (match))
 TCC_API void tcc_param_group_init_sized(tcc_param_group *g, size_t size, const char *match);
 
-/* How parameters are updated; PyTorch's definitions, and Lion as in Chen et al. 2023. Adafactor keeps of a matrix the
- * mean square gradients of its rows and columns alone (Shazeer and Stern 2018). Every number means itself, 0 too:
+/* How parameters are updated: TCC_SGD, TCC_ADAM, TCC_ADAMW, TCC_LION, TCC_ADAFACTOR or TCC_ADAGRAD (optimizer.h), by
+ * PyTorch's definitions, and Lion as in Chen et al. 2023. Adafactor keeps of a matrix the mean square gradients of its
+ * rows and columns alone (Shazeer and Stern 2018). Every number means itself, 0 too:
  * tcc_optimizer_init sets them as said here, and the caller changes what is to differ. */
 typedef struct tcc_optimizer_options {
     size_t size;
     tcc_optimizer_kind kind;
-    double lr; /* 1e-3; SGD: 0.1; Lion: 1e-4; Adafactor: 1e-2; tcc_model_set_lr changes it from step to step */
+    double lr; /* 1e-3; SGD: 0.1; Lion: 1e-4; Adafactor, Adagrad: 1e-2; tcc_model_set_lr changes it from step to step */
     double beta1, beta2; /* Adam, AdamW: 0.9 and 0.999; Lion: 0.9 and 0.99 */
-    double eps;          /* Adam, AdamW: 1e-8; Adafactor: 1e-3, the least size that it takes a parameter to have */
+    double eps;          /* Adam, AdamW: 1e-8; Adagrad: 1e-10; Adafactor: 1e-3, the least size that it takes a
+                            parameter to have */
     double weight_decay; /* AdamW, Lion, Adafactor: decoupled; else added to the gradient; 0 */
     bool decay_all;      /* decay norms and biases (rank < 2) too; false: matrices only */
     double momentum;     /* SGD; 0: none, and none can be set later */

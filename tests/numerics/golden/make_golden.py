@@ -49,6 +49,7 @@ STEPS, BATCHES, SHAKES, LIMIT = 20, 4, 10, 4e-5
 ADAMW = dict(name="adamw", lr=1e-3, betas=[0.9, 0.99], eps=1e-8, weight_decay=0.1, clip=1.0)
 LION = dict(name="lion", lr=1e-4, betas=[0.9, 0.99], weight_decay=0.1, clip=1.0)
 ADAFACTOR = dict(name="adafactor", lr=1e-2, eps=1e-3, weight_decay=0.1, clip=1.0)
+ADAGRAD = dict(name="adagrad", lr=1e-2, eps=1e-10, weight_decay=0.01, clip=1.0)
 SGD = dict(name="sgd", lr=0.05, momentum=0.9, nesterov=False, weight_decay=5e-4, clip=0.0)
 NESTEROV = {**SGD, "nesterov": True, "clip": 1.0}
 GROUPS = [
@@ -87,6 +88,7 @@ CASES = {
     "char_gpt_small.adamw": (gpt(2, 2, 32, 16, 4), ADAMW),
     "char_gpt_small.lion": (gpt(2, 2, 32, 16, 4), LION),
     "char_gpt_small.adafactor": (gpt(2, 2, 32, 16, 4), ADAFACTOR),
+    "char_gpt_small.adagrad": (gpt(2, 2, 32, 16, 4), ADAGRAD),
     "resnet18_narrow.adafactor": (resnet(8, 8), {**ADAFACTOR, "lr": 1e-4, "clip": 0.0}),
     "char_gpt_small.sgd": (gpt(2, 2, 32, 16, 4), NESTEROV),
     "gpt2_small.adamw": (gpt(2, 2, 32, 16, 4, bias=True, gelu="tanh"), ADAMW),
@@ -190,6 +192,8 @@ def make_optimizer(model, o):
         return Lion(model.parameters(), o)
     if o["name"] == "adafactor":
         return torch.optim.Adafactor(param_groups(model, {**o, "groups": []}), eps=(None, o["eps"]))
+    if o["name"] == "adagrad":
+        return torch.optim.Adagrad(param_groups(model, {**o, "groups": []}), eps=o["eps"])
     if "groups" not in o:
         return models_torch.optimizer(model.parameters(), o)
     if o["name"] == "sgd":

@@ -86,8 +86,7 @@ static void check_on_targets(const char *name, const tcc_graph *g, const char *p
                       : tcc_llvm_target_host("x86-64-v3", g->diag, &target),
                   g->diag);
         tcc_graph *fused = run_passes(
-            g, passes,
-            &(tcc_pass_options){.spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1}});
+            g, passes, &(tcc_pass_options){.spec = {.optimizer = TCC_ADAMW, .clip_norm = true, .n_groups = 1}});
         check_groups(name, fused, &target, t);
         tcc_graph_destroy(fused);
         tcc_llvm_target_clear(&target);

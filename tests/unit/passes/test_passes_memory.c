@@ -13,7 +13,7 @@ enum { TRIES = 150 }; /* spread over all allocations of a pass */
 
 static const tcc_amp_spec amp = {.low = TCC_BF16};
 static const tcc_pass_options options = {
-    .amp = &amp, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1}, .chunk_rows = 1};
+    .amp = &amp, .spec = {.optimizer = TCC_ADAMW, .clip_norm = true, .n_groups = 1}, .chunk_rows = 1};
 
 static void check_pass(tcc_graph *g, const char *name, tcc_pass_fn run) {
     tcc_context context = {0};

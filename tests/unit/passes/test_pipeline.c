@@ -14,7 +14,7 @@
 
 #define STEP "simplify,autodiff,train-step,decompose"
 
-static const tcc_pass_options adamw = {.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}};
+static const tcc_pass_options adamw = {.train = true, .spec = {.optimizer = TCC_ADAMW, .n_groups = 1}};
 
 static bool take_all(void *user, const char *name, int64_t *params) {
     (void)user;

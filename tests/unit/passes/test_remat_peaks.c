@@ -99,9 +99,8 @@ static tcc_graph *trace_gpt(tcc_diag *diag) {
 static void check_graph(const char *name, tcc_graph *g, const tcc_llvm_target *target, int budgets, int distinct) {
     planner p = {0};
     assert_non_null(g);
-    tcc_graph *step =
-        run_passes(g, "simplify,autodiff,train-step,decompose,simplify",
-                   &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}});
+    tcc_graph *step = run_passes(g, "simplify,autodiff,train-step,decompose,simplify",
+                                 &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_ADAMW, .n_groups = 1}});
     p.step = step;
     assert_int_equal(tcc_context_init(&p.context), TCC_OK);
     if (target)
@@ -157,9 +156,8 @@ static void model_agrees_with_plan(void **state) {
     tcc_remat_report report = {0};
     assert_ok(tcc_llvm_target_host("x86-64-v3", &p.diag, &host), &p.diag);
     tcc_graph *g = trace_resnet50(&p.diag);
-    tcc_graph *step =
-        run_passes(g, "simplify,autodiff,train-step,decompose,simplify,layout,simplify",
-                   &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1}});
+    tcc_graph *step = run_passes(g, "simplify,autodiff,train-step,decompose,simplify,layout,simplify",
+                                 &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_SGD, .n_groups = 1}});
     assert_int_equal(tcc_context_init(&p.context), TCC_OK);
     assert_ok(tcc_selector_create(&p.context, &(tcc_codegen_options){.target = &host}, false, &p.selector), &p.diag);
     const tcc_remat_spec spec = {.budget = TCC_BUDGET_LEAST, .report = &report};

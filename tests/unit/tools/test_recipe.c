@@ -45,17 +45,16 @@ static void defaults_of_the_optimizer(void **state) {
     static const struct {
         const char *name;
         double lr, beta2;
-    } cases[] = {{"sgd", 0.1, 0.999},
-                 {"adam", 1e-3, 0.999},
-                 {"adamw", 1e-3, 0.999},
-                 {"lion", 1e-4, 0.99},
-                 {"adafactor", 1e-2, 0.999}};
+    } cases[] = {{"sgd", 0.1, 0.999},  {"adam", 1e-3, 0.999},      {"adamw", 1e-3, 0.999},
+                 {"lion", 1e-4, 0.99}, {"adafactor", 1e-2, 0.999}, {"adagrad", 1e-2, 0.999}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         recipe r;
         char text[512], error[RECIPE_ERROR_MAX];
         snprintf(text, sizeof text, "%soptimizer:\n  name: %s\n", good, cases[i].name);
         assert_true(recipe_init(&r) && parse(&r, text, error) && recipe_check(&r, error));
-        assert_true(r.optimizer.eps == (strcmp(cases[i].name, "adafactor") ? 1e-8 : 1e-3));
+        assert_true(r.optimizer.eps == (!strcmp(cases[i].name, "adafactor") ? 1e-3
+                                        : !strcmp(cases[i].name, "adagrad") ? 1e-10
+                                                                            : 1e-8));
         assert_true(r.optimizer.lr == cases[i].lr && r.optimizer.betas.v[1] == cases[i].beta2);
         recipe_free(&r);
     }

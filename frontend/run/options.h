@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * The options of a model and its optimizer as a table (options.def). */
+#ifndef TCC_FRONTEND_RUN_OPTIONS_H
+#define TCC_FRONTEND_RUN_OPTIONS_H
+
+#include "ir/support/diag.h"
+#include "ir/support/strbuf.h"
+#include "traincc/model.h"
+
+typedef enum tcc_option_of { TCC_OPTION_OF_MODEL, TCC_OPTION_OF_OPTIMIZER } tcc_option_of;
+typedef enum tcc_option_type {
+    TCC_OPTION_BOOL,
+    TCC_OPTION_ENUM,
+    TCC_OPTION_INT,
+    TCC_OPTION_I64,
+    TCC_OPTION_U64,
+    TCC_OPTION_REAL,
+    TCC_OPTION_POINTER
+} tcc_option_type;
+typedef enum tcc_option_key {
+    TCC_OPTION_KEY_NOT,
+    TCC_OPTION_KEY_PART,
+    TCC_OPTION_KEY_CODE,
+    TCC_OPTION_KEY_STEP,
+    TCC_OPTION_KEY_STEP_IF
+} tcc_option_key;
+
+typedef struct tcc_option {
+    const char *name;
+    tcc_option_of of;
+    tcc_option_type type;
+    size_t offset; /* in tcc_model_options or tcc_optimizer_options */
+    double least, most;
+    bool below; /* most itself is too much */
+    tcc_option_key key;
+    bool in_plan;
+} tcc_option;
+
+/* Row `index` of options.def; NULL past the last. */
+const tcc_option *tcc__option(int index);
+/* The value in these options of its kind: a number, or whether a pointer is there. */
+double tcc__option_value(const tcc_option *o, const void *options);
+bool tcc__option_fits(const tcc_option *o, const void *options);
+/* TCC_EINVAL for the first that is out of its range. `who` begins the message: "optimizer: ". */
+tcc_status tcc__options_check(tcc_diag *diag, tcc_option_of of, const char *who, const void *options);
+/* " name=value" of each that a program depends on, but for what other parts of its key say. */
+void tcc__options_print_key(tcc_strbuf *b, tcc_option_of of, const void *options, bool train);
+
+bool tcc__optimizer_reads(tcc_optimizer_kind kind, tcc_optimizer_reads what);
+/* Those that do: "TCC_ADAM, TCC_ADAMW or TCC_LION". */
+enum { TCC_OPTIMIZERS_TEXT = 256 };
+void tcc__optimizers_reading(tcc_optimizer_reads what, char names[TCC_OPTIMIZERS_TEXT]);
+
+#endif
