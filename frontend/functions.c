@@ -158,3 +158,20 @@ tcc_tensor tcc_argmin_at(tcc_tensor x, int axis, tcc_loc at) {
     if (!tcc__tensor_axis(x, "argmin", axis, at, &a)) return tcc_trace_poison();
     return tcc_argmax(tcc__tensor_reversed(x, at), a);
 }
+
+tcc_tensor tcc_weight_norm_at(tcc_tensor v, tcc_tensor g, int axis, tcc_loc at) {
+    if (!tcc_trace_takes("weight_norm", at, 2, (tcc_tensor[]){v, g}) ||
+        !tcc__tensor_takes_floats("weight_norm", v, at) || !tcc__tensor_axis(v, "weight_norm", axis, at, &axis))
+        return tcc_trace_poison();
+    tcc_type want = v.node->type;
+    int64_t others[TCC_MAX_RANK];
+    int n = 0;
+    for (int d = 0; d < want.rank; d++)
+        if (d != axis) want.dims[d] = 1, others[n++] = d;
+    if (!tcc_type_equal(&want, &g.node->type))
+        return tcc_trace_error(v.trace, TCC_ESHAPE, at, "weight_norm: g is %s; of v, %s, along dim %d it must be %s",
+                               tcc_type_text(&g.node->type), tcc_type_text(&v.node->type), axis, tcc_type_text(&want));
+    tcc_tensor wide = tcc__tensor_widened(v, at),
+               length = n ? tcc_norm(wide, 2, n | TCC_KEEP_DIMS, others) : tcc_abs(wide);
+    return tcc_cast(tcc_mul(wide, tcc_div(tcc__tensor_widened(g, at), length)), tcc_get_dtype(v));
+}

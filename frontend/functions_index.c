@@ -5,6 +5,7 @@
 #include "traincc/functions.h"
 
 #include <math.h>
+#include <stdint.h>
 
 /* What is built here stands at the line of the function's caller. */
 #undef TCC_HERE
@@ -98,4 +99,54 @@ tcc_tensor tcc_scatter_max_at(tcc_tensor base, tcc_tensor indices, tcc_tensor up
 
 tcc_tensor tcc_scatter_min_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {
     return scatter_extreme("scatter_min", true, base, indices, updates, axis, at);
+}
+
+/* -- Scatter, element by element -- */
+
+static tcc_tensor begin_along(const char *name, tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int *axis,
+                              tcc_loc at) {
+    if (!tcc_trace_takes(name, at, 3, (tcc_tensor[]){base, indices, updates}) ||
+        !tcc__tensor_takes_indices(name, indices, at) || !tcc__tensor_axis(base, name, *axis, at, axis))
+        return tcc_trace_poison();
+    const tcc_tensor given = indices;
+    tcc_type want = base.node->type, is;
+    indices = tcc__tensor_stretched(indices, updates, -1, at);
+    if (!indices.node) return indices;
+    is = updates.node->type, is.dtype = tcc_get_dtype(indices);
+    bool fits = tcc_type_equal(&is, &indices.node->type) && want.rank == is.rank;
+    if (fits) want.dims[*axis] = tcc_dim(updates, *axis);
+    if (fits && tcc_type_equal(&want, &updates.node->type)) return indices;
+    return tcc_trace_error(base.trace, TCC_ESHAPE, at,
+                           "%s: updates %s and indices %s of a base %s: updates agree with it in type and all dims but "
+                           "%d, and indices stretch to their shape",
+                           name, tcc_type_text(&updates.node->type), tcc_type_text(&given.node->type),
+                           tcc_type_text(&base.node->type), *axis);
+}
+
+/* All places in a row: those of an index out of range are -1, where nothing is written. */
+tcc_tensor tcc_scatter_along_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {
+    indices = begin_along("scatter_along", base, indices, updates, &axis, at);
+    if (!indices.node) return indices;
+    const tcc_type *type = &base.node->type;
+    const tcc_dtype dtype = tcc_type_numel(type) > INT32_MAX ? TCC_I64 : tcc_get_dtype(indices);
+    tcc_tensor inside = tcc_and(tcc_ge_scalar(indices, 0), tcc_lt_scalar(indices, (double)type->dims[axis]));
+    tcc_tensor place = {0};
+    int64_t step = 1;
+    for (int d = type->rank - 1; d >= 0; step *= type->dims[d--]) {
+        tcc_tensor along = d == axis ? tcc_cast(indices, dtype)
+                                     : tcc_iota(base.trace, d, dtype, type->rank, indices.node->type.dims);
+        along = tcc_scale(along, (double)step);
+        place = place.trace ? tcc_add(place, along) : along;
+    }
+    place = tcc_select_scalar(inside, place, -1);
+    tcc_tensor all = tcc_scatter(tcc_reshape(base, TCC_DIMS(-1)), tcc_reshape(place, TCC_DIMS(-1)),
+                                 tcc_reshape(updates, TCC_DIMS(-1)), 0);
+    return tcc_reshape(all, type->rank, type->dims);
+}
+
+tcc_tensor tcc_scatter_add_along_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {
+    indices = begin_along("scatter_add_along", base, indices, updates, &axis, at);
+    return indices.node
+               ? tcc__tensor_indexed(TCC_OP_SCATTER_ADD_ALONG, base, (tcc_tensor[]){indices, updates}, 2, axis, at)
+               : indices;
 }

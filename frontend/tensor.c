@@ -265,6 +265,29 @@ tcc_tensor tcc_add_scalar_at(tcc_tensor x, double c, tcc_loc at) {
 }
 tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at) { return with_scalar(TCC_OP_MUL, "scale", x, c, at); }
 
+tcc_tensor tcc_rsub_scalar_at(tcc_tensor x, double c, tcc_loc at) {
+    if (!tcc_trace_takes("rsub_scalar", at, 1, &x) || !holds(x.trace, "rsub_scalar", x.node->type.dtype, c, at))
+        return tcc_trace_poison();
+    return binary(TCC_OP_SUB, tcc__tensor_like(x, c, at), x, at);
+}
+
+#define COMPARISON(name, OP) \
+    tcc_tensor tcc_##name##_at(tcc_tensor x, double c, tcc_loc at) { return with_scalar(TCC_OP_##OP, #name, x, c, at); }
+COMPARISON(eq_scalar, EQ)
+COMPARISON(ne_scalar, NE)
+COMPARISON(lt_scalar, LT)
+COMPARISON(le_scalar, LE)
+COMPARISON(gt_scalar, GT)
+COMPARISON(ge_scalar, GE)
+#undef COMPARISON
+
+tcc_tensor tcc_select_scalar_at(tcc_tensor c, tcc_tensor x, double value, tcc_loc at) {
+    if (!tcc_trace_takes("select_scalar", at, 2, (tcc_tensor[]){c, x}) ||
+        !holds(x.trace, "select_scalar", x.node->type.dtype, value, at))
+        return tcc_trace_poison();
+    return tcc_select_at(c, x, tcc__tensor_like(x, value, at), at);
+}
+
 tcc_tensor tcc__tensor_root(tcc_tensor x, tcc_loc at) {
     tcc_tensor zero = tcc__tensor_like(x, 0, at), none = tcc_eq_at(x, zero, at); /* false of NaN, which stays */
     tcc_tensor root = tcc_sqrt_at(tcc_select_at(none, tcc__tensor_like(x, 1, at), x, at), at);
@@ -353,6 +376,25 @@ tcc_tensor tcc_pad_at(tcc_tensor x, int axis, int64_t before, int64_t after, dou
     return tcc__tensor_op(TCC_OP_PAD, x, &attrs, NULL, at);
 }
 
+tcc_tensor tcc_pad_dims_at(tcc_tensor x, double value, int count, const int64_t *sides, tcc_loc at) {
+    if (!tcc_trace_takes("pad_dims", at, 1, &x) ||
+        !tcc_trace_takes_list(x.trace, "pad_dims", "sides", count, sides, at) ||
+        !holds(x.trace, "pad_dims", x.node->type.dtype, value, at))
+        return tcc_trace_poison();
+    const int rank = tcc_rank(x);
+    if (count < 0 || count % 2 || count > 2 * rank)
+        return tcc_trace_error(x.trace, TCC_EINVAL, at,
+                               "pad_dims: %d sides of %s; it takes two for each of the last dims, 0 to %d", count,
+                               tcc_type_text(&x.node->type), 2 * rank);
+    tcc_attrs attrs = {
+        .pad = {.value = value, .lo = {.count = rank}, .hi = {.count = rank}, .interior = {.count = rank}}};
+    for (int i = 0; i < count / 2; i++) {
+        attrs.pad.lo.v[rank - 1 - i] = sides[2 * i];
+        attrs.pad.hi.v[rank - 1 - i] = sides[2 * i + 1];
+    }
+    return tcc__tensor_op(TCC_OP_PAD, x, &attrs, NULL, at);
+}
+
 tcc_tensor tcc_concat_at(const tcc_tensor *xs, int count, int axis, tcc_loc at) {
     int a;
     tcc_trace *t = tcc_trace_poison().trace;
@@ -397,7 +439,21 @@ tcc_tensor tcc_take_at(tcc_tensor x, tcc_tensor indices, int axis, tcc_loc at) {
     return tcc__tensor_indexed(TCC_OP_TAKE, x, &indices, 1, axis, at);
 }
 
+tcc_tensor tcc__tensor_stretched(tcc_tensor x, tcc_tensor to, int axis, tcc_loc at) {
+    tcc_type type = x.node->type;
+    if (type.rank != tcc_rank(to)) return x; /* the op says so */
+    for (int d = 0; d < type.rank; d++)
+        if (d != axis && type.dims[d] == 1) type.dims[d] = tcc_dim(to, d);
+    return tcc_type_equal(&type, &x.node->type) ? x : tcc_broadcast_at(x, type.rank, type.dims, at);
+}
+
 tcc_tensor tcc_take_along_at(tcc_tensor x, tcc_tensor indices, int axis, tcc_loc at) {
+    int a;
+    if (!tcc_trace_takes("take_along", at, 2, (tcc_tensor[]){x, indices}) ||
+        !tcc__tensor_axis(x, "take_along", axis, at, &a))
+        return tcc_trace_poison();
+    const tcc_tensor given = x;
+    x = tcc__tensor_stretched(x, indices, a, at), indices = tcc__tensor_stretched(indices, given, a, at);
     return tcc__tensor_indexed(TCC_OP_TAKE_ALONG, x, &indices, 1, axis, at);
 }
 

@@ -28,6 +28,8 @@ tcc_tensor tcc__tensor_like(tcc_tensor x, double value, tcc_loc at);
 tcc_tensor tcc__tensor_root(tcc_tensor x, tcc_loc at);
 /* An op that reads or writes x at indices along `axis`; what comes behind x is in `others`. */
 tcc_tensor tcc__tensor_indexed(tcc_op op, tcc_tensor x, const tcc_tensor *others, int n_others, int axis, tcc_loc at);
+/* x with its extents of 1 as those of `to`, which is of its rank, but along `axis`, which may be -1: along all. */
+tcc_tensor tcc__tensor_stretched(tcc_tensor x, tcc_tensor to, int axis, tcc_loc at);
 /* x in numbers of the reverse order: its negative, or of integers its complement. */
 tcc_tensor tcc__tensor_reversed(tcc_tensor x, tcc_loc at);
 /* An op of one operand with attributes; `type` is NULL where it is inferred. */

@@ -50,6 +50,14 @@ tcc_tensor tcc_sum_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) 
     return reduction(TCC_OP_REDUCE_SUM, x, count, axes, at);
 }
 
+tcc_tensor tcc_sum_i64_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
+    if (!tcc_trace_takes("sum_i64", at, 1, &x)) return tcc_trace_poison();
+    if (tcc_dtype_is_float(x.node->type.dtype))
+        return tcc_trace_error(x.trace, TCC_EDTYPE, at, "sum_i64: x is %s; it takes integers and bool",
+                               tcc_type_text(&x.node->type));
+    return tcc_sum_at(tcc_cast_at(x, TCC_I64, at), count, axes, at);
+}
+
 tcc_tensor tcc_reduce_max_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
     return reduction(TCC_OP_REDUCE_MAX, x, count, axes, at);
 }

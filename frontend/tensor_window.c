@@ -140,14 +140,15 @@ tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *given
         x.trace, tcc_ir_build(x.trace->graph, TCC_OP_CONV, (tcc_node *const[]){x.node, w.node}, 2, &attrs, NULL, at));
 }
 
-/* The extent of spatial dim d of a transposed convolution's result; 0: the trace has the error. */
+/* The extent of spatial dim d of a transposed convolution's result, with `more` elements behind it; 0: an error. */
 static int64_t transposed_extent(const call *c, tcc_tensor w, const tcc_attrs_conv *a, int64_t more, int d) {
     const int64_t steps = tcc_dim(c->x, 2 + d) - 1, stride = a->stride.v[d], span = reach(w, a, d);
     const int64_t cut = a->pad_lo.v[d] + a->pad_hi.v[d];
-    if (more >= stride) {
+    if (more >= stride && more >= a->dilation.v[d]) {
         tcc_trace_error(c->x.trace, TCC_EINVAL, c->at,
-                        "%s: output_padding is %lld in spatial dim %d; it must be less than the stride, %lld", c->what,
-                        (long long)more, d, (long long)stride);
+                        "%s: output_padding is %lld in spatial dim %d; it must be less than the stride, %lld, or the "
+                        "dilation, %lld",
+                        c->what, (long long)more, d, (long long)stride, (long long)a->dilation.v[d]);
         return 0;
     }
     const bool small = span && steps <= TCC_MAX_NUMEL / stride;
@@ -160,6 +161,19 @@ static int64_t transposed_extent(const call *c, tcc_tensor w, const tcc_attrs_co
                     tcc_type_text(&w.node->type), (long long)stride, (long long)a->pad_lo.v[d],
                     (long long)a->pad_hi.v[d]);
     return 0;
+}
+
+/* Output padding of a stride or more is no convolution's: so many elements are cut off less at the end, and where there
+ * are none to spare, zeros follow the result, which loses them from its extents. */
+static void spare_padding(tcc_attrs_conv *a, const tcc_dims *more, tcc_type *type, int64_t zeros[2 * SPATIAL]) {
+    const int spatial = type->rank - 2;
+    for (int d = 0; d < spatial; d++) {
+        if (more->v[d] < a->stride.v[d]) continue;
+        const int64_t spared = more->v[d] < a->pad_hi.v[d] ? more->v[d] : a->pad_hi.v[d];
+        a->pad_hi.v[d] -= spared;
+        zeros[2 * (spatial - 1 - d) + 1] = more->v[d] - spared;
+        type->dims[2 + d] -= more->v[d] - spared;
+    }
 }
 
 tcc_tensor tcc_conv_transpose_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *given, tcc_loc at) {
@@ -190,8 +204,11 @@ tcc_tensor tcc_conv_transpose_at(tcc_tensor x, tcc_tensor w, const tcc_conv_opti
     type.dims[1] = tcc_dim(w, 1) * groups;
     for (int d = 0; d < c.spatial; d++)
         if (!(type.dims[2 + d] = transposed_extent(&c, w, &attrs.conv, more.v[d], d))) return tcc_trace_poison();
-    return tcc_trace_wrap(x.trace, tcc_ir_build(x.trace->graph, TCC_OP_CONV_GRAD_INPUT,
-                                                (tcc_node *const[]){x.node, w.node}, 2, &attrs, &type, at));
+    int64_t zeros[2 * SPATIAL] = {0};
+    spare_padding(&attrs.conv, &more, &type, zeros);
+    tcc_tensor y = tcc_trace_wrap(x.trace, tcc_ir_build(x.trace->graph, TCC_OP_CONV_GRAD_INPUT,
+                                                        (tcc_node *const[]){x.node, w.node}, 2, &attrs, &type, at));
+    return zeros[1] || zeros[3] || zeros[5] ? tcc_pad_dims_at(y, 0, 2 * c.spatial, zeros, at) : y;
 }
 
 /* -- Pools -- */

@@ -59,6 +59,20 @@ static tcc_tensor meshgrid_difference(const tcc_tensor *x) {
     return tcc_sub(tcc_mul(out[0], out[0]), out[1]);
 }
 
+/* Labels [N, a, b], each for h x w pixels: [N, a h, b w]. */
+static tcc_tensor blocks(tcc_tensor labels, int64_t h, int64_t w) {
+    const int64_t n = tcc_dim(labels, 0), a = tcc_dim(labels, 1), b = tcc_dim(labels, 2);
+    labels = tcc_broadcast(tcc_reshape(labels, TCC_DIMS(n, a, 1, b, 1)), TCC_DIMS(n, a, h, b, w));
+    return tcc_reshape(labels, TCC_DIMS(n, a * h, b * w));
+}
+
+/* Logits of which most are for the pixel's label; squares tell pixels apart whose logits differ by a constant. */
+static tcc_tensor sure(const tcc_tensor *x) {
+    tcc_tensor own = tcc_one_hot(x[1], tcc_dim(x[0], 1), tcc_get_dtype(x[0]));
+    for (int d = tcc_rank(own) - 1; d > 1; d--) own = tcc_swap_axes(own, d, d - 1);
+    return tcc_add(tcc_add(x[0], tcc_mul(x[0], x[0])), tcc_scale(own, 6));
+}
+
 /* The gradient of y's squares: its own gradients are of second order. */
 static tcc_tensor slope(tcc_tensor y, tcc_tensor x) { return tcc_gradient(tcc_sum(tcc_mul(y, y), TCC_ALL), x); }
 

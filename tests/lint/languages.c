@@ -53,6 +53,8 @@ static tcc_tensor shapes(tcc_trace *t, tcc_tensor x) {
     x = tcc_add(tcc_norm(x, 2, TCC_ALL), tcc_logsumexp(x, TCC_DIMS(-1)));
     x = tcc_repeat(tcc_squeeze(tcc_expand_dims(x, TCC_DIMS(0)), TCC_DIMS(0)), TCC_DIMS(2));
     tcc_split(x, 0, parts, TCC_DIMS(1, 1));
+    x = tcc_pad_dims(tcc_adaptive_max_pool(x, TCC_DIMS(1, 1)), 0, TCC_DIMS(1, 0));
+    x = tcc_add(tcc_resize_bicubic(x, false, TCC_DIMS(2, 2)), tcc_cast(tcc_sum_i64(x, TCC_KEEP_ALL), TCC_F32));
     return tcc_add(parts[0], tcc_iota(t, 0, TCC_F32, TCC_DIMS(4)));
 }
 
@@ -75,6 +77,8 @@ static tcc_tensor draws(tcc_trace *t) {
 
 static tcc_tensor losses(tcc_tensor x, tcc_tensor y) {
     tcc_tensor l = tcc_add(tcc_cross_entropy(x, y), tcc_nll_loss(x, y));
+    l = tcc_add(l, tcc_add(tcc_pixel_cross_entropy(x, y), tcc_ohem_cross_entropy(x, y)));
+    l = tcc_add(l, tcc_add(tcc_edge_dice_loss(x, y), tcc_detail_loss(x, y)));
     l = tcc_add(l, tcc_add(tcc_mse_loss(x, y), tcc_l1_loss(x, y)));
     l = tcc_add(l, tcc_add(tcc_smooth_l1_loss(x, y), tcc_huber_loss(x, y)));
     l = tcc_add(l, tcc_add(tcc_bce_loss(x, y), tcc_bce_with_logits(x, y)));

@@ -415,3 +415,23 @@ TRACED(tcc_searchsorted) {
     tcc_tensor x = tcc_literal(t, ((double[]){3, 4}), TCC_F32, TCC_DIMS(2));
     tcc_output(t, "y", tcc_searchsorted(sorted, x, false)); /* 1, 2 */
 }
+
+TRACED(tcc_scatter_along) {
+    tcc_tensor base = tcc_constant(t, 0, TCC_F32, TCC_DIMS(2, 3));
+    tcc_tensor indices = tcc_literal(t, ((double[]){2, 0}), TCC_I32, TCC_DIMS(2, 1));
+    tcc_tensor updates = tcc_literal(t, ((double[]){5, 7}), TCC_F32, TCC_DIMS(2, 1));
+    tcc_output(t, "y", tcc_scatter_along(base, indices, updates, 1)); /* 0, 0, 5, 7, 0, 0 */
+}
+
+TRACED(tcc_scatter_add_along) {
+    tcc_tensor base = tcc_constant(t, 1, TCC_F32, TCC_DIMS(2, 3));
+    tcc_tensor indices = tcc_literal(t, ((double[]){2, 0}), TCC_I32, TCC_DIMS(2, 1));
+    tcc_tensor updates = tcc_literal(t, ((double[]){5, 7}), TCC_F32, TCC_DIMS(2, 1));
+    tcc_output(t, "y", tcc_scatter_add_along(base, indices, updates, 1)); /* 1, 1, 6, 8, 1, 1 */
+}
+
+TRACED(tcc_weight_norm) {
+    tcc_tensor v = tcc_literal(t, ((double[]){3, 4, 6, 8}), TCC_F32, TCC_DIMS(2, 2));
+    tcc_tensor g = tcc_literal(t, ((double[]){5, 1}), TCC_F32, TCC_DIMS(2, 1));
+    tcc_output(t, "y", tcc_weight_norm(v, g, 0)); /* 3, 4, 0.6, 0.8 */
+}

@@ -94,3 +94,27 @@ TRACED(tcc_ctc_loss) {
     tcc_tensor frames = tcc_constant(t, 5, TCC_I32, TCC_DIMS(1)), lengths = tcc_constant(t, 2, TCC_I32, TCC_DIMS(1));
     tcc_output(t, "y", tcc_ctc_loss(log_probs, targets, frames, lengths)); /* f32 [] */
 }
+
+TRACED(tcc_pixel_cross_entropy) {
+    tcc_tensor x = tcc_iota(t, 3, TCC_F32, TCC_DIMS(1, 2, 1, 4));
+    tcc_tensor labels = tcc_literal(t, ((double[]){0, 0, 1, 255}), TCC_I32, TCC_DIMS(1, 1, 4));
+    tcc_output(t, "y", tcc_pixel_cross_entropy(x, labels, .ignore_index = 255)); /* 0.6931 */
+}
+
+TRACED(tcc_ohem_cross_entropy) {
+    tcc_tensor x = tcc_iota(t, 3, TCC_F32, TCC_DIMS(1, 2, 1, 4));
+    tcc_tensor labels = tcc_literal(t, ((double[]){0, 0, 1, 255}), TCC_I32, TCC_DIMS(1, 1, 4));
+    tcc_output(t, "y", tcc_ohem_cross_entropy(x, labels, .ignore_index = 255)); /* 0.6931 */
+}
+
+TRACED(tcc_edge_dice_loss) {
+    tcc_tensor x = tcc_iota(t, 3, TCC_F32, TCC_DIMS(1, 2, 1, 4));
+    tcc_tensor labels = tcc_literal(t, ((double[]){0, 0, 1, 255}), TCC_I32, TCC_DIMS(1, 1, 4));
+    tcc_output(t, "y", tcc_edge_dice_loss(x, labels, .ignore_index = 255)); /* 0.8929 */
+}
+
+TRACED(tcc_detail_loss) {
+    tcc_tensor x = tcc_constant(t, 0, TCC_F32, TCC_DIMS(1, 1, 1, 4));
+    tcc_tensor labels = tcc_literal(t, ((double[]){0, 0, 1, 255}), TCC_I32, TCC_DIMS(1, 1, 4));
+    tcc_output(t, "y", tcc_detail_loss(x, labels, .ignore_index = 255)); /* 1.026 */
+}

@@ -476,3 +476,63 @@ TRACED(TCC_KEEP) {
     tcc_tensor x = tcc_literal(t, ((double[]){1, 3, 2, 2}), TCC_F32, TCC_DIMS(2, 2));
     tcc_output(t, "y", tcc_div(x, tcc_sum(x, TCC_KEEP(-1)))); /* 0.25, 0.75, 0.5, 0.5 */
 }
+
+TRACED(tcc_rsub_scalar) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_rsub_scalar(x, 1)); /* 2, -1, -7 */
+}
+
+TRACED(tcc_eq_scalar) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_eq_scalar(x, 2)); /* 0, 1, 0 */
+}
+
+TRACED(tcc_ne_scalar) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_ne_scalar(x, 2)); /* 1, 0, 1 */
+}
+
+TRACED(tcc_lt_scalar) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_lt_scalar(x, 2)); /* 1, 0, 0 */
+}
+
+TRACED(tcc_le_scalar) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_le_scalar(x, 2)); /* 1, 1, 0 */
+}
+
+TRACED(tcc_gt_scalar) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_gt_scalar(x, 2)); /* 0, 0, 1 */
+}
+
+TRACED(tcc_ge_scalar) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_ge_scalar(x, 2)); /* 0, 1, 1 */
+}
+
+TRACED(tcc_select_scalar) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_select_scalar(tcc_gt_scalar(x, 0), x, 0)); /* 0, 2, 8 */
+}
+
+TRACED(tcc_pad_dims) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3, 4}), TCC_F32, TCC_DIMS(2, 2));
+    tcc_output(t, "y", tcc_pad_dims(x, 0, TCC_DIMS(1, 0, 0, 1))); /* 0, 1, 2, 0, 3, 4, 0, 0, 0 */
+}
+
+TRACED(tcc_sum_i64) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-1, 2, 8}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_sum_i64(tcc_gt_scalar(x, 0), TCC_ALL)); /* 2 */
+}
+
+TRACED(tcc_adaptive_max_pool) {
+    tcc_tensor x = tcc_iota(t, 3, TCC_F32, TCC_DIMS(1, 1, 1, 5));
+    tcc_output(t, "y", tcc_adaptive_max_pool(x, TCC_DIMS(1, 2))); /* 2, 4 */
+}
+
+TRACED(tcc_resize_bicubic) {
+    tcc_tensor x = tcc_iota(t, 3, TCC_F32, TCC_DIMS(1, 1, 1, 2));
+    tcc_output(t, "y", tcc_resize_bicubic(x, true, TCC_DIMS(1, 3))); /* 0, 0.5, 1 */
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Functions that are made of the operations of tensor.h: they fuse and have gradients as those do. Errors and operands
  * are as there; names and definitions are PyTorch's unless said otherwise. PyTorch's where is tcc_select, its gather is
- * tcc_take_along and its index_select is tcc_take (tensor.h). */
+ * tcc_take_along, its index_select is tcc_take and its index_add is tcc_scatter_add (tensor.h). */
 #ifndef TRAINCC_FUNCTIONS_H
 #define TRAINCC_FUNCTIONS_H
 
@@ -137,6 +137,10 @@ TCC_API tcc_tensor tcc_cdist_at(tcc_tensor a, tcc_tensor b, double p, tcc_loc at
 #define tcc_cummax(x, axis, indices) tcc_cummax_at(x, axis, indices, TCC_HERE)
 #define tcc_cummin(x, axis, indices) tcc_cummin_at(x, axis, indices, TCC_HERE)
 #define tcc_diff(x, axis) tcc_diff_at(x, axis, TCC_HERE)
+/* g v / |v| (Salimans and Kingma 2016): |v| is the 2-norm over all dims but `axis`, and g, as a rule a parameter, has
+ * v's shape with extents of 1 there. A layer's weight: tcc_conv(x, tcc_weight_norm(v, g, 0)). */
+TCC_API tcc_tensor tcc_weight_norm_at(tcc_tensor v, tcc_tensor g, int axis, tcc_loc at);
+#define tcc_weight_norm(v, g, axis) tcc_weight_norm_at(v, g, axis, TCC_HERE)
 #define tcc_normalize(x, p, axis) tcc_normalize_at(x, p, axis, TCC_HERE)
 #define tcc_cosine_similarity(a, b, axis) tcc_cosine_similarity_at(a, b, axis, TCC_HERE)
 #define tcc_cdist(a, b, p) tcc_cdist_at(a, b, p, TCC_HERE)
@@ -221,6 +225,12 @@ TCC_API tcc_tensor tcc_scatter_at(tcc_tensor base, tcc_tensor indices, tcc_tenso
  * Values equal to the result share its gradient equally, as in PyTorch's amax and amin. A NaN makes the result NaN. */
 TCC_API tcc_tensor tcc_scatter_max_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
 TCC_API tcc_tensor tcc_scatter_min_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
+/* The same element by element: result[.., indices[.., j, ..], ..] is updates[.., j, ..], or is that much more. Updates
+ * agree with the base in all dims but `axis`; indices are of their rank, where extents of 1 stretch to theirs. Of
+ * updates of one place the last counts, or all are added in ascending order. PyTorch's scatter and scatter_add. */
+TCC_API tcc_tensor tcc_scatter_along_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
+TCC_API tcc_tensor tcc_scatter_add_along_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis,
+                                            tcc_loc at);
 /* i32 of x's shape: the index in `sorted` where each element of x could be inserted so that the numbers stay in order:
  * before its equals, or with `right` after them. NaN goes to the end. `sorted` ascends: [n] for all of x, or [.., n]
  * for x [.., m]. The time of an element grows with log(n). */
@@ -235,6 +245,9 @@ TCC_API tcc_tensor tcc_top_k_at(tcc_tensor x, int64_t k, int axis, tcc_tensor *i
 #define tcc_scatter(base, indices, updates, axis) tcc_scatter_at(base, indices, updates, axis, TCC_HERE)
 #define tcc_scatter_max(base, indices, updates, axis) tcc_scatter_max_at(base, indices, updates, axis, TCC_HERE)
 #define tcc_scatter_min(base, indices, updates, axis) tcc_scatter_min_at(base, indices, updates, axis, TCC_HERE)
+#define tcc_scatter_along(base, indices, updates, axis) tcc_scatter_along_at(base, indices, updates, axis, TCC_HERE)
+#define tcc_scatter_add_along(base, indices, updates, axis) \
+    tcc_scatter_add_along_at(base, indices, updates, axis, TCC_HERE)
 #define tcc_searchsorted(sorted, x, right) tcc_searchsorted_at(sorted, x, right, TCC_HERE)
 #define tcc_sort(x, axis, descending) tcc_sort_at(x, axis, descending, TCC_HERE)
 #define tcc_argsort(x, axis, descending) tcc_argsort_at(x, axis, descending, TCC_HERE)

@@ -135,5 +135,43 @@ TCC_API tcc_tensor tcc_jaccard_loss_at(tcc_tensor x, tcc_tensor target, const tc
 #define tcc_dice_loss(x, ...) tcc_dice_loss_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
 #define tcc_jaccard_loss(x, ...) tcc_jaccard_loss_at(x, TCC_WITH_OPTIONS(tcc_loss_options, __VA_ARGS__), TCC_HERE)
 
+/* -- Segmentation: logits x [N, C, ..] and labels i32 or i64 [N, ..], a class in [0, C) or ignore_index for each pixel.
+ * A label that is neither makes the loss and its gradients NaN. Means over no pixel are 0, with a gradient of 0. -- */
+typedef struct tcc_pixel_loss_options {
+    size_t size;
+    bool has_ignore_index TCC_OR_ZERO; /* ignore_index counts as given even if it is 0 */
+    int64_t ignore_index TCC_OR_ZERO;  /* 0 without has_ignore_index: -100 */
+    double threshold TCC_OR_ZERO;      /* ohem_cross_entropy: a probability in (0, 1); 0: 0.7 */
+    double least TCC_OR_ZERO;          /* ohem_cross_entropy: a share of the pixels in (0, 1]; 0: 1/16 */
+} tcc_pixel_loss_options;
+/* The mean of cross entropy over the pixels that count. */
+TCC_API tcc_tensor tcc_pixel_cross_entropy_at(tcc_tensor x, tcc_tensor labels, const tcc_pixel_loss_options *options,
+                                              tcc_loc at);
+/* The same over hard pixels alone (Shrivastava et al. 2016): those whose class has a probability below `threshold`; or,
+ * where they are no more than a share `least` of those that count, as many of the hardest. Losses that differ by less
+ * than 2^-24 -log(threshold) count as equal, and what is left of the number is shared among equals. */
+TCC_API tcc_tensor tcc_ohem_cross_entropy_at(tcc_tensor x, tcc_tensor labels, const tcc_pixel_loss_options *options,
+                                             tcc_loc at);
+/* x and labels [N, H, W]. Half of the sum of cross entropy over all pixels, divided by their number, ignored ones
+ * counted too; half of its mean over edge pixels, whose 5 x 5 neighbours have more than one label, ignored ones being
+ * one; and the mean over the classes of 1 - (2 I + 1) / (S + 1 + 1e-5), with I the sum of the probabilities of the
+ * class over its pixels, S that over all pixels plus their number, each of those that count. super-gradients'
+ * DiceCEEdgeLoss. */
+TCC_API tcc_tensor tcc_edge_dice_loss_at(tcc_tensor x, tcc_tensor labels, const tcc_pixel_loss_options *options,
+                                         tcc_loc at);
+/* STDC's detail loss (Fan et al. 2021) of logits x [N, 1, H, W]: binary cross entropy, a mean over all pixels, and
+ * 1 - (2 I + 1) / (S + 1 + 1e-5) with I the sum of t sigmoid(x), S that of t + sigmoid(x). t is 1 where one of the 8
+ * neighbours of a pixel has another label, or lies outside; and where that is so of the pixel, of even row and column,
+ * that is its 2 x 2 pixels' first. Of ignored pixels it is not so. */
+TCC_API tcc_tensor tcc_detail_loss_at(tcc_tensor x, tcc_tensor labels, const tcc_pixel_loss_options *options,
+                                      tcc_loc at);
+#define tcc_pixel_cross_entropy(x, ...) \
+    tcc_pixel_cross_entropy_at(x, TCC_WITH_OPTIONS(tcc_pixel_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_ohem_cross_entropy(x, ...) \
+    tcc_ohem_cross_entropy_at(x, TCC_WITH_OPTIONS(tcc_pixel_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_edge_dice_loss(x, ...) \
+    tcc_edge_dice_loss_at(x, TCC_WITH_OPTIONS(tcc_pixel_loss_options, __VA_ARGS__), TCC_HERE)
+#define tcc_detail_loss(x, ...) tcc_detail_loss_at(x, TCC_WITH_OPTIONS(tcc_pixel_loss_options, __VA_ARGS__), TCC_HERE)
+
 TCC_API_END
 #endif

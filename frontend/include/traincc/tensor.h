@@ -152,6 +152,17 @@ TCC_API tcc_tensor tcc_select_at(tcc_tensor c, tcc_tensor a, tcc_tensor b, tcc_l
 /* x + c and c x. c takes the type of x, so it must be an integer where x is one. */
 TCC_API tcc_tensor tcc_add_scalar_at(tcc_tensor x, double c, tcc_loc at);
 TCC_API tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at);
+/* c - x, PyTorch's rsub; c as above. */
+TCC_API tcc_tensor tcc_rsub_scalar_at(tcc_tensor x, double c, tcc_loc at);
+/* x = c, x and c differ, x < c, x <= c, x > c, x >= c: bool. c takes the type of x, which must hold it. */
+TCC_API tcc_tensor tcc_eq_scalar_at(tcc_tensor x, double c, tcc_loc at);
+TCC_API tcc_tensor tcc_ne_scalar_at(tcc_tensor x, double c, tcc_loc at);
+TCC_API tcc_tensor tcc_lt_scalar_at(tcc_tensor x, double c, tcc_loc at);
+TCC_API tcc_tensor tcc_le_scalar_at(tcc_tensor x, double c, tcc_loc at);
+TCC_API tcc_tensor tcc_gt_scalar_at(tcc_tensor x, double c, tcc_loc at);
+TCC_API tcc_tensor tcc_ge_scalar_at(tcc_tensor x, double c, tcc_loc at);
+/* c ? x : value, of any type, which must hold the value. c and x broadcast. */
+TCC_API tcc_tensor tcc_select_scalar_at(tcc_tensor c, tcc_tensor x, double value, tcc_loc at);
 #define tcc_add(a, b) tcc_add_at(a, b, TCC_HERE)
 #define tcc_sub(a, b) tcc_sub_at(a, b, TCC_HERE)
 #define tcc_mul(a, b) tcc_mul_at(a, b, TCC_HERE)
@@ -174,6 +185,14 @@ TCC_API tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at);
 #define tcc_select(c, a, b) tcc_select_at(c, a, b, TCC_HERE)
 #define tcc_add_scalar(x, c) tcc_add_scalar_at(x, c, TCC_HERE)
 #define tcc_scale(x, c) tcc_scale_at(x, c, TCC_HERE)
+#define tcc_rsub_scalar(x, c) tcc_rsub_scalar_at(x, c, TCC_HERE)
+#define tcc_eq_scalar(x, c) tcc_eq_scalar_at(x, c, TCC_HERE)
+#define tcc_ne_scalar(x, c) tcc_ne_scalar_at(x, c, TCC_HERE)
+#define tcc_lt_scalar(x, c) tcc_lt_scalar_at(x, c, TCC_HERE)
+#define tcc_le_scalar(x, c) tcc_le_scalar_at(x, c, TCC_HERE)
+#define tcc_gt_scalar(x, c) tcc_gt_scalar_at(x, c, TCC_HERE)
+#define tcc_ge_scalar(x, c) tcc_ge_scalar_at(x, c, TCC_HERE)
+#define tcc_select_scalar(c, x, value) tcc_select_scalar_at(c, x, value, TCC_HERE)
 
 /* -- Shape; of any type -- */
 /* The same elements in row-major order, as `dims`. One extent may be -1: it is what is left. */
@@ -189,6 +208,9 @@ TCC_API tcc_tensor tcc_broadcast_at(tcc_tensor x, int rank, const int64_t *dims,
 TCC_API tcc_tensor tcc_slice_at(tcc_tensor x, int axis, int64_t start, int64_t limit, int64_t stride, tcc_loc at);
 /* `value` before and after x along `axis`; neither number is negative. */
 TCC_API tcc_tensor tcc_pad_at(tcc_tensor x, int axis, int64_t before, int64_t after, double value, tcc_loc at);
+/* The same along several axes, as PyTorch's pad takes them: `count` numbers, before and after the last dim, then before
+ * and after the one in front of it, and so on: tcc_pad_dims(x, 0, TCC_DIMS(left, right, top, bottom)). */
+TCC_API tcc_tensor tcc_pad_dims_at(tcc_tensor x, double value, int count, const int64_t *sides, tcc_loc at);
 /* `count` tensors, 1 or more, one after another along `axis`. They agree in type and in all other dims. */
 TCC_API tcc_tensor tcc_concat_at(const tcc_tensor *xs, int count, int axis, tcc_loc at);
 TCC_API tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at); /* reversed along `axis` */
@@ -199,14 +221,15 @@ TCC_API tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at); /* reversed 
 #define tcc_slice(x, axis, start, limit) tcc_slice_at(x, axis, start, limit, 1, TCC_HERE)
 #define tcc_slice_strided(x, axis, start, limit, stride) tcc_slice_at(x, axis, start, limit, stride, TCC_HERE)
 #define tcc_pad(x, axis, before, after, value) tcc_pad_at(x, axis, before, after, value, TCC_HERE)
+#define tcc_pad_dims(x, value, ...) tcc_pad_dims_at(x, value, __VA_ARGS__, TCC_HERE)
 #define tcc_concat(xs, ...) tcc_concat_at(xs, __VA_ARGS__, TCC_HERE)
 #define tcc_flip(x, axis) tcc_flip_at(x, axis, TCC_HERE)
 
 /* -- Indexing. Indices are i32 or i64; one out of range reads 0 and writes nothing. -- */
 /* Whole slices of x along `axis`: x [a.., K, b..], indices [i..] -> [a.., i.., b..]. */
 TCC_API tcc_tensor tcc_take_at(tcc_tensor x, tcc_tensor indices, int axis, tcc_loc at);
-/* result[.., j, ..] = x[.., indices[.., j, ..], ..]: x and indices agree in all dims but `axis`. The result has the
- * shape of the indices. */
+/* result[.., j, ..] = x[.., indices[.., j, ..], ..]: x and indices have one rank and agree in all dims but `axis`;
+ * extents of 1 stretch. The result has the shape of the indices, once stretched. */
 TCC_API tcc_tensor tcc_take_along_at(tcc_tensor x, tcc_tensor indices, int axis, tcc_loc at);
 /* base plus slices of `updates`, each added where its index says: updates have the shape of tcc_take(base, indices,
  * axis), the result that of base. Updates of one place are added in ascending order of their position. Of numbers. */
@@ -223,7 +246,9 @@ TCC_API tcc_tensor tcc_scatter_add_at(tcc_tensor base, tcc_tensor indices, tcc_t
 #define TCC_KEEP(...) TCC_KEEP_DIMS + TCC_DIMS(__VA_ARGS__)
 #define TCC_KEEP_ALL TCC_KEEP_DIMS, NULL
 enum { TCC_KEEP_DIMS = 1 << 16 };
-TCC_API tcc_tensor tcc_sum_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
+TCC_API tcc_tensor tcc_sum_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at); /* of integers: wraps */
+/* Of integers and bool: the sum in i64, which does not wrap, as PyTorch's. */
+TCC_API tcc_tensor tcc_sum_i64_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
 TCC_API tcc_tensor tcc_mean_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);       /* of floats */
 TCC_API tcc_tensor tcc_reduce_max_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at); /* NaN if any is */
 TCC_API tcc_tensor tcc_reduce_min_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at); /* NaN if any is */
@@ -233,6 +258,7 @@ TCC_API tcc_tensor tcc_argmax_at(tcc_tensor x, int axis, tcc_loc at);
  * i32 first where they may be beyond 2^31. */
 TCC_API tcc_tensor tcc_cumsum_at(tcc_tensor x, int axis, tcc_loc at);
 #define tcc_sum(x, ...) tcc_sum_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_sum_i64(x, ...) tcc_sum_i64_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_mean(x, ...) tcc_mean_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_reduce_max(x, ...) tcc_reduce_max_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_reduce_min(x, ...) tcc_reduce_min_at(x, __VA_ARGS__, TCC_HERE)
@@ -279,7 +305,8 @@ typedef struct tcc_conv_options {
     int64_t padding_after[3] TCC_OR_ZERO;
     bool same TCC_OR_ZERO; /* not transposed: padding that gives ceil(spatial / stride); if odd, one more at the end */
     int64_t dilation_of[3] TCC_OR_ZERO;
-    int64_t output_padding TCC_OR_ZERO; /* transposed only: elements added at the result's end; below the stride */
+    /* Transposed only: elements added at the result's end; below the stride or below the dilation. */
+    int64_t output_padding TCC_OR_ZERO;
     int64_t output_padding_of[3] TCC_OR_ZERO;
     int64_t kernel_of[3] TCC_OR_ZERO;               /* layers only: the kernel's extents */
     const struct tcc_init *weight_init TCC_OR_ZERO; /* layers only; as nn.h says */
@@ -315,16 +342,23 @@ TCC_API tcc_tensor tcc_avg_pool_at(tcc_tensor x, int64_t window, const tcc_pool_
 /* To spatial extents `spatial`; rank is their number. Result i of `out` along a dim of extent `in` is the mean over
  * elements floor(i in / out) to ceil((i + 1) in / out), that one excluded. */
 TCC_API tcc_tensor tcc_adaptive_avg_pool_at(tcc_tensor x, int rank, const int64_t *spatial, tcc_loc at);
-/* To spatial extents `spatial`, larger or smaller. align_corners: corners map to corners, as in PyTorch. */
+/* The largest of each such window. Its gradient goes to the first of equals. */
+TCC_API tcc_tensor tcc_adaptive_max_pool_at(tcc_tensor x, int rank, const int64_t *spatial, tcc_loc at);
+/* To spatial extents `spatial`, larger or smaller. align_corners: corners map to corners, as in PyTorch. bicubic: by
+ * Keys' kernel with a = -3/4 (Keys 1981), whose results may lie outside the range of x. */
 TCC_API tcc_tensor tcc_resize_nearest_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial,
                                          tcc_loc at);
 TCC_API tcc_tensor tcc_resize_bilinear_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial,
                                           tcc_loc at);
+TCC_API tcc_tensor tcc_resize_bicubic_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial,
+                                         tcc_loc at);
 #define tcc_max_pool(x, ...) tcc_max_pool_at(x, TCC_WITH_OPTIONS(tcc_pool_options, __VA_ARGS__), TCC_HERE)
 #define tcc_avg_pool(x, ...) tcc_avg_pool_at(x, TCC_WITH_OPTIONS(tcc_pool_options, __VA_ARGS__), TCC_HERE)
 #define tcc_adaptive_avg_pool(x, ...) tcc_adaptive_avg_pool_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_adaptive_max_pool(x, ...) tcc_adaptive_max_pool_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_resize_nearest(x, align_corners, ...) tcc_resize_nearest_at(x, align_corners, __VA_ARGS__, TCC_HERE)
 #define tcc_resize_bilinear(x, align_corners, ...) tcc_resize_bilinear_at(x, align_corners, __VA_ARGS__, TCC_HERE)
+#define tcc_resize_bicubic(x, align_corners, ...) tcc_resize_bicubic_at(x, align_corners, __VA_ARGS__, TCC_HERE)
 
 /* -- Softmax, of floats: along `axis`; x's shape -- */
 TCC_API tcc_tensor tcc_softmax_at(tcc_tensor x, int axis, tcc_loc at);

@@ -45,6 +45,61 @@ def jaccard(x, t, eps=1e-5):
     return 1 - (both + eps) / (x.sum(2) + t.sum(2) - both + eps)
 
 
+def blocks(labels, h, w):
+    return labels.repeat_interleave(h, 1).repeat_interleave(w, 2)
+
+
+def sure(x, labels):
+    return x + x * x + 6 * F.one_hot(labels, x.shape[1]).movedim(-1, 1)
+
+
+def planes(labels, classes, ignore):
+    """One-hot [N, C, ..] without what is ignored."""
+    return torch.stack([((labels == c) & (labels != ignore)).double() for c in range(classes)], 1)
+
+
+def edge_dice(x, labels, ignore):
+    """super-gradients' DiceCEEdgeLoss: edges are a dilation without an erosion."""
+    n, classes = x.shape[:2]
+    one_hot, counts = planes(labels, classes, ignore), labels != ignore
+    framed, box = F.pad(one_hot, (2, 2, 2, 2), "replicate"), torch.ones(classes, 1, 5, 5)
+    dilated = F.conv2d(framed, box, groups=classes).clamp(0, 1)
+    eroded = 1 - F.conv2d(1 - framed, box, groups=classes).clamp(0, 1)
+    edge = (dilated - eroded).amax(1) > 0
+    each = F.cross_entropy(x, labels, ignore_index=ignore, reduction="none")
+    entropy = 0.5 * each.mean() + (0.5 * each[edge].mean() if edge.any() else 0)
+    q = torch.where(counts[:, None], x.softmax(1), 0)
+    both, total = (q * one_hot).sum((0, 2, 3)), (q + one_hot).sum((0, 2, 3))
+    return entropy + (1 - (2 * both + 1) / (total + 1e-5 + 1)).mean()
+
+
+def ohem(x, labels, ignore=-100, threshold=0.7, least=0.0625):
+    """super-gradients' OhemCELoss, but for means of nothing, which are 0 here."""
+    each = F.cross_entropy(x, labels, ignore_index=ignore, reduction="none")[labels != ignore]
+    if not each.numel():
+        return 0 * x.nan_to_num(0, 0, 0).sum()
+    bound, m = -math.log(threshold), min(int(least * each.numel()), each.numel() - 1)
+    each = each.sort(descending=True).values
+    kept = each[each > bound] if each[m] > bound else each[:m]
+    return kept.mean() if kept.numel() else 0 * each.sum()
+
+
+def detail(x, labels, ignore):
+    """super-gradients' DetailLoss of STDC."""
+    one_hot = planes(labels, 1 + int(labels.max()), ignore)
+    laplacian = -torch.ones(one_hot.shape[1], 1, 3, 3)
+    laplacian[:, :, 1, 1] = 8
+    maps = []
+    for stride in 1, 2, 4:
+        edges = F.conv2d(one_hot, laplacian, stride=stride, padding=1, groups=one_hot.shape[1]).amax(1, keepdim=True)
+        maps.append(F.interpolate((edges >= 1).double(), labels.shape[1:], mode="nearest"))
+    t = F.conv2d(torch.cat(maps, 1), torch.tensor([0.6, 0.3, 0.1]).reshape(1, 3, 1, 1))
+    t = (t > 0.3 - 1e-9).double()
+    s = x.sigmoid()
+    share = 1 - (2 * (s * t).sum() + 1) / ((s + t).sum() + 1e-5 + 1)
+    return F.binary_cross_entropy_with_logits(x, t) + share
+
+
 def last_counts(base, indices, updates):
     """Columns of updates in turn, each at its place: index_copy leaves the order open."""
     columns = list(base.unbind(1))
@@ -195,7 +250,7 @@ def infinite(operands, expression, which, value):
 
 # Where ours is otherwise: products with a padding, or with keys that a query does not see, are not made; and a product
 # by 0 or by -inf is resolved one way or the other.
-OTHERWISE = re.compile(r"bce(_weight|_saturated)?$|conv_|attention_|mha_|kl|ctc_|resize_bilinear|"
+OTHERWISE = re.compile(r"bce(_weight|_saturated)?$|conv_|attention_|mha_|kl|ctc_|resize_bi|ohem|"
                        r"cumprod_slope|logaddexp_slope|pooled_|upsampled_|sided_|hessian_|few_keys_")
 
 
