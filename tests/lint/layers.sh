@@ -20,7 +20,7 @@ declare -A header=(
     [codegen]=codegen/build.h
     [files]=runtime/files/file.h [data]=runtime/data/data.h [runtime]=runtime/exec.h [cpu]=runtime/cpu/pool.h
     [cuda]=runtime/cuda/driver.h [public]=traincc/array.h [frontend]=frontend/trace.h
-    [run]=frontend/run/model.h [tokenize]=runtime/data/tokenize/tokenizer.h
+    [run]=frontend/run/model.h [models]=frontend/models/blocks.h [tokenize]=runtime/data/tokenize/tokenizer.h
     [pictures]=runtime/data/pictures/picture.h
 )
 below='support ir passes program options' # what each room of codegen may include beside those under it
@@ -34,7 +34,7 @@ declare -A arrows=(
     [cpu]='support program public runtime' [cuda]='support program public runtime'
     [tokenize]='support public files' [pictures]='support files'
     [run]='support program public files tokenize pictures data runtime cpu cuda'
-    [frontend]='support ir gradient public run'
+    [frontend]='support ir gradient public run' [models]='public'
     [compile]="$below gradient emit body schedule library contract attention verify codegen files tokenize pictures \
                data runtime cpu cuda public run frontend"
 )

@@ -32,3 +32,41 @@ TRACED(tcc_resnet) {
     tcc_resnet_options o = {.depth = 18, .classes = 10, .width = 4, .cifar_stem = true};
     tcc_output(t, "logits", tcc_resnet(t, tcc_iota(t, 3, TCC_F32, TCC_DIMS(1, 3, 32, 32)), &o)); /* f32 [1, 10] */
 }
+
+TRACED(tcc_pp_liteseg) {
+    tcc_tensor x = tcc_iota(t, 3, TCC_F32, TCC_DIMS(2, 3, 32, 64));
+    tcc_pp_liteseg_options o = {.variant = 'T', .classes = 19};
+    tcc_output(t, "logits", tcc_pp_liteseg(t, x, &o).logits[0]); /* f32 [2, 19, 32, 64] */
+}
+
+TRACED(tcc_stdc_seg) {
+    tcc_tensor x = tcc_iota(t, 3, TCC_F32, TCC_DIMS(2, 3, 32, 64));
+    tcc_stdc_seg_options o = {.variant = 1, .classes = 19, .dropout = 0.2};
+    tcc_output(t, "logits", tcc_stdc_seg(t, x, &o).logits[0]); /* f32 [2, 19, 32, 64] */
+}
+
+TRACED(tcc_ddrnet) {
+    tcc_tensor x = tcc_iota(t, 3, TCC_F32, TCC_DIMS(2, 3, 32, 64));
+    tcc_ddrnet_options o = {.slim = true, .classes = 19};
+    tcc_output(t, "logits", tcc_ddrnet(t, x, &o).logits[0]); /* f32 [2, 19, 32, 64] */
+}
+
+TRACED(tcc_regseg) {
+    tcc_tensor x = tcc_iota(t, 3, TCC_F32, TCC_DIMS(2, 3, 32, 64));
+    tcc_regseg_options o = {.classes = 19};
+    tcc_output(t, "logits", tcc_regseg(t, x, &o).logits[0]); /* f32 [2, 19, 32, 64] */
+}
+
+TRACED(tcc_segformer) {
+    tcc_tensor x = tcc_iota(t, 3, TCC_F32, TCC_DIMS(2, 3, 32, 64));
+    tcc_segformer_options o = {.variant = 0, .classes = 19, .dropout = 0.1, .drop_path = 0.1};
+    tcc_output(t, "logits", tcc_segformer(t, x, &o).logits[0]); /* f32 [2, 19, 32, 64] */
+}
+
+TRACED(tcc_segmentation_loss) {
+    tcc_tensor labels = tcc_constant(t, 1, TCC_I32, TCC_DIMS(2, 32, 64));
+    tcc_regseg_options o = {.classes = 3};
+    tcc_segmentation heads = tcc_regseg(t, tcc_iota(t, 3, TCC_F32, TCC_DIMS(2, 3, 32, 64)), &o);
+    tcc_segmentation_loss_options loss = {.size = sizeof loss, .kind = TCC_SEGMENTATION_EDGE_DICE, .ignore_index = 255};
+    tcc_output(t, "loss", tcc_segmentation_loss(t, &heads, labels, &loss)); /* f32 [] */
+}

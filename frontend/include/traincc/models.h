@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Ready-made models. They are written with the public API alone, so they are examples too (frontend/models.c). Each has
+ * Ready-made models. They are written with the public API alone, so they are examples too (frontend/models.c,
+ * frontend/models). Each has
  * the parameter names of the PyTorch code that it follows, so weights can be exchanged. Errors are those of
  * tensor.h. */
 #ifndef TRAINCC_MODELS_H
@@ -57,6 +58,72 @@ typedef struct tcc_resnet_options {
     bool cifar_stem; /* 3 x 3 stride 1 and no pooling, for 32 x 32 images */
 } tcc_resnet_options;
 TCC_API tcc_tensor tcc_resnet(tcc_trace *t, tcc_tensor x, const tcc_resnet_options *options);
+
+/* -- Segmentation: x [N, 3, H, W] -> logits for each pixel --
+ * With the parameter names of super-gradients' models, and their initial values. H and W that a network does not take
+ * are errors that name those that it does. What normalizes a whole image's mean by a batch norm needs a batch of 2 or
+ * more in training: PP-LiteSeg, STDC-Seg, DDRNet. */
+typedef struct tcc_segmentation {
+    int count;            /* of heads: 1; while training also those that help it */
+    tcc_tensor logits[4]; /* [N, classes, H, W], of the main head first */
+    bool has_detail;      /* STDC-Seg, while training */
+    tcc_tensor detail;    /* [N, 1, H, W]: where labels change (tcc_detail_loss) */
+} tcc_segmentation;
+
+/* PP-LiteSeg (Peng et al. 2022). H and W are multiples of 32. Training: heads of 1/8, 1/16 and 1/32 of the input. */
+typedef struct tcc_pp_liteseg_options {
+    char variant; /* 'T' or 'B' */
+    int64_t classes;
+} tcc_pp_liteseg_options;
+TCC_API tcc_segmentation tcc_pp_liteseg(tcc_trace *t, tcc_tensor x, const tcc_pp_liteseg_options *options);
+
+/* STDC-Seg (Fan et al. 2021). H and W are multiples of 32. Training: heads of 1/32 and of 1/16, and details. */
+typedef struct tcc_stdc_seg_options {
+    int variant; /* 1 or 2 */
+    int64_t classes;
+    double dropout; /* in heads; 0.2 */
+} tcc_stdc_seg_options;
+TCC_API tcc_segmentation tcc_stdc_seg(tcc_trace *t, tcc_tensor x, const tcc_stdc_seg_options *options);
+
+/* DDRNet-23 (Hong et al. 2021). H and W are multiples of 8. Training: a head of 1/8. */
+typedef struct tcc_ddrnet_options {
+    bool slim; /* DDRNet-23-slim */
+    int64_t classes;
+} tcc_ddrnet_options;
+TCC_API tcc_segmentation tcc_ddrnet(tcc_trace *t, tcc_tensor x, const tcc_ddrnet_options *options);
+
+/* RegSeg (Gao 2021). H and W are multiples of 16. */
+typedef struct tcc_regseg_options {
+    int64_t classes;
+} tcc_regseg_options;
+TCC_API tcc_segmentation tcc_regseg(tcc_trace *t, tcc_tensor x, const tcc_regseg_options *options);
+
+/* SegFormer-B0 or -B1 (Xie et al. 2021). H and W are 29 or more. */
+typedef struct tcc_segformer_options {
+    int variant; /* 0 or 1 */
+    int64_t classes;
+    double dropout;   /* of the head's channels; 0.1 */
+    double drop_path; /* of the last block; earlier ones are dropped less; 0.1 */
+} tcc_segformer_options;
+TCC_API tcc_segmentation tcc_segformer(tcc_trace *t, tcc_tensor x, const tcc_segformer_options *options);
+
+/* The sum of the heads' losses, each times its weight. */
+typedef enum tcc_segmentation_loss_kind {
+    TCC_SEGMENTATION_CROSS_ENTROPY, /* tcc_pixel_cross_entropy */
+    TCC_SEGMENTATION_EDGE_DICE,     /* tcc_edge_dice_loss */
+    TCC_SEGMENTATION_OHEM,          /* tcc_ohem_cross_entropy, and tcc_detail_loss of details */
+} tcc_segmentation_loss_kind;
+typedef struct tcc_segmentation_loss_options {
+    size_t size; /* sizeof this struct */
+    tcc_segmentation_loss_kind kind;
+    bool has_ignore_index; /* as of tcc_pixel_loss_options */
+    int64_t ignore_index;
+    double weights[4];    /* of the heads, in their order; 0: 1 */
+    double detail_weight; /* 0: 1 */
+} tcc_segmentation_loss_options;
+/* labels i32 or i64 [N, H, W]. */
+TCC_API tcc_tensor tcc_segmentation_loss(tcc_trace *t, const tcc_segmentation *heads, tcc_tensor labels,
+                                         const tcc_segmentation_loss_options *options);
 
 TCC_API_END
 #endif

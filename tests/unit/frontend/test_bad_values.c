@@ -33,6 +33,21 @@ static tcc_tensor twice_updated(given *g) {
 
 static tcc_tensor gpt(given *g, tcc_gpt_options options) { return tcc_gpt(g->t, g->integers, &options); }
 
+static tcc_tensor labels(given *g) { return tcc_constant(g->t, 1, TCC_I32, TCC_DIMS(2, 5, 5)); }
+
+static tcc_tensor picture(given *g, int64_t height, int64_t width) {
+    return tcc_constant(g->t, 1, TCC_F32, TCC_DIMS(2, 3, height, width));
+}
+
+static tcc_tensor pp_liteseg(given *g, int64_t height, int64_t width, tcc_pp_liteseg_options options) {
+    return tcc_pp_liteseg(g->t, picture(g, height, width), &options).logits[0];
+}
+
+static tcc_tensor heads_loss(given *g, int count, tcc_segmentation_loss_options options) {
+    const tcc_segmentation heads = {.count = count, .logits = {g->image}};
+    return tcc_segmentation_loss(g->t, &heads, labels(g), &options);
+}
+
 static tcc_tensor as_steps(given *g) { return tcc_reshape(g->x, TCC_DIMS(1, 4, 3)); }
 
 static tcc_tensor heads(given *g, const char *name, int64_t count, tcc_multi_head_attention_options options) {
