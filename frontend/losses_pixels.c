@@ -135,10 +135,9 @@ static tcc_tensor differ(tcc_tensor labels, int64_t k, tcc_loc at) {
     return tcc_ne(most, tcc_neg(least));
 }
 
-/* 1 - (2 both + 1) / (sum + 1 + 1e-5) */
-static tcc_tensor overlap(tcc_tensor both, tcc_tensor sum, tcc_loc at) {
-    return tcc_rsub_scalar(tcc_div(tcc_add_scalar(tcc_scale(both, 2), 1), tcc_add_scalar(tcc_add_scalar(sum, 1e-5), 1)),
-                           1);
+/* 1 - (2 both + 1) / (sum + 1 + 1e-5), which cancels: sum is 2 both + apart. */
+static tcc_tensor overlap(tcc_tensor apart, tcc_tensor sum, tcc_loc at) {
+    return tcc_div(tcc_add_scalar(apart, 1e-5), tcc_add_scalar(sum, 1 + 1e-5));
 }
 
 /* -- The losses -- */
@@ -158,11 +157,11 @@ tcc_tensor tcc_edge_dice_loss_at(tcc_tensor x, tcc_tensor labels, const tcc_pixe
     tcc_tensor on_edges = tcc_div(tcc_sum(tcc_select_scalar(edge, each, 0), TCC_ALL), number(&p, edge, at));
     tcc_tensor entropy = tcc_scale(tcc_add(tcc_mean(each, TCC_ALL), on_edges), 0.5);
 
-    tcc_tensor q = tcc_select_scalar(p.counts, tcc_exp(z), 0);
-    tcc_tensor own = tcc_and(own_class(&p, at), p.counts);
-    tcc_tensor both = tcc_sum(tcc_select_scalar(own, q, 0), TCC_DIMS(0, 2, 3)),
-               sum = tcc_sum(tcc_add(q, tcc_cast(own, tcc_get_dtype(q))), TCC_DIMS(0, 2, 3));
-    return end(&p, tcc_add(entropy, tcc_mean(overlap(both, sum, at), TCC_ALL)), at);
+    tcc_tensor own = own_class(&p, at), q = tcc_exp(z), ones = tcc_cast(own, tcc_get_dtype(z));
+    tcc_tensor apart = tcc_select(own, tcc_neg(tcc_expm1(z)), q), sum = tcc_add(q, ones);
+    apart = tcc_sum(tcc_select_scalar(p.counts, apart, 0), TCC_DIMS(0, 2, 3));
+    sum = tcc_sum(tcc_select_scalar(p.counts, sum, 0), TCC_DIMS(0, 2, 3));
+    return end(&p, tcc_add(entropy, tcc_mean(overlap(apart, sum, at), TCC_ALL)), at);
 }
 
 tcc_tensor tcc_detail_loss_at(tcc_tensor x, tcc_tensor labels, const tcc_pixel_loss_options *given, tcc_loc at) {
@@ -177,8 +176,9 @@ tcc_tensor tcc_detail_loss_at(tcc_tensor x, tcc_tensor labels, const tcc_pixel_l
     tcc_tensor fine = tcc_cast(tcc_and(border, p.counts), dtype);
     tcc_tensor coarse = tcc_slice_strided(tcc_slice_strided(fine, 2, 0, h, 2), 3, 0, w, 2);
     tcc_tensor target = tcc_max(fine, tcc_resize_nearest(coarse, false, TCC_DIMS(h, w)));
-    tcc_tensor s = tcc_sigmoid(p.x);
-    tcc_tensor share = overlap(tcc_sum(tcc_mul(s, target), TCC_ALL), tcc_sum(tcc_add(s, target), TCC_ALL), at);
+    tcc_tensor s = tcc_sigmoid(p.x), rest = tcc_sigmoid(tcc_neg(p.x));
+    tcc_tensor apart = tcc_select(tcc_gt_scalar(target, 0), rest, s);
+    tcc_tensor share = overlap(tcc_sum(apart, TCC_ALL), tcc_sum(tcc_add(s, target), TCC_ALL), at);
     return end(&p, tcc_add(tcc_bce_with_logits(p.x, target), share), at);
 }
 
