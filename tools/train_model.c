@@ -10,42 +10,51 @@
 
 /* -- The model -- */
 
-static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
+static tcc_tensor build_gpt(tcc_trace *t, tcc_tensor x, const run *s, int64_t outputs) {
     const recipe *r = s->recipe;
-    const char *name = r->model.name;
-    int64_t outputs = s->regression ? 1 : s->info.classes;
-    if (!strcmp(name, "gpt")) {
-        const tcc_gpt_options gpt = {.layers = r->model.layers,
-                                     .heads = r->model.heads,
-                                     .width = r->model.width,
-                                     .context = r->model.context,
-                                     .vocab = outputs,
-                                     .dropout = r->model.dropout,
-                                     .bias = r->model.bias,
-                                     .gelu_tanh = !strcmp(r->model.gelu, "tanh")};
-        if (!tcc_has_input(t, "at")) return tcc_gpt(t, x, &gpt);
-        return tcc_gpt_next(t, x, tcc_input_at(t, "at", (tcc_loc){.file = "data"}), &gpt);
-    }
-    if (!strcmp(name, "distilbert"))
-        return tcc_distilbert(t, x,
-                              &(tcc_distilbert_options){.layers = r->model.layers,
-                                                        .heads = r->model.heads,
-                                                        .width = r->model.width,
-                                                        .context = r->model.context,
-                                                        .vocab = s->info.vocab_size,
-                                                        .classes = outputs,
-                                                        .dropout = r->model.dropout,
-                                                        .gelu_tanh = !strcmp(r->model.gelu, "tanh")});
-    if (!strcmp(name, "cnn"))
-        return tcc_cnn(
-            t, x,
-            &(tcc_cnn_options){
-                .channels1 = 32, .channels2 = 64, .hidden = 128, .classes = outputs, .dropout = r->model.dropout});
-    if (!strncmp(name, "resnet", 6))
-        return tcc_resnet(
-            t, x,
-            &(tcc_resnet_options){
-                .depth = atoi(name + 6), .classes = outputs, .width = 64, .cifar_stem = r->model.cifar_stem});
+    const tcc_gpt_options gpt = {.layers = r->model.layers,
+                                 .heads = r->model.heads,
+                                 .width = r->model.width,
+                                 .context = r->model.context,
+                                 .vocab = outputs,
+                                 .dropout = r->model.dropout,
+                                 .bias = r->model.bias,
+                                 .gelu_tanh = !strcmp(r->model.gelu, "tanh")};
+    if (!tcc_has_input(t, "at")) return tcc_gpt(t, x, &gpt);
+    return tcc_gpt_next(t, x, tcc_input_at(t, "at", (tcc_loc){.file = "data"}), &gpt);
+}
+
+static tcc_tensor build_distilbert(tcc_trace *t, tcc_tensor x, const run *s, int64_t outputs) {
+    const recipe *r = s->recipe;
+    return tcc_distilbert(t, x,
+                          &(tcc_distilbert_options){.layers = r->model.layers,
+                                                    .heads = r->model.heads,
+                                                    .width = r->model.width,
+                                                    .context = r->model.context,
+                                                    .vocab = s->info.vocab_size,
+                                                    .classes = outputs,
+                                                    .dropout = r->model.dropout,
+                                                    .gelu_tanh = !strcmp(r->model.gelu, "tanh")});
+}
+
+static tcc_tensor build_cnn(tcc_trace *t, tcc_tensor x, const run *s, int64_t outputs) {
+    return tcc_cnn(
+        t, x,
+        &(tcc_cnn_options){
+            .channels1 = 32, .channels2 = 64, .hidden = 128, .classes = outputs, .dropout = s->recipe->model.dropout});
+}
+
+static tcc_tensor build_resnet(tcc_trace *t, tcc_tensor x, const run *s, int64_t outputs) {
+    const recipe *r = s->recipe;
+    return tcc_resnet(t, x,
+                      &(tcc_resnet_options){.depth = atoi(r->model.name + strlen("resnet")),
+                                            .classes = outputs,
+                                            .width = 64,
+                                            .cifar_stem = r->model.cifar_stem});
+}
+
+static tcc_tensor build_mlp(tcc_trace *t, tcc_tensor x, const run *s, int64_t outputs) {
+    const recipe *r = s->recipe;
     int64_t hidden[RECIPE_LIST_MAX];
     for (int i = 0; i < r->model.hidden.count; i++) hidden[i] = (int64_t)r->model.hidden.v[i];
     x = tcc_rank(x) > 2 ? tcc_flatten(x, 1) : x;
@@ -53,6 +62,30 @@ static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
         t, x,
         &(tcc_mlp_options){
             .n_hidden = r->model.hidden.count, .hidden = hidden, .outputs = outputs, .dropout = r->model.dropout});
+}
+
+/* Each model.name: what it gives, and what builds it by the recipe's options. */
+static const struct model_row {
+    const char *name;
+    enum { NEXT_TOKENS, CLASSES } task; /* logits of each token's next, or of each sample's class; or a number */
+    tcc_tensor (*build)(tcc_trace *t, tcc_tensor x, const run *s, int64_t outputs);
+} models[] = {
+    {"gpt", NEXT_TOKENS, build_gpt},     {"distilbert", CLASSES, build_distilbert}, {"mlp", CLASSES, build_mlp},
+    {"cnn", CLASSES, build_cnn},         {"resnet18", CLASSES, build_resnet},       {"resnet34", CLASSES, build_resnet},
+    {"resnet50", CLASSES, build_resnet},
+};
+
+/* Of a name that a recipe may have. */
+static const struct model_row *row_of(const recipe *r) {
+    const struct model_row *row = models;
+    while (strcmp(row->name, r->model.name)) row++;
+    return row;
+}
+
+bool run_is_language(const recipe *r) { return row_of(r)->task == NEXT_TOKENS; }
+
+static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
+    return row_of(s->recipe)->build(t, x, s, s->regression ? 1 : s->info.classes);
 }
 
 #undef TCC_HERE

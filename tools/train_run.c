@@ -240,7 +240,7 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
              .stopping = {.best = NAN, .step = -1},
              .folder = {.lock = -1},
              .terminal = isatty(STDOUT_FILENO)};
-    s.language = !strcmp(recipe->model.name, "gpt");
+    s.language = run_is_language(recipe);
     s.regression = recipe->data.regression;
     int status = run_all(&s);
     saver_destroy(s.saver);

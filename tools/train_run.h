@@ -81,6 +81,8 @@ tcc_status run_create_planner(run *s);
 tcc_status run_first_batch(run *s, const tcc_batch **batch);
 /* Creates the model and compiles what the run will need; verifies it if asked to. */
 tcc_status run_create_model(run *s);
+/* Whether the recipe's model gives logits of the next token. */
+bool run_is_language(const recipe *r);
 
 /* What to do where training gives infinities. */
 extern const char run_nan_advice[];
