@@ -4,9 +4,9 @@
 #include "codegen/options.h"
 
 void tcc_codegen_describe_target(const tcc_llvm_target *t, tcc_strbuf *out) {
-    tcc_strbuf_printf(out, "%s %s %s %s lanes=%d registers=%d fma=%d f16=%d narrow=%lld%s", t->triple,
+    tcc_strbuf_printf(out, "%s %s %s %s lanes=%d registers=%d fma=%d f16=%d narrow=%lld%s%s", t->triple,
                       t->arch ? t->arch : "-", t->cpu, t->features, t->lanes, t->registers, t->fma, t->f16,
-                      (long long)t->most_narrow, t->checks ? " checks" : "");
+                      (long long)t->most_narrow, t->checks ? " checks" : "", t->quick ? " quick" : "");
 }
 
 void tcc_codegen_describe_hardware(const tcc_llvm_target *t, tcc_strbuf *out) {

@@ -109,6 +109,9 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
     if (status == TCC_OK && (!out->triple || !out->cpu || !out->features)) status = tcc_enomem(diag);
     const char *checks = getenv("TCC_CHECK_ACCESS");
     out->checks = checks && !strcmp(checks, "1");
+#ifdef TCC_QUICK_KERNELS
+    out->quick = true;
+#endif
     if (status == TCC_OK) tcc_hardware_of_host(out->lanes, units, &out->hw);
     else tcc_llvm_target_clear(out);
     return status;

@@ -73,7 +73,8 @@ tcc_status tcc_emitter_init(tcc_emitter *e, const tcc_llvm_target *target, const
         return status;
     }
     e->machine = LLVMCreateTargetMachine(back_end, target->triple, target->cpu, target->features,
-                                         LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelSmall);
+                                         target->quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelAggressive,
+                                         LLVMRelocPIC, LLVMCodeModelSmall);
     if (!e->machine) return TCC_BUG(diag, "LLVM has no target machine for %s", target->cpu);
     e->context = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(e->context, on_diagnostic, e);

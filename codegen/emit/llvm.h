@@ -37,6 +37,7 @@ typedef struct tcc_llvm_target {
     bool fma;                      /* fused multiply-add in one instruction */
     bool f16;                      /* conversions between f16 and f32 */
     bool checks;         /* host: kernels tell their accesses, to be checked (program.h); TCC_CHECK_ACCESS=1 */
+    bool quick;          /* host: LLVM optimizes nothing; in sanitizer builds, which look at other code than kernels */
     int64_t most_narrow; /* the largest index that is computed in 32 bits: INT32_MAX; tests lower it, so that small
                             programs have the code of large ones */
     tcc_hardware hw;

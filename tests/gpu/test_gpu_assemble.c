@@ -16,7 +16,8 @@
 static const struct {
     const char *name;
     bool all_models;
-} archs[] = {{"sm_75", true}, {"sm_80", true}, {"sm_90", true}, {"sm_90a", false}, {"sm_100", false}, {"sm_120", true}};
+} archs[] = {{"sm_75", true},   {"sm_80", false},  {"sm_90", true},
+             {"sm_90a", false}, {"sm_100", false}, {"sm_120", false}};
 
 /* Instructions that approximate are those of codegen/emit/math_nvptx.c alone. */
 static void check_approximations(const char *text) {
