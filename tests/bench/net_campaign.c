@@ -5,7 +5,8 @@
  *     net_campaign 1 20000         CAMPAIGN_WORKERS=2: two processes. Without the next: no shrinking
  *     net_campaign 4711 1 shrink   makes those that disagree smaller
  *     net_campaign 4711 1 c        the network as C
- *     NET_GPU=1 net_campaign 1 20  small ones, on a CUDA device too, as the stand-in */
+ *     NET_GPU=1 net_campaign 1 20  small ones, on a CUDA device too, as the stand-in
+ *     NET_BUDGET=50% net_campaign 1 500    all of them once more within that budget: "min", a share or bytes */
 #include "bench/kernel_cache.h"
 #include "bench/workers.h"
 #include "harness/net_check.h"
@@ -28,7 +29,9 @@ static bool gpu, verbose, shrink;
 
 static const char *make(uint64_t seed, user_program *out) {
     static const net_options real = {0}, small = {.small = true};
-    return net_random(gpu ? &small : &real, seed, out);
+    const char *refused = net_random(gpu ? &small : &real, seed, out);
+    if (getenv("NET_BUDGET")) out->memory_budget = getenv("NET_BUDGET"), out->segment_steps = 0;
+    return refused;
 }
 
 static unsigned modes_of(uint64_t seed) {

@@ -74,6 +74,12 @@ static seen *see(record *r, const char *kind, const tcc_array *a, const float *b
     return s;
 }
 
+/* Adam's second moment is a square, which has the noise of a gradient twice. The step takes its root. */
+static void take_roots(seen *s) {
+    const char *end = strrchr(s->name, '.');
+    for (int64_t i = 0; i < s->count && end && !strcmp(end, ".v"); i++) s->data[i] = sqrtf(s->data[i]);
+}
+
 /* `before`: the state that the step began with; NULL: bits are compared, so values are seen and not their changes.
  * Adam's changes of parameters are left out: they are signs where a gradient is nothing but noise. */
 static void see_step(tcc_model *m, const user_program *p, float **before, record *r) {
@@ -89,7 +95,10 @@ static void see_step(tcc_model *m, const user_program *p, float **before, record
         a.name = name;
         see(r, "gradient of", &a, NULL);
     }
-    for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++) see(r, "state", &a, NULL);
+    for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++) {
+        seen *s = see(r, "state", &a, NULL);
+        if (s && before) take_roots(s);
+    }
 }
 
 /* -- One model -- */

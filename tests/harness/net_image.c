@@ -136,6 +136,44 @@ static int transpose_unit(user_maker *m, int x) {
     return net_dressing(m, y, NET_IMAGE, 60);
 }
 
+/* As in a LeNet with batch norm, ConvNeXt's downsampling, Inception's stem: no padding, behind a norm. */
+static int valid_unit(user_maker *m, int x) {
+    const int64_t stride = user_chance(m, 60) ? 1 : 0, channels = net_channels(m), in = user_dim(m, x, 1);
+    int64_t kernel = USER_ONE_OF(m, 2, 2, 3, 3, 3, 4, 5, 5);
+    window w = {0};
+    double places = (double)user_dim(m, x, 0), taps = (double)in;
+    for (int d = 0; d < spatial(m, x); d++) {
+        while (kernel > user_dim(m, x, 2 + d)) kernel--;
+        w.dilation[d] = 1;
+    }
+    for (int d = 0; d < spatial(m, x); d++) {
+        w.kernel[d] = kernel, w.stride[d] = stride ? stride : kernel;
+        places *= (double)convolved(m, x, &w, d);
+        taps *= (double)kernel;
+    }
+    if (!net_afford(m, places * (double)channels * taps, places * (double)channels)) return x;
+    x = net_norm(m, x, NET_IMAGE);
+    if (user_chance(m, 75)) x = net_activation(m, x);
+    return net_dressing(m, emit_conv(m, x, USER_conv_layer_full, channels, &w, 1), NET_IMAGE, 40);
+}
+
+/* As in DCGAN: no bias, twice the extents or, of a small image, no padding. */
+static int generator_unit(user_maker *m, int x) {
+    const int64_t channels = net_channels(m);
+    const bool valid = user_dim(m, x, 2) < 5 && user_chance(m, 50);
+    window w = {0};
+    double places = (double)user_dim(m, x, 0), products = (double)user_count(m, x) * (double)channels;
+    for (int d = 0; d < spatial(m, x); d++) {
+        w.kernel[d] = 4, w.stride[d] = valid ? 1 : 2, w.dilation[d] = 1;
+        w.before[d] = w.after[d] = !valid;
+        places *= (double)transposed(m, x, &w, d);
+        products *= 4;
+    }
+    if (!net_afford(m, products, places * (double)channels)) return x;
+    x = emit_conv(m, x, USER_conv_transpose_layer_full, channels, &w, 1);
+    return net_activation(m, net_norm(m, x, NET_IMAGE));
+}
+
 static int separable(user_maker *m, int x) {
     const int64_t in = user_dim(m, x, 1);
     int y = net_conv_plain(m, x, in, USER_ONE_OF(m, 3, 3, 5), in);
@@ -298,10 +336,10 @@ int net_image_block(user_maker *m, int x) {
     static const struct {
         int (*make)(user_maker *m, int x);
         int weight;
-    } kinds[] = {{conv_unit, 34}, {transpose_unit, 10}, {separable, 5},   {residual, 9},
-                 {convnext, 5},   {excite, 4},          {branches, 5},    {pool, 9},
-                 {resize, 3},     {u_net, 3},           {pad, 2},         {shuffle, 2},
-                 {pixels, 2},     {gated, 3},           {over_pixels, 3}, {alone, 5}};
+    } kinds[] = {{conv_unit, 28}, {transpose_unit, 8}, {valid_unit, 12}, {generator_unit, 6}, {separable, 5},
+                 {residual, 9},   {convnext, 5},       {excite, 4},      {branches, 5},       {pool, 9},
+                 {resize, 3},     {u_net, 3},          {pad, 2},         {shuffle, 2},        {pixels, 2},
+                 {gated, 3},      {over_pixels, 3},    {alone, 5}};
     int total = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) total += kinds[i].weight;
     int64_t at = user_below(m, total);
