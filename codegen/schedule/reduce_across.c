@@ -122,6 +122,42 @@ static int64_t rows_of_slice(const tcc_lowering *l, const tcc_reduce *p, int64_t
     return slices > 1 ? (rows + slices - 1) / slices : rows;
 }
 
+/* The rows that loop `cut` of the cut and those inside it go through, and how often. */
+static int64_t rows_of_run(const tcc_body *b, const tcc_item_cut *cut, int64_t *runs) {
+    int64_t rows = 1;
+    *runs = 1;
+    for (int i = 0; i < cut->n; i++) *(i < cut->cut ? runs : &rows) *= b->vars.data[cut->order[i]].high + 1;
+    return rows;
+}
+
+static int64_t rows_of_item(const tcc_body *b, const tcc_item_cut *cut) {
+    int64_t rows = cut->chunk;
+    for (int i = cut->cut + 1; i < cut->n; i++) rows *= b->vars.data[cut->order[i]].high + 1;
+    return rows;
+}
+
+/* The order of each sum follows from where slices end, and that must not depend on which loops are one: it changes with
+ * what else the kernel reads. So a slice is as long as `slice` says. In each run of rows that a loop goes through they
+ * begin anew: best of equal length, as they would be in one loop; else the length of a run counts, too. */
+static tcc_status settle_slices(tcc_lowering *l, tcc_reduce *p, int64_t rows, int64_t wanted) {
+    const tcc_body *b = p->body;
+    int64_t runs, slice = wanted, run;
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, wanted, 1);
+    if (tcc_params_decides(&l->params)) {
+        const int64_t item = rows_of_item(b, &p->cut), inside = item / p->cut.chunk;
+        run = rows_of_run(b, &p->cut, &runs);
+        slice = runs > 1 && run / inside % p->cut.chunks == 0 ? run / p->cut.chunks : item;
+    }
+    TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_SLICE, tcc_param_between(1, rows), &slice));
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, slice, 1);
+    run = rows_of_run(b, &p->cut, &runs);
+    if (rows_of_item(b, &p->cut) != slice)
+        return tcc_params_refuse(&l->params, TCC_PARAM_SLICE, slice, "%lld, whole inner loops",
+                                 (long long)rows_of_item(b, &p->cut));
+    if (runs == 1 || run % slice == 0) return TCC_OK;
+    return tcc_params_settle(&l->params, TCC_PARAM_RUN, tcc_param_between(run, run), &run);
+}
+
 tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p) {
     tcc_lowering *l = t->l;
     tcc_body *b = p->body;
@@ -138,9 +174,7 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p) {
         TCC_TRY(tcc_reduce_settle_slots(l, p));
         p->scratch_bytes = p->n_slots * p->row * 4;
     }
-    int64_t slice = rows_of_slice(l, p, t->kept_numel, t->reduced_numel);
-    TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_SLICE, tcc_param_between(1, t->kept_numel), &slice));
-    p->cut = tcc_cut_items(b, p->kept, p->n_kept, slice, 1);
+    TCC_TRY(settle_slices(l, p, t->kept_numel, rows_of_slice(l, p, t->kept_numel, t->reduced_numel)));
     p->slice_var = t->slice_var;
     b->vars.data[p->slice_var].high = p->cut.items - 1;
     for (int i = 0; i < t->n; i++) {
