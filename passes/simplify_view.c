@@ -209,6 +209,39 @@ static bool follows(const tcc_node *a, const tcc_node *b, int64_t axis) {
 
 typedef tcc_vec(tcc_node *) node_list;
 
+/* A slice of all operands of a concat, as a concat of slices; NULL: it is none, or they are concats, of which each more
+ * would cut all that the others have cut. */
+static tcc_node *slice_parts(tcc_simplifier *s, tcc_node *n) {
+    enum { MOST = 4 };
+    const tcc_node *x = n->operands[0];
+    tcc_node *parts[MOST];
+    if (n->op != TCC_OP_SLICE || x->op != TCC_OP_CONCAT || x->n_operands > MOST) return NULL;
+    const int64_t axis = x->attrs->axis.axis;
+    if (n->type.dims[axis] != x->type.dims[axis]) return NULL;
+    for (int i = 0; i < x->n_operands; i++)
+        if (x->operands[i]->op == TCC_OP_CONCAT) return NULL;
+    for (int i = 0; i < x->n_operands; i++) {
+        tcc_attrs attrs = {.slice = n->attrs->slice};
+        attrs.slice.limit.v[axis] = x->operands[i]->type.dims[axis];
+        parts[i] = build(s, TCC_OP_SLICE, x->operands[i], &attrs, NULL);
+        if (!parts[i]) return NULL;
+    }
+    return tcc__simplify(s, tcc_ir_build(s->g, TCC_OP_CONCAT, parts, x->n_operands, x->attrs, NULL, TCC_NOWHERE));
+}
+
+/* What is rolled along two dims is a concat of slices of a concat: all parts are read where they lie, at once. False
+ * after an error. */
+static bool slice_inside(tcc_simplifier *s, node_list *pieces, bool *changed) {
+    for (int i = 0; i < pieces->count; i++) {
+        tcc_node *piece = slice_parts(s, pieces->data[i]);
+        if (!piece && s->g->diag->status != TCC_OK) return false;
+        if (!piece) continue;
+        pieces->data[i] = piece;
+        *changed = true;
+    }
+    return true;
+}
+
 /* The operands of concat `n`, with those of nested concats in their places. False: memory is short. */
 static bool list_pieces(const tcc_node *n, node_list *pieces, bool *nested) {
     const int64_t axis = n->attrs->axis.axis;
@@ -248,7 +281,7 @@ static tcc_node *simplify_concat(tcc_simplifier *s, tcc_node *n) {
     if (n->n_operands == 1) return n->operands[0];
     bool complete = list_pieces(n, &pieces, &nested);
     const int listed = pieces.count;
-    complete = complete && join_slices(s, n->attrs->axis.axis, &pieces);
+    complete = complete && join_slices(s, n->attrs->axis.axis, &pieces) && slice_inside(s, &pieces, &nested);
     if (!complete) {
         if (s->g->diag->status == TCC_OK) tcc_enomem(s->g->diag);
     } else if (pieces.count == 1) {

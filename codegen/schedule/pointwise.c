@@ -337,35 +337,44 @@ static const tcc_node *as_concat(const tcc_group *group, const tcc_node *n) {
     return n->op == TCC_OP_CONCAT && tcc_group_has(group, n) ? n : NULL;
 }
 
-/* Each operand of a concat in loops of its own, into its part of the output: no choice at each point, and no lost
- * contiguity. */
-static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tcc_node *concat) {
-    int axis = (int)concat->attrs->axis.axis;
-    int64_t start = 0, inner = 1;
-    for (int i = axis + 1; i < concat->type.rank; i++) inner *= concat->type.dims[i];
-    for (int k = 0; k < concat->n_operands; k++) {
-        const tcc_node *x = concat->operands[k];
-        tcc_iteration it;
-        tcc_iteration_init(&it, x->type.rank, x->type.dims);
-        for (;;) {
-            tcc_affine coordinates[TCC_MAX_RANK];
-            tcc_body *b = tcc_lowering_body(l, l->group);
-            if (!b) return tcc_enomem(l->diag);
-            tcc_iteration_open(b, &it, coordinates);
-            const tcc_expr *value = tcc_body_trace(b, x, coordinates);
-            tcc_affine position = tcc_affine_linear(b, coordinates, x->type.rank, concat->type.dims);
-            /* the part's start is in the buffer's address, so that parts of one shape are one kernel */
-            tcc_store store = {tcc_body_buffer_of(b, output, start * inner, true), position, value, NULL,
-                               .kept = false};
-            if (value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
-            if (!tcc_iteration_refine(&it, b)) {
-                TCC_TRY(tcc_schedule_points(l, b));
-                l->launches.data[l->launches.count - 1].beside = k > 0;
-                break;
-            }
-            tcc_body_free(b);
+/* Stores x, a part of `concat`, from element `start` of it on, at the place of that in the output. */
+static tcc_status lower_part(tcc_lowering *l, const tcc_node *output, const tcc_node *concat, tcc_node *x,
+                             int64_t start) {
+    tcc_iteration it;
+    tcc_iteration_init(&it, x->type.rank, x->type.dims);
+    for (;;) {
+        tcc_affine coordinates[TCC_MAX_RANK];
+        tcc_body *b = tcc_lowering_body(l, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_open(b, &it, coordinates);
+        const tcc_expr *value = tcc_body_trace(b, x, coordinates);
+        tcc_affine position = tcc_affine_linear(b, coordinates, x->type.rank, concat->type.dims);
+        /* the part's start is in the buffer's address, so that parts of one shape are one kernel */
+        tcc_store store = {tcc_body_buffer_of(b, output, start, true), position, value, NULL, .kept = false};
+        if (value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+        if (!tcc_iteration_refine(&it, b)) {
+            const bool first = l->launches.count == 0;
+            TCC_TRY(tcc_schedule_points(l, b));
+            l->launches.data[l->launches.count - 1].beside = !first;
+            return TCC_OK;
         }
-        start += x->type.dims[axis];
+        tcc_body_free(b);
+    }
+}
+
+/* Each operand of a concat in loops of its own, into its part of the output: no choice at each point, and no lost
+ * contiguity. Where an operand is a concat itself, along another dim, so is each of its operands. `x` is `concat` or
+ * such an operand, from element `start` on. */
+static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tcc_node *concat, const tcc_node *x,
+                               int64_t start) {
+    const int axis = (int)x->attrs->axis.axis;
+    int64_t inner = 1;
+    for (int i = axis + 1; i < concat->type.rank; i++) inner *= concat->type.dims[i];
+    for (int k = 0; k < x->n_operands; k++) {
+        tcc_node *part = x->operands[k];
+        const bool nested = part->op == TCC_OP_CONCAT && tcc_group_has(l->group, part);
+        TCC_TRY(nested ? lower_concat(l, output, concat, part, start) : lower_part(l, output, concat, part, start));
+        start += part->type.dims[axis] * inner;
     }
     return TCC_OK;
 }
@@ -373,7 +382,7 @@ static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tc
 tcc_status tcc_lower_pointwise(tcc_lowering *l) {
     const tcc_group *group = l->group;
     const tcc_node *concat = group->n_outputs == 1 ? as_concat(group, group->outputs[0]) : NULL;
-    if (concat) return lower_concat(l, group->outputs[0], concat);
+    if (concat) return lower_concat(l, group->outputs[0], concat, concat, 0);
     for (int i = 0; i < group->n_outputs; i++) {
         int64_t numel = tcc_type_numel(&group->outputs[i]->type);
         bool done = false;
