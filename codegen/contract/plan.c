@@ -265,7 +265,9 @@ double tcc_tile_cycles(const tcc_llvm_target *target, int rows, int vectors) {
 static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
     int64_t vectors = ceil_div(p->N, target->lanes);
     double best = INFINITY;
-    for (int v = 1; v <= 6; v++)
+    /* Of a vector's product each row of the matrix is read once: the more of it in a row, the fewer pages are open. */
+    const int most = p->M == 1 ? (target->registers - 2) / 2 - 1 : 6;
+    for (int v = 1; v <= most; v++)
         for (int r = 1; r * v + v + 1 < target->registers || (r == 1 && v == 1); r++) {
             if (r > p->row_extent || (v > vectors && v > 1)) continue;
             if (16 * r * v > 13 * target->registers) continue; /* LLVM spills sums where it schedules loads ahead */
