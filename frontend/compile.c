@@ -16,6 +16,31 @@
 
 /* -- From function to program -- */
 
+/* The names of the model's parameters, the first of them. */
+static void list_parameters(const tcc_graph *g, tcc_strbuf *out) {
+    enum { MOST = 12 };
+    int count = 0;
+    for (int i = 0; i < g->inputs.count; i++) {
+        const tcc_attrs_input *input = &g->inputs.data[i]->attrs->input;
+        if (input->role != TCC_ROLE_PARAM || count++ >= MOST) continue;
+        tcc_strbuf_printf(out, "%s%s", count > 1 ? ", " : "", input->name);
+    }
+    if (count > MOST) tcc_strbuf_printf(out, " and %d more", count - MOST);
+}
+
+static tcc_status no_member(tcc_model *m, const tcc_graph *g, const char *match) {
+    tcc_strbuf names = {0};
+    list_parameters(g, &names);
+    const tcc_status status =
+        names.failed ? tcc_enomem(&m->cx->diag)
+                     : tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                                 "optimizer: no parameter is left for the group \"%s\": none matches, or all that do "
+                                 "belong to groups before it; the parameters are %s",
+                                 match, names.text ? names.text : "none");
+    tcc_strbuf_free(&names);
+    return status;
+}
+
 /* Each group has a parameter, and something is left to train. */
 static tcc_status check_groups(tcc_model *m, const tcc_graph *g) {
     const tcc_optimizer_options *o = &m->optimizer;
@@ -28,12 +53,7 @@ static tcc_status check_groups(tcc_model *m, const tcc_graph *g) {
         frozen += group && group->frozen;
     }
     for (int i = 0; i < o->n_groups; i++)
-        if (!members[i])
-            return tcc_error(
-                &m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                "optimizer: no parameter is left for the group \"%s\": none matches, or all that do belong "
-                "to groups before it",
-                o->groups[i].match);
+        if (!members[i]) return no_member(m, g, o->groups[i].match);
     if (parameters && frozen == parameters)
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "optimizer: every parameter is frozen: there is nothing to train");

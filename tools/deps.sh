@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Installs the Debian or Ubuntu packages that building TrainCC needs: tools/deps.sh [--test] [PACKAGE...]
 #   --test    also what the tests need: cmocka, FileCheck, clang with sanitizers and libFuzzer, clang-format,
-#             LLVM's linker, valgrind, Python, Doxygen, dpkg-dev, file
+#             LLVM's linker, valgrind, Python, Doxygen, libmicrohttpd, dpkg-dev, file
 #   PACKAGE   also these
 # Says what it installs; does nothing and needs no network when all is there. As root directly, with sudo otherwise.
 set -euf
@@ -11,6 +11,7 @@ set -euf
 build='gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libcjson-dev libutf8proc-dev libsqlite3-dev'
 build+=' libpng-dev libjpeg-dev libwebp-dev libzstd-dev llvm-V-dev'
 test='g++ libcmocka-dev llvm-V-tools lld-V clang-V clang-format-V libclang-rt-V-dev valgrind libc6-dbg python3'
+test+=' libmicrohttpd-dev' # an example serves a run with it
 test+=' chromium' # opens the page that tcc-train report makes
 test+=' doxygen dpkg-dev file' # the manual; the Debian package
 llvm_versions='19 20 21 22'

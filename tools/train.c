@@ -183,29 +183,37 @@ static int train(arguments *a) {
     return status;
 }
 
-/* tcc-train eval|predict|generate CHECKPOINT|RUN_DIR [FILE|-] [key.path=value ...], FILE with predict */
+/* tcc-train eval|predict|generate|export CHECKPOINT|RUN_DIR [FILE|-] [key.path=value ...], FILE with predict and
+ * export */
 static int look_at_run(arguments *a, train_task task) {
-    static char folder[4096], recipe_path[4200];
+    static char folder[4096], recipe_path[4200], weights[4200], export_to[4200];
     if (a->n_operands < 2) return usage_error("%s: no checkpoint or run folder given", a->operands[0]);
     const char *given = a->operands[1];
     a->options.task = task;
     if (task != TASK_EVALUATE) a->options.quiet = true; /* what is printed is for programs */
-    if (task == TASK_PREDICT && a->n_operands > 2 && !strchr(a->operands[2], '=')) {
-        a->options.inputs = a->operands[2];
+    const char *path = a->n_operands > 2 && !strchr(a->operands[2], '=') ? a->operands[2] : NULL;
+    if (path && (task == TASK_PREDICT || task == TASK_EXPORT)) {
+        if (task == TASK_PREDICT) a->options.inputs = path;
+        else a->options.export_to = path;
         a->operands[2] = a->operands[1];
         a->operands++;
         a->n_operands--;
     }
     snprintf(folder, sizeof folder, "%s", given);
-    if (ends_with(given, ".safetensors")) { /* RUN/checkpoints/NAME */
+    if (ends_with(given, ".safetensors")) { /* RUN/checkpoints/NAME, or of an export */
+        const int up = ends_with(given, TCC_RUN_WEIGHTS) ? 1 : 2;
         a->options.weights = given;
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < up; i++) {
             char *slash = strrchr(folder, '/');
             if (slash) *slash = '\0';
             else snprintf(folder, sizeof folder, "%s", strcmp(folder, ".") ? "." : "..");
         }
     }
     snprintf(recipe_path, sizeof recipe_path, "%s/recipe.yaml", folder);
+    snprintf(weights, sizeof weights, "%s/" TCC_RUN_WEIGHTS, folder);
+    if (!a->options.weights && !access(weights, F_OK)) a->options.weights = weights; /* it was exported */
+    snprintf(export_to, sizeof export_to, "%s/export", folder);
+    if (task == TASK_EXPORT && !a->options.export_to) a->options.export_to = export_to;
     a->options.run_dir = folder;
     a->operands[1] = recipe_path;
     a->operands++;

@@ -14,7 +14,14 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 /* What is done with the recipe's model. */
-typedef enum train_task { TASK_TRAIN, TASK_EVALUATE, TASK_PREDICT, TASK_GENERATE, TASK_FIND_LR } train_task;
+typedef enum train_task {
+    TASK_TRAIN,
+    TASK_EVALUATE,
+    TASK_PREDICT,
+    TASK_GENERATE,
+    TASK_EXPORT,
+    TASK_FIND_LR
+} train_task;
 
 typedef struct train_options {
     train_task task;
@@ -28,7 +35,13 @@ typedef struct train_options {
         const char *prompt, *stop;
         double length, temperature, top_k, top_p, seed; /* NaN: as the recipe says */
     } generate;
-    const char *inputs; /* to predict from: a file, "-": standard input; NULL: the validation data */
+    struct {
+        const char *format; /* "text", "csv", "json"; NULL: text */
+        double top;         /* classes that are told */
+        bool probabilities; /* of all classes */
+    } predict;
+    const char *export_to; /* the folder to export to */
+    const char *inputs;    /* to predict from: a file, "-": standard input; NULL: the validation data */
     bool dry_run, explain, verify, quiet, require_graphs;
     const char *dump_dir, *emit, *profile; /* NULL: not asked for */
     const char *plan, *save_plan;          /* files to read programs from, and to write them to; NULL */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct arrays {
     tcc_array *data;
@@ -144,7 +145,10 @@ tcc_status run_save_best(run *s, int64_t step, double metric) {
 }
 
 tcc_status run_init_from(run *s, const char *path) {
+    char exported[4200];
     tcc_safetensors *file;
+    snprintf(exported, sizeof exported, "%s/" TCC_RUN_WEIGHTS, path);
+    if (!access(exported, F_OK)) path = exported;
     tcc_status status = tcc_safetensors_open(s->cx, path, &file);
     if (status != TCC_OK) return status;
     arrays params = collect(s->model, tcc_model_param);

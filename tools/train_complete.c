@@ -45,12 +45,13 @@ int train_complete(const complete_option *options, int n_options, train_task tas
         for (int i = 0; i + 1 < count; i++) plan |= !strcmp(words[i], "--plan");
         if (operands > looks || plan) {
             if (predict && operands == 2) complete_choices("", ":files", current);
+            if (task == TASK_EXPORT && operands == 2) complete_choices("", ":folders", current);
             complete_keys(current);
         } else if (looks) {
             complete_choices("", ":folders", current);
             complete_choices("", ":files safetensors", current);
         } else {
-            if (count == 1) complete_choices("", "cache|eval|generate|predict|report|tokenize", current);
+            if (count == 1) complete_choices("", "cache|eval|export|generate|predict|report|tokenize", current);
             complete_choices("", ":files yaml", current);
         }
     }

@@ -64,15 +64,15 @@ static tcc_status learn_again(run *s, const tcc_data_options *o) {
  * data; texts to predict from need no data. */
 static tcc_status look_only(run *s, tcc_data_options *o) {
     const char *inputs = s->options->inputs;
-    const bool writes = s->options->task == TASK_GENERATE;
+    const bool alone = s->options->task == TASK_GENERATE || s->options->task == TASK_EXPORT; /* without samples */
     o->learned = run_weights_learned(s);
     if (!o->learned) {
         const tcc_status status = learn_again(s, o);
         if (status != TCC_OK) return status;
         o->learned = s->learned;
     }
-    if (!inputs && !writes) return TCC_OK;
-    o->unlabelled = !writes && !strcmp(o->kind, "csv");
+    if (!inputs && !alone) return TCC_OK;
+    o->unlabelled = !alone;
     o->path = NULL;
     o->val_path = !o->unlabelled ? NULL : strcmp(inputs, "-") ? inputs : "/dev/stdin";
     o->val_split = 0;
@@ -124,7 +124,7 @@ tcc_status run_open_data(run *s) {
     if (!check_validation(s)) return TCC_EINVAL;
     if (s->options->task == TASK_GENERATE) return TCC_OK; /* the vocabulary is all that it needs */
     if (!r->data.batch_size && (status = run_choose_batch(s)) != TCC_OK) return status;
-    return run_open_loaders(s);
+    return s->options->task == TASK_PREDICT || s->options->task == TASK_EXPORT ? TCC_OK : run_open_loaders(s);
 }
 
 tcc_status run_open_loaders(run *s) {
@@ -150,7 +150,7 @@ tcc_status run_open_loaders(run *s) {
                                      .split = TCC_SPLIT_VALIDATION,
                                      .batch_size = r->data.batch_size,
                                      .num_workers = (int)r->data.num_workers,
-                                     .last_batch = s->options->task == TASK_PREDICT ? TCC_LAST_PAD : TCC_LAST_KEEP,
+                                     .last_batch = TCC_LAST_KEEP,
                                      .padding = padding_of(r),
                                      .lengths = (int)r->data.padding_lengths,
                                      .held = held};

@@ -327,15 +327,15 @@ tcc_status run_create_model(run *s) {
     s->late = strcmp(tcc_model_device(s->model), "cpu") != 0;
     tcc_model_profile(s->model, o->explain || o->profile);
     if (s->options->task == TASK_GENERATE) return compile_first_window(s);
-    if (!any_loader(s)) return run_compile_predictor(s);
+    if (s->options->task == TASK_EXPORT) return run_compile_export(s);
+    if (s->options->task == TASK_PREDICT) return run_compile_predictor(s);
     const tcc_batch *batch;
     status = run_first_batch(s, &batch);
     if (status == TCC_OK && o->verify) status = verify(s, batch);
     const bool only_look = (o->emit || o->dry_run) && !o->save_plan;
     if (status == TCC_OK && !only_look && run_pins(s)) pin_batches(s);
     if (status == TCC_OK && o->save_plan) status = compile_sample(s);
-    if (status == TCC_OK && o->task == TASK_PREDICT) status = run_compile_predictor(s);
-    else if (status == TCC_OK && !only_look) status = compile_all(s, batch);
+    if (status == TCC_OK && !only_look) status = compile_all(s, batch);
     if (status == TCC_OK && only_look) status = compile_largest(s, batch);
     if (status == TCC_OK && o->save_plan) status = save_plan(s);
     return status == TCC_OK ? rewind_loader(s) : status;

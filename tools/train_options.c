@@ -14,8 +14,10 @@ static const char usage[] =
     "\n"
     "Trains a model as the recipe says. Overrides look like training.max_steps=500.\n"
     "'tcc-train eval CHECKPOINT|RUN_DIR' evaluates a checkpoint, the newest of a run, on its validation\n"
-    "data, or on data.val_path=PATH. 'tcc-train predict CHECKPOINT|RUN_DIR [FILE|-]' prints the class of\n"
-    "each line of a file, or of the validation data.\n"
+    "data, or on data.val_path=PATH. 'tcc-train predict CHECKPOINT|RUN_DIR [FILE|FOLDER|-]' prints the class\n"
+    "of each row or text of a file, or picture of a folder, or of the validation data.\n"
+    "'tcc-train export CHECKPOINT|RUN_DIR [DIR]' writes weights, labels, programs and a model card to a\n"
+    "folder, RUN_DIR/export by default, from which all of these commands and C programs work.\n"
     "'tcc-train generate CHECKPOINT|RUN_DIR --prompt TEXT' has a language model write on.\n"
     "'tcc-train report RUN_DIR [RUN_DIR ...] [-o FILE]' makes one HTML page of runs: curves, kernels, memory.\n"
     "'tcc-train tokenize --help' says how to make files of tokens from text.\n"
@@ -41,6 +43,9 @@ static const char usage[] =
     "  --devices            say what hardware and libraries were found\n"
     "  --require-graphs     with training.compile_mode=reduce-overhead: fail where a launch of a step\n"
     "                       cannot be captured in a CUDA graph\n"
+    "  --format FORMAT      predict: text (the default), csv, or json, an object a line\n"
+    "  --top K              predict: the K likeliest classes\n"
+    "  --probabilities      predict: those of all classes\n"
     "  --prompt TEXT        generate: the text to go on from; by default sample.prompt of the recipe\n"
     "  --length N           generate: the most tokens to write (default: sample.length)\n"
     "  --temperature X      generate: 0 takes the likeliest token (default: sample.temperature)\n"
@@ -64,7 +69,8 @@ int usage_error(const char *format, ...) {
 static const struct {
     const char *name;
     train_task task;
-} commands[] = {{"eval", TASK_EVALUATE}, {"predict", TASK_PREDICT}, {"generate", TASK_GENERATE}};
+} commands[] = {
+    {"eval", TASK_EVALUATE}, {"predict", TASK_PREDICT}, {"generate", TASK_GENERATE}, {"export", TASK_EXPORT}};
 
 typedef enum option_id {
     RUN_DIR,
@@ -85,6 +91,9 @@ typedef enum option_id {
     DEVICES,
     REQUIRE_GRAPHS,
     QUIET,
+    FORMAT,
+    TOP,
+    PROBABILITIES,
     PROMPT,
     LENGTH,
     TEMPERATURE,
@@ -120,6 +129,9 @@ static const struct {
     {{"--locked", ":files"}, LOCKED, 0},
     {{"--save-plan", ":files"}, SAVE_PLAN, 0},
     {{"--plan", ":files"}, PLAN, 0},
+    {{"--format", "text|csv|json"}, FORMAT, 1u << TASK_PREDICT},
+    {{"--top", ""}, TOP, 1u << TASK_PREDICT},
+    {{"--probabilities", NULL}, PROBABILITIES, 1u << TASK_PREDICT},
     {{"--prompt", ""}, PROMPT, 1u << TASK_GENERATE},
     {{"--length", ""}, LENGTH, 1u << TASK_GENERATE},
     {{"--temperature", ""}, TEMPERATURE, 1u << TASK_GENERATE},
@@ -206,6 +218,12 @@ static int take_option(arguments *a, option_id id, const char *value, const char
     case DEVICES: a->devices = true; break;
     case REQUIRE_GRAPHS: o->require_graphs = true; break;
     case QUIET: o->quiet = true; break;
+    case FORMAT:
+        o->predict.format = value;
+        if (!strcmp(value, "text") || !strcmp(value, "csv") || !strcmp(value, "json")) break;
+        return usage_error("--format %s: must be text, csv or json", value);
+    case TOP: return take_number("--top", value, true, 1, 1 << 20, &o->predict.top);
+    case PROBABILITIES: o->predict.probabilities = true; break;
     case PROMPT: o->generate.prompt = value; break;
     case LENGTH: return take_number("--length", value, true, 1, 1 << 30, &o->generate.length);
     case TEMPERATURE: return take_number("--temperature", value, false, 0, 100, &o->generate.temperature);

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * Predictions: a line for each line of a file, or for each sample of the validation data. */
+ * tcc-train predict: answers for the rows, texts or pictures of a file, or for the validation data, in one of a few
+ * formats. */
 #include "train_run.h"
 
-#include <errno.h>
+#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+typedef struct table {
+    run *run;
+    enum { AS_TEXT, AS_CSV, AS_JSON } format;
+    int64_t top; /* classes that are told, the likeliest first */
+    bool all;    /* the probabilities of all classes, in their order */
+    int64_t *order;
+    char **names; /* of classes, as the format writes them */
+    bool begun;
+} table;
 
 __attribute__((format(printf, 2, 3))) static tcc_status problem(run *s, const char *format, ...) {
     va_list args;
@@ -17,124 +28,212 @@ __attribute__((format(printf, 2, 3))) static tcc_status problem(run *s, const ch
     return TCC_EINVAL;
 }
 
-/* -- Answers -- */
+/* -- Texts in a format -- */
 
-static void print_class(const run *s, int64_t id) {
-    size_t length;
-    const char *name = tcc_dataset_label(s->data, id, &length);
-    if (name) fwrite(name, 1, length, stdout);
-    else printf("%" PRId64, id);
-}
-
-/* The largest of a row's logits, and its softmax. */
-static void print_answer(const run *s, const float *logits, int64_t classes) {
-    int64_t best = 0;
-    double sum = 0;
-    if (s->regression) {
-        printf("%.9g", (double)logits[0]);
-        return;
+static char *quote_csv(const char *text) {
+    char *quoted = malloc(2 * strlen(text) + 3), *to = quoted;
+    if (!quoted || !text[strcspn(text, ",\"\r\n")]) return quoted ? strcpy(quoted, text) : NULL;
+    *to++ = '"';
+    for (; *text; text++) {
+        if (*text == '"') *to++ = '"';
+        *to++ = *text;
     }
-    for (int64_t i = 1; i < classes; i++)
-        if (logits[i] > logits[best]) best = i;
-    for (int64_t i = 0; i < classes; i++) sum += exp((double)logits[i] - (double)logits[best]);
-    print_class(s, best);
-    printf("\t%.4f", 1 / sum);
+    strcpy(to, "\"");
+    return quoted;
 }
 
-/* Answers for the first `count` rows of x; y: their labels, or NULL. */
-static tcc_status answer(run *s, const tcc_array *x, int64_t count, const tcc_array *y) {
-    tcc_array logits;
-    tcc_status status = tcc_model_evaluate(s->model, x, 1);
-    if (status == TCC_OK) status = tcc_model_output(s->model, "logits", &logits);
-    for (int64_t i = 0; i < count && status == TCC_OK; i++) {
-        print_answer(s, (const float *)logits.data + i * logits.dims[1], logits.dims[1]);
-        if (y) putchar('\t');
-        if (y && s->regression) printf("%.9g", (double)((const float *)y->data)[i]);
-        else if (y) print_class(s, ((const int32_t *)y->data)[i]);
-        putchar('\n');
+static char *quote(const table *t, const char *text) {
+    if (t->format == AS_TEXT) return strdup(text);
+    if (t->format == AS_CSV) return quote_csv(text);
+    cJSON *item = cJSON_CreateStringReference(text);
+    char *printed = item ? cJSON_PrintUnformatted(item) : NULL;
+    cJSON_Delete(item);
+    return printed;
+}
+
+static bool make_names(table *t, int64_t classes) {
+    t->names = calloc((size_t)classes + 1, sizeof *t->names);
+    t->order = calloc((size_t)classes + 1, sizeof *t->order);
+    if (!t->names || !t->order) return false;
+    for (int64_t i = 0; i < classes; i++) {
+        char number[24];
+        size_t length;
+        const char *name = tcc_dataset_label(t->run->data, i, &length);
+        snprintf(number, sizeof number, "%" PRId64, i);
+        if (!(t->names[i] = quote(t, name ? name : number))) return false;
     }
-    fflush(stdout);
-    return status;
+    return true;
 }
 
-/* Of the validation data, with its labels, or of a table to predict from. */
-static tcc_status predict_samples(run *s) {
-    tcc_status status = TCC_OK;
-    for (int64_t i = 0; i < tcc_loader_batches(s->val_loader) && status == TCC_OK && !*s->interrupted; i++) {
-        const tcc_batch *batch;
-        status = tcc_loader_next(s->val_loader, &batch);
-        if (status == TCC_OK)
-            status = answer(s, &batch->arrays[0], batch->count, s->options->inputs ? NULL : &batch->arrays[1]);
+static void put_number(const table *t, const char *format, double value) {
+    if (isfinite(value) || t->format != AS_JSON) printf(format, value);
+    else fputs("null", stdout);
+}
+
+static void put_name(const table *t, int64_t class) {
+    fputs(class >= 0 ? t->names[class] : t->format == AS_JSON ? "null" : "nan", stdout);
+}
+
+/* -- An answer -- */
+
+/* The likeliest classes in front. */
+static void sort_top(const table *t, const tcc_answer *a) {
+    for (int64_t i = 0; i < a->n_values; i++) t->order[i] = i;
+    for (int64_t k = 0; k < t->top && k < a->n_values; k++) {
+        int64_t best = k;
+        for (int64_t i = k + 1; i < a->n_values; i++)
+            if (a->values[t->order[i]] > a->values[t->order[best]] ||
+                (a->values[t->order[i]] == a->values[t->order[best]] && t->order[i] < t->order[best]))
+                best = i;
+        const int64_t moved = t->order[best];
+        t->order[best] = t->order[k];
+        t->order[k] = moved;
     }
-    return status;
 }
 
-/* -- Texts from a file -- */
-
-/* A text's tokens, and -1 behind them. */
-static tcc_status read_words(run *s, const char *line, size_t length, int32_t *row) {
-    int64_t count;
-    tcc_status status = tcc_dataset_encode(s->cx, s->data, line, length, row, s->info.x.dims[0], &count);
-    for (int64_t i = count; i < s->info.x.dims[0] && status == TCC_OK; i++) row[i] = -1;
-    return status;
-}
-
-static tcc_status predict_lines(run *s, FILE *in, tcc_array *x) {
-    const int64_t width = x->dims[1];
-    char *line = NULL;
-    size_t room = 0;
-    int64_t count = 0;
-    ssize_t length = 0;
-    tcc_status status = TCC_OK;
-    while (status == TCC_OK && !*s->interrupted && (length = getline(&line, &room, in)) >= 0) {
-        while (length && (line[length - 1] == '\n' || line[length - 1] == '\r')) line[--length] = '\0';
-        status = read_words(s, line, (size_t)length, (int32_t *)x->data + count * width);
-        if (status != TCC_OK || ++count < x->dims[0]) continue;
-        status = answer(s, x, count, NULL);
-        count = 0;
+/* Cells with a separator in front, but for the first of a line. */
+static void put_cells(const table *t, const tcc_answer *a, const char *between, bool first) {
+    const bool classes = t->run->info.classes > 0;
+    for (int64_t k = 0; classes && k < t->top && k < a->n_values; k++, first = false) {
+        fputs(first ? "" : between, stdout);
+        put_name(t, a->label < 0 ? -1 : t->order[k]);
+        fputs(between, stdout);
+        put_number(t, t->format == AS_TEXT ? "%.4f" : "%.6g", a->values[t->order[k]]);
     }
-    if (status == TCC_OK && ferror(in)) status = problem(s, "%s: %s", s->options->inputs, strerror(errno));
-    if (status == TCC_OK && count && !*s->interrupted) status = answer(s, x, count, NULL);
-    free(line);
-    return status;
+    for (int64_t i = 0; (t->all || !classes) && i < a->n_values; i++, first = false) {
+        fputs(first ? "" : between, stdout);
+        put_number(t, classes ? "%.6g" : "%.9g", a->values[i]);
+    }
+    if (t->run->options->inputs) return;
+    if (classes) fputs(between, stdout), put_name(t, a->target_label);
+    for (int64_t i = 0; a->target && i < a->n_values; i++) printf("%s%.9g", between, (double)a->target[i]);
 }
 
-/* A batch of inputs, without data. */
-static tcc_array batch_of(const run *s) {
-    tcc_array x = s->info.x;
-    memmove(x.dims + 1, x.dims, sizeof x.dims - sizeof x.dims[0]);
-    x.dims[0] = s->recipe->data.batch_size;
-    x.rank++;
-    return x;
+static void put_text(const table *t, const tcc_answer *a) {
+    const char *id = t->run->options->inputs ? a->id : NULL;
+    if (id) fputs(id, stdout);
+    put_cells(t, a, "\t", !id);
+    putchar('\n');
 }
 
-static tcc_status predict_texts(run *s) {
-    const char *path = s->options->inputs;
-    tcc_array x = batch_of(s);
-    FILE *in = strcmp(path, "-") ? fopen(path, "r") : stdin;
-    if (!in) return problem(s, "cannot read %s: %s", path, strerror(errno));
-    x.data = calloc((size_t)(x.dims[0] * x.dims[1]), sizeof(int32_t)); /* rows that a last batch lacks are zero */
-    tcc_status status = x.data ? predict_lines(s, in, &x) : TCC_ENOMEM;
-    free(x.data);
-    if (in != stdin) fclose(in);
-    return status;
+static void put_csv_head(const table *t, const tcc_answer *a) {
+    const bool classes = t->run->info.classes > 0;
+    fputs(a->id ? "file" : "row", stdout);
+    for (int64_t k = 1; classes && k <= t->top && k <= a->n_values; k++) {
+        if (k == 1) fputs(",prediction,probability", stdout);
+        else printf(",prediction_%" PRId64 ",probability_%" PRId64, k, k);
+    }
+    for (int64_t i = 0; t->all && classes && i < a->n_values; i++) printf(",p_%s", t->names[i]);
+    for (int64_t i = 0; !classes && i < a->n_values; i++)
+        if (a->n_values == 1) fputs(",prediction", stdout);
+        else printf(",prediction_%" PRId64, i + 1);
+    for (int64_t i = 0; !t->run->options->inputs && (classes ? i < 1 : i < a->n_values); i++)
+        if (i || a->n_values == 1 || classes) printf(i ? ",target_%" PRId64 : ",target", i + 1);
+        else fputs(",target_1", stdout);
+    putchar('\n');
 }
+
+static void put_id(const table *t, const tcc_answer *a) {
+    char *id = a->id ? quote(t, a->id) : NULL;
+    if (id) fputs(id, stdout);
+    else printf("%" PRId64, a->index);
+    free(id);
+}
+
+static void put_csv(table *t, const tcc_answer *a) {
+    if (!t->begun) put_csv_head(t, a);
+    t->begun = true;
+    put_id(t, a);
+    put_cells(t, a, ",", false);
+    putchar('\n');
+}
+
+static void put_numbers(const table *t, const char *key, const float *values, int64_t count) {
+    printf(",\"%s\":", key);
+    if (count > 1) putchar('[');
+    for (int64_t i = 0; i < count; i++) {
+        if (i) putchar(',');
+        put_number(t, "%.9g", values[i]);
+    }
+    if (count > 1) putchar(']');
+}
+
+static void put_json(const table *t, const tcc_answer *a) {
+    const bool classes = t->run->info.classes > 0;
+    fputs(a->id ? "{\"file\":" : "{\"row\":", stdout);
+    put_id(t, a);
+    if (classes) {
+        fputs(",\"prediction\":", stdout);
+        put_name(t, a->label);
+        fputs(",\"probability\":", stdout);
+        put_number(t, "%.6g", a->label < 0 ? NAN : a->values[a->label]);
+    } else {
+        put_numbers(t, "prediction", a->values, a->n_values);
+    }
+    for (int64_t k = 0; classes && t->top > 1 && k < t->top && k < a->n_values; k++) {
+        fputs(k ? "," : ",\"top\":[", stdout);
+        fputs("[", stdout);
+        put_name(t, t->order[k]);
+        putchar(',');
+        put_number(t, "%.6g", a->values[t->order[k]]);
+        fputs(k + 1 == t->top || k + 1 == a->n_values ? "]]" : "]", stdout);
+    }
+    for (int64_t i = 0; classes && t->all && i < a->n_values; i++) {
+        printf(i ? ",%s:" : ",\"probabilities\":{%s:", t->names[i]);
+        put_number(t, "%.6g", a->values[i]);
+        if (i + 1 == a->n_values) putchar('}');
+    }
+    if (a->target_label >= 0) fputs(",\"target\":", stdout), put_name(t, a->target_label);
+    if (a->target) put_numbers(t, "target", a->target, a->n_values);
+    fputs("}\n", stdout);
+}
+
+static bool put_answer(void *user, const tcc_answer *a) {
+    table *t = user;
+    if (t->run->info.classes) sort_top(t, a);
+    if (t->format == AS_TEXT) put_text(t, a);
+    else if (t->format == AS_CSV) put_csv(t, a);
+    else put_json(t, a);
+    return !*t->run->interrupted && !ferror(stdout);
+}
+
+/* -- The task -- */
 
 tcc_status run_check_predictor(run *s) {
     const char *kind = s->recipe->data.kind;
     if (s->language)
-        return problem(s,
-                       "predict: a language model is not a classifier; what it writes is under sample in the recipe");
-    if (s->options->inputs && strcmp(kind, "csv") != 0 && strcmp(kind, "text_classes") != 0)
-        return problem(s, "predict: data of kind %s is not read from lines; give data.val_path=PATH", kind);
+        return problem(s, "predict: a language model is not a classifier; tcc-train generate has it write");
+    if (s->options->inputs && !tcc_dataset_takes(kind, "unlabelled"))
+        return problem(s, "predict: data of kind %s is not read from such a file; give data.val_path=PATH", kind);
     return TCC_OK;
 }
 
 tcc_status run_compile_predictor(run *s) {
-    tcc_array x = batch_of(s);
+    tcc_array x = s->info.x; /* a batch of them */
     float none = 0;
+    memmove(x.dims + 1, x.dims, sizeof x.dims - sizeof x.dims[0]);
+    x.dims[0] = s->recipe->data.batch_size;
+    x.rank++;
     x.data = &none; /* is not looked at */
     return tcc_model_compile(s->model, false, &x, 1);
 }
 
-tcc_status run_predict(run *s) { return s->val_loader ? predict_samples(s) : predict_texts(s); }
+tcc_status run_predict(run *s) {
+    const train_options *o = s->options;
+    const char *format = o->predict.format ? o->predict.format : "text";
+    table t = {.run = s,
+               .format = !strcmp(format, "csv")    ? AS_CSV
+                         : !strcmp(format, "json") ? AS_JSON
+                                                   : AS_TEXT,
+               .top = o->predict.top > 0 ? (int64_t)o->predict.top : 1,
+               .all = o->predict.probabilities};
+    const tcc_predict_options how = {
+        .size = sizeof how, .batch_size = s->recipe->data.batch_size, .num_workers = (int)s->recipe->data.num_workers};
+    tcc_status status = make_names(&t, s->info.classes) ? TCC_OK : TCC_ENOMEM;
+    if (status == TCC_OK) status = tcc_model_predict(s->cx, s->model, s->data, &how, put_answer, &t);
+    fflush(stdout);
+    for (int64_t i = 0; t.names && i < s->info.classes; i++) free(t.names[i]);
+    free(t.names);
+    free(t.order);
+    return status;
+}

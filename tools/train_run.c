@@ -37,7 +37,7 @@ static int print_report(run *s, const char *what, FILE *out) {
 
 bool run_only_looks(const run *s) {
     const train_task task = s->options->task;
-    return task == TASK_EVALUATE || task == TASK_PREDICT || task == TASK_GENERATE;
+    return task == TASK_EVALUATE || task == TASK_PREDICT || task == TASK_GENERATE || task == TASK_EXPORT;
 }
 
 /* Where the samples are from that the run works on. */
@@ -225,6 +225,7 @@ static int run_all(run *s) {
     if (status == EXIT_DONE && o->task == TASK_EVALUATE && run_evaluate_alone(s) != TCC_OK) status = failed(s);
     if (status == EXIT_DONE && o->task == TASK_FIND_LR && run_find_lr(s) != TCC_OK) status = failed(s);
     if (status == EXIT_DONE && o->task == TASK_PREDICT && run_predict(s) != TCC_OK) status = failed(s);
+    if (status == EXIT_DONE && o->task == TASK_EXPORT && run_export(s) != TCC_OK) status = failed(s);
     if (status == EXIT_DONE && o->task == TASK_GENERATE && run_generate(s) != TCC_OK) status = failed(s);
     if (status == EXIT_DONE && o->task == TASK_GENERATE && *s->interrupted) status = EXIT_INTERRUPTED;
     tcc_checkpoint_close(c);

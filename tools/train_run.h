@@ -122,8 +122,13 @@ extern const char run_learned_key[];
 tcc_status run_check_predictor(run *s);
 /* Compiles what predicting from a file runs. */
 tcc_status run_compile_predictor(run *s);
-/* Prints a line for each input: the answer, its probability, and the label where there is one. */
+/* Prints an answer for each row, text or picture, as the command line says. */
 tcc_status run_predict(run *s);
+
+/* train_export.c. Compiles what an export runs. */
+tcc_status run_compile_export(run *s);
+/* Writes the folder. */
+tcc_status run_export(run *s);
 
 /* train_sample.c. Whether the run can write text. */
 tcc_status run_check_writer(run *s);

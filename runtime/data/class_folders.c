@@ -5,6 +5,7 @@
 #include "runtime/data/picture_data.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 typedef tcc_vec(int32_t) numbers;
 
@@ -29,6 +30,15 @@ static tcc_status add_class(tcc_diag *d, const char *folder, int32_t label, tcc_
     if (status == TCC_OK && pictures->count == before)
         return tcc_error(d, TCC_EFORMAT, (tcc_loc){folder, 0}, "has no .png, .jpg, .jpeg or .webp file");
     return status;
+}
+
+/* A picture, or all of a folder, whose classes are not known. */
+static tcc_status add_unlabelled(tcc_diag *d, class_folders *f, const char *path) {
+    struct stat info;
+    if (!stat(path, &info) && S_ISDIR(info.st_mode))
+        return add_class(d, path, -1, &f->pictures.pictures[1], &f->labels[1]);
+    if (!tcc_vec_push(&f->labels[1], -1)) return tcc_enomem(d);
+    return tcc__file_list_add(d, path, &f->pictures.pictures[1]);
 }
 
 static int32_t find_class(const class_folders *f, const char *name) {
@@ -81,7 +91,9 @@ static tcc_status open_images(tcc_diag *d, const tcc_data_options *options, tcc_
                          "has %d folders; images lie in a folder for each class, of which there are at least 2",
                          f->classes.count);
     if (options->path) TCC_TRY(add_folder(d, f, options->path, &f->classes, &f->pictures.pictures[0], &f->labels[0]));
-    if (options->val_path) {
+    if (options->unlabelled) {
+        TCC_TRY(add_unlabelled(d, f, options->val_path));
+    } else if (options->val_path) {
         tcc__file_list names = {0};
         tcc_status status = tcc__folder_names(d, options->val_path, true, &names);
         if (status == TCC_OK)
@@ -123,6 +135,11 @@ static const char *skipped_images(const tcc_dataset *data, int64_t i) {
     return tcc__picture_data_skipped(&((const class_folders *)data->own)->pictures, i);
 }
 
+static const char *name_of_image(const tcc_dataset *data, tcc_split split, int64_t number) {
+    const class_folders *f = data->own;
+    return f->pictures.pictures[data->held_out_of ? TCC_SPLIT_TRAIN : split].data[number];
+}
+
 static void close_images(tcc_dataset *data) {
     class_folders *f = data->own;
     tcc__picture_data_free(&f->pictures);
@@ -143,6 +160,7 @@ const tcc__reader tcc__images_reader = {
     .open = open_images,
     .read = read_images,
     .close = close_images,
+    .sample_name = name_of_image,
     .label = label_images,
     .names_classes = true,
     .count = count_images,

@@ -66,7 +66,7 @@ static bool is_among(const char *kind, const char *list) {
     OPTION(csv_label,      o->csv_label,                             TABLE_KINDS) \
     OPTION(csv_text,       o->csv_text,                              "text_classes") \
     OPTION(csv_regression, o->csv_regression,                        "csv") \
-    OPTION(unlabelled,     o->unlabelled,                            "csv") \
+    OPTION(unlabelled,     o->unlabelled,                            "csv, images, text_classes") \
     OPTION(csv_columns,    o->n_csv_columns,                         "csv") \
     OPTION(csv_missing,    o->csv_missing,                           "csv") \
     OPTION(csv_one_hot,    o->csv_one_hot,                           "csv") \
@@ -152,6 +152,8 @@ static tcc_status take_channels(tcc_diag *d, const cJSON *learned, tcc_data_opti
 static tcc_status take_options(tcc_diag *d, const cJSON *learned, tcc_data_options *o) {
     int64_t classes;
     TCC_TRY(tcc__learned_integer(d, learned, "n_classes", INT_MAX, &classes));
+    o->csv_regression |= !classes && !strcmp(o->kind, "csv");
+    o->bytes |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(learned, "bytes"));
     if (!o->classes && tcc_dataset_takes(o->kind, "classes")) o->classes = (int)classes;
     if (!o->vocab_size && tcc_dataset_takes(o->kind, "vocab_size")) o->vocab_size = classes;
     if (!o->n_channels && tcc_dataset_takes(o->kind, "mean")) TCC_TRY(take_channels(d, learned, o));
@@ -232,6 +234,11 @@ void tcc_dataset_close(tcc_dataset *data) {
 /* ---- looking ---- */
 
 void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out) { *out = data->info; }
+
+const char *tcc_dataset_sample_name(const tcc_dataset *data, tcc_split split, int64_t index) {
+    if (!data->reader->sample_name || index < 0 || index >= data->info.samples[split]) return NULL;
+    return data->reader->sample_name(data, split, data->held_out_of ? tcc__source_of(data, split, index) : index);
+}
 
 const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *length) {
     *length = 0;

@@ -166,7 +166,8 @@ static tcc_status open_source(tcc_diag *d, const char *path, tcc__text_source *s
 }
 
 static bool learn_characters(const tcc_dataset *data, cJSON *to) {
-    return tcc__characters_describe(&((const text_data *)data->own)->text.characters, to);
+    const tcc__characters *c = &((const text_data *)data->own)->text.characters;
+    return tcc__characters_describe(c, to) && (!c->bytes || cJSON_AddTrueToObject(to, "bytes"));
 }
 
 static tcc_status open_text(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {

@@ -268,6 +268,34 @@ static tcc_status open_files(tcc_diag *d, const tcc_data_options *options, text_
     return TCC_OK;
 }
 
+/* ---- lines without a class ---- */
+
+static tcc_status add_lines(tcc_diag *d, text_classes *t, const char *path, const tcc__bytes *file) {
+    const uint8_t *at = file->data, *end = at + file->size;
+    tcc__passage text = {.text = at, .size = file->size, .path = path};
+    tcc__skip_mark(&text);
+    for (at = text.text; at < end;) {
+        const uint8_t *stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop) stop = end;
+        text = (tcc__passage){.text = at, .size = (size_t)(stop - at), .path = path, .first = at - file->data};
+        if (text.size && stop[-1] == '\r') text.size--;
+        TCC_TRY(encode(d, t, &text, &t->tokens));
+        if (!tcc_vec_push(&t->ends, (int64_t)t->tokens.count) || !tcc_vec_push(&t->labels, -1)) return tcc_enomem(d);
+        t->count[1]++;
+        at = stop + 1;
+    }
+    if (!t->count[1]) return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0}, "has no lines");
+    return TCC_OK;
+}
+
+static tcc_status open_lines(tcc_diag *d, const char *path, text_classes *t) {
+    tcc__bytes file;
+    TCC_TRY(tcc__file_load(d, path, &file));
+    const tcc_status status = add_lines(d, t, path, &file);
+    tcc__free(file.data);
+    return status;
+}
+
 /* ---- the reader ---- */
 
 static bool learn_tokenizer(const tcc_dataset *data, cJSON *to) {
@@ -286,7 +314,9 @@ static tcc_status open_text_classes(tcc_diag *d, const tcc_data_options *options
                          "is a folder; csv_header, csv_separator, csv_label and csv_text go with a file of rows");
     if (data->learned) TCC_TRY(tcc__learned_classes(d, data->learned, &t->folders));
     if (!folder) TCC_TRY(tcc__csv_set_classes(d, &t->folders, &t->table));
-    TCC_TRY(folder ? open_folders(d, options, t) : open_files(d, options, t));
+    TCC_TRY(options->unlabelled ? open_lines(d, options->val_path, t)
+            : folder            ? open_folders(d, options, t)
+                                : open_files(d, options, t));
     if (options->val_path) {
         for (int split = 0; split < TCC_SPLIT_COUNT; split++) data->info.samples[split] = t->count[split];
     } else if (options->path) {

@@ -180,7 +180,7 @@ static void refuses(void **state) {
     fprintf(f, "model: {name: cnn}\ndata: {kind: idx, path: %s}\ntraining: {max_steps: 1}\n", write_idx_data(state));
     fclose(f);
     expect_refused(RUN("predict", "--device", "cpu", run, "x"), 1,
-                   "predict: data of kind idx is not read from lines; give data.val_path=PATH");
+                   "predict: data of kind idx is not read from such a file; give data.val_path=PATH");
 }
 
 /* A run answers as it was trained, whatever has become of the training data; only going on needs that as it was. */

@@ -45,6 +45,7 @@ shows() {
 }
 shows tcc_layer_norm 'tcc_tensor tcc_layer_norm(tcc_tensor x, const char *name, ...);' 'double eps' '0: 1e-5' \
     'Over the last dim' 'Wrong shapes' '"y", tcc_layer_norm(x, "ln"))'
+shows tcc_mse '.so man3/tcc_mse_loss.3'
 shows tcc_status_name 'printf("%s\en", tcc_status_name(TCC_ESHAPE))'
 shows tcc_status 'TCC_ENOMEM' '-1: out of memory'
 [ "$(find "$scratch/manual/html" -name 'tcc_*.html' | wc -l)" -gt 300 ] || { echo "too few pages"; exit 1; }

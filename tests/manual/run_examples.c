@@ -2,6 +2,7 @@
  * Runs the examples of the reference manual, and compares what comes out with the comments that say so: run_examples
  * [NAME...]. Those of tools/manual/examples.h. */
 #include "examples.h"
+#include "harness/exported.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -193,6 +194,7 @@ static tcc_status make_files(tcc_context *cx) {
     write_text("table.csv",
                "height,width,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n9,9,x\n2,3,y\n1,1,x\n8,6,y\n3,3,x\n5,5,y\n");
     tcc_status status = tcc_safetensors_write(cx, "weights.safetensors", &array, 1, &author, 1);
+    if (!status) status = exported_make(cx, "table.csv", "exported");
     return status ? status : tcc_checkpoint_save(cx, "checkpoints", &contents);
 }
 

@@ -49,6 +49,11 @@ EXAMPLE(tcc_dataset_decode) {
     tcc_string_free(text);
 }
 
+EXAMPLE(tcc_dataset_sample_name) {
+    const char *path = tcc_dataset_sample_name(data, TCC_SPLIT_VALIDATION, 0);
+    printf("%s\n", path ? path : "no file"); /* no file */
+}
+
 EXAMPLE(tcc_dataset_learned) {
     char *learned;
     TCC_TRY(tcc_dataset_learned(cx, data, &learned));

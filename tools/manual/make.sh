@@ -11,3 +11,11 @@ sed "s|@manual_folder@|$out|; s|@source_folder@|$here|; s|@version@|$version|" "
 doxygen "$out/Doxyfile"
 # Doxygen leaves backslashes of code to troff, and lines that begin with a quote, which troff takes for requests.
 sed -i -E "s/^'/\\\\\\&'/; /^\.nf/,/^\.fi/ s/\\\\([^\\&])/\\\\e\\1/g" "$out"/man/man3/*.3
+
+# Pages of other names lead to these.
+while read -r name page; do
+    case $name in '#' | '') continue ;; esac
+    [ -f "$out/man/man3/$page.3" ] || { echo "aliases.txt: $name leads to $page, which has no page" >&2; exit 1; }
+    [ ! -f "$out/man/man3/$name.3" ] || { echo "aliases.txt: $name has a page of its own" >&2; exit 1; }
+    echo ".so man3/$page.3" >"$out/man/man3/$name.3"
+done <"$here/aliases.txt"

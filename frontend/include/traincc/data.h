@@ -147,7 +147,8 @@ typedef struct tcc_data_options {
      * the files. */
     const char *learned;
     bool unlabelled; /* csv, with `learned`: rows of val_path need not have a label, which is not looked at, nor the
-                        file a header; y is -1, or NaN for regression */
+                        file a header; y is -1, or NaN for regression. images: val_path is a picture, or a folder in
+                        which pictures lie anywhere. text_classes: it is a file with a text a line */
 
     /* csv: what its columns are, where it is not to be guessed. */
     const tcc_column_option *csv_columns;
@@ -206,6 +207,10 @@ TCC_API tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, 
  * bytes. Errors: TCC_EINVAL (a token that has no text), TCC_ENOMEM. */
 TCC_API tcc_status tcc_dataset_decode(tcc_context *cx, const tcc_dataset *data, const int32_t *tokens, int64_t count,
                                       char **text, size_t *length);
+
+/* The path of the picture that sample `index` of a split is, in the order of the split; NULL for kinds whose samples
+ * are no files, and past the last. Lives as long as the data set. */
+TCC_API const char *tcc_dataset_sample_name(const tcc_dataset *data, tcc_split split, int64_t index);
 
 /* What the data set learned from its training files, as JSON: the number of samples, classes and their names, columns
  * with their statistics, characters, mean and deviation of pixels, and a digest of the files. A run keeps it, so that

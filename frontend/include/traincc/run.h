@@ -1,5 +1,10 @@
-/* SPDX-License-Identifier: MIT
- * What comes after training: text from a language model.
+/* SPDX-License-Identifier: MIT What comes after training: answers of a model, text from a language model, and runs that
+ * tcc-train export wrote, which are used without a compiler: libtraincc_rt has all of this header.
+ *
+ *     tcc_run *run;
+ *     if (tcc_run_open(cx, "exported", &run)) ...;
+ *     if (tcc_run_predict(run, "rows.csv", print_answer, NULL)) ...;
+ *     tcc_run_close(run);
  *
  * Calls that take a context leave the error's text in it (tcc_context_error). */
 #ifndef TRAINCC_RUN_H
@@ -14,6 +19,34 @@
 #include <stdint.h>
 
 TCC_API_BEGIN
+
+/* ---- answers ---- */
+
+/* What a model says of a row, a text or a picture. All is borrowed for the call that gives it. */
+typedef struct tcc_answer {
+    int64_t index;       /* of the row, text or picture, from 0 */
+    const char *id;      /* a picture's path; else NULL */
+    const float *values; /* probabilities of the classes; of regression the numbers, in the targets' units */
+    int64_t n_values;
+    int64_t label;        /* the likeliest class; -1: of regression, or what was computed is NaN */
+    int64_t target_label; /* the class that the data has; -1: none */
+    const float *target;  /* the numbers that the data has, n_values of them; NULL: none */
+} tcc_answer;
+/* False ends it. */
+typedef bool (*tcc_answer_fn)(void *user, const tcc_answer *answer);
+
+/* Zero fields take the defaults given here. */
+typedef struct tcc_predict_options {
+    size_t size;        /* sizeof(tcc_predict_options) */
+    int64_t batch_size; /* default: 64 */
+    int num_workers;    /* threads that read ahead */
+} tcc_predict_options;
+
+/* Answers for the validation samples of a data set, in their order. The model's function gives, for input x alone, an
+ * output "logits", f32 [batch, classes], or [batch, numbers] of regression. Batches are all of one size, so one program
+ * does. Errors: TCC_EINVAL (an option; data of kind text or tokens; no samples), those of reading and of the model. */
+TCC_API tcc_status tcc_model_predict(tcc_context *cx, tcc_model *model, const tcc_dataset *data,
+                                     const tcc_predict_options *options, tcc_answer_fn fn, void *user);
 
 /* ---- text ---- */
 
@@ -48,6 +81,37 @@ TCC_API tcc_status tcc_generate(tcc_context *cx, tcc_model *model, const tcc_dat
 /* Shape `index`, from 0, of the arrays "x" and "at" that tcc_generate runs the model with, without data, so that
  * programs for all can be compiled ahead; false past the last. */
 TCC_API bool tcc_generate_shape(const tcc_dataset *data, int index, tcc_array shape[2]);
+
+/* ---- runs ---- */
+
+typedef struct tcc_run tcc_run;
+
+/* The files of an export that this needs, and keys of the weights' metadata. */
+#define TCC_RUN_PLAN "predict.plan"
+#define TCC_RUN_WEIGHTS "model.safetensors"
+#define TCC_RUN_LEARNED "traincc.data" /* tcc_dataset_learned */
+#define TCC_RUN_KIND "traincc.kind"    /* tcc_data_options.kind */
+
+/* Opens what tcc-train export wrote: weights, compiled programs and what was learned from the training data. `folder`
+ * is that folder, or that of a run that was exported into itself. It runs where it was exported for. It holds machine
+ * code, so open only what you would run programs from. The caller closes it, before the context. Errors: those of
+ * tcc_model_load_plan and tcc_safetensors_open; TCC_ENOTFOUND where there is no export. */
+TCC_API tcc_status tcc_run_open(tcc_context *cx, const char *folder, tcc_run **out);
+TCC_API void tcc_run_close(tcc_run *run); /* NULL is allowed */
+
+/* Its vocabulary, and names of classes; no samples. Both live as long as the run. */
+TCC_API const tcc_dataset *tcc_run_data(const tcc_run *run);
+TCC_API tcc_model *tcc_run_model(const tcc_run *run);
+
+/* Answers for a file: a table as in training, whose targets may be missing; a file with a text a line; a picture, or a
+ * folder of pictures. Errors: those of tcc_dataset_open and tcc_model_predict. */
+TCC_API tcc_status tcc_run_predict(tcc_run *run, const char *path, tcc_answer_fn fn, void *user);
+/* The same for what such a file would hold. */
+TCC_API tcc_status tcc_run_predict_bytes(tcc_run *run, const void *bytes, size_t size_bytes, tcc_answer_fn fn,
+                                         void *user);
+/* Text, of a language model. */
+TCC_API tcc_status tcc_run_generate(tcc_run *run, const tcc_generate_options *options, tcc_generate_fn fn, void *user,
+                                    int64_t *count);
 
 TCC_API_END
 

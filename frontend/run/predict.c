@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ * Answers of a model, batch by batch. */
+#include "traincc/run.h"
+
+#include "ir/support/alloc.h"
+#include "ir/support/context.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DEFAULT_BATCH = 64 };
+
+typedef struct teller {
+    tcc_context *cx;
+    const tcc_dataset *data;
+    tcc_dataset_info info;
+    tcc_answer_fn fn;
+    void *user;
+    float *values; /* of one answer */
+    int64_t n_values, next;
+    bool ended;
+} teller;
+
+/* The softmax of a row's logits, and the largest one; -1: they are not numbers. */
+static int64_t find_probabilities(const float *logits, int64_t count, float *out) {
+    int64_t best = 0;
+    double sum = 0;
+    for (int64_t i = 1; i < count; i++)
+        if (logits[i] > logits[best]) best = i;
+    for (int64_t i = 0; i < count; i++) sum += exp((double)logits[i] - (double)logits[best]);
+    for (int64_t i = 0; i < count; i++) out[i] = (float)(exp((double)logits[i] - (double)logits[best]) / sum);
+    return isnan(sum) ? -1 : best;
+}
+
+static void tell(teller *t, const float *logits, const tcc_array *y, int64_t row) {
+    tcc_answer a = {.index = t->next++, .values = logits, .n_values = t->n_values, .label = -1, .target_label = -1};
+    a.id = tcc_dataset_sample_name(t->data, TCC_SPLIT_VALIDATION, a.index);
+    if (t->info.classes) {
+        a.values = t->values;
+        a.label = find_probabilities(logits, t->n_values, t->values);
+        a.target_label = ((const int32_t *)y->data)[row];
+    } else {
+        const float *target = (const float *)y->data + row * t->n_values;
+        if (!isnan(*target)) a.target = target;
+    }
+    t->ended = !t->fn(t->user, &a);
+}
+
+static tcc_status answer_batch(teller *t, tcc_model *model, const tcc_batch *batch) {
+    tcc_array logits;
+    int64_t rows = batch->arrays[0].dims[0];
+    TCC_TRY(tcc_model_evaluate(model, batch->arrays, 1));
+    TCC_TRY(tcc_model_output(model, "logits", &logits));
+    t->n_values = t->info.classes ? t->info.classes : t->info.y.rank ? t->info.y.dims[0] : 1;
+    if (logits.dtype != TCC_F32 || logits.rank != 2 || logits.dims[0] != rows || logits.dims[1] != t->n_values)
+        return tcc_error(&t->cx->diag, TCC_ESHAPE, TCC_NOWHERE,
+                         "output \"logits\" of the model must be f32 [%lld, %lld]", (long long)rows,
+                         (long long)t->n_values);
+    for (int64_t i = 0; i < batch->count && !t->ended; i++)
+        tell(t, (const float *)logits.data + i * t->n_values, &batch->arrays[1], i);
+    return TCC_OK;
+}
+
+tcc_status tcc_model_predict(tcc_context *cx, tcc_model *model, const tcc_dataset *data,
+                             const tcc_predict_options *options, tcc_answer_fn fn, void *user) {
+    teller t = {.cx = cx, .data = data, .fn = fn, .user = user};
+    tcc_loader *loader = NULL;
+    tcc_diag_begin(&cx->diag);
+    if (options->size != sizeof *options)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_predict_options.size is %zu, should be %zu",
+                         options->size, sizeof *options);
+    tcc_dataset_get_info(data, &t.info);
+    if (t.info.tokens[TCC_SPLIT_VALIDATION] || !strcmp(t.info.kind, "text") || !strcmp(t.info.kind, "tokens"))
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "data of kind %s has no answers: tcc_generate writes text",
+                         t.info.kind);
+    const tcc_loader_options how = {.size = sizeof how,
+                                    .split = TCC_SPLIT_VALIDATION,
+                                    .batch_size = options->batch_size ? options->batch_size : DEFAULT_BATCH,
+                                    .num_workers = options->num_workers,
+                                    .last_batch = TCC_LAST_PAD};
+    t.values = tcc__malloc((size_t)(t.info.classes + 1) * sizeof *t.values);
+    tcc_status status = t.values ? tcc_loader_create(cx, data, &how, &loader) : tcc_enomem(&cx->diag);
+    const int64_t batches = status == TCC_OK ? tcc_loader_batches(loader) : 0;
+    for (int64_t i = 0; i < batches && status == TCC_OK && !t.ended; i++) {
+        const tcc_batch *batch;
+        status = tcc_loader_next(loader, &batch);
+        if (status == TCC_OK) status = answer_batch(&t, model, batch);
+    }
+    tcc_loader_destroy(loader);
+    tcc__free(t.values);
+    return status;
+}

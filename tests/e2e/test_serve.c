@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ * The example that serves a run over HTTP: many clients get the answers of tcc_run_predict, hostile ones are refused,
+ * and it ends when it is told to. TCC_SERVE_CLIENTS and TCC_SERVE_SECONDS make it a longer trial. */
+#include "harness/check.h"
+#include "harness/exported.h"
+#include "harness/files.h"
+#include "harness/program.h"
+#include "ir/support/context.h"
+#include "traincc/traincc.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static int port;
+
+/* ---- a client ---- */
+
+static int connect_to_server(void) {
+    const struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const struct timeval patience = {.tv_sec = 60};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (!connect(fd, (const struct sockaddr *)&to, sizeof to)) return fd;
+    close(fd);
+    return -1;
+}
+
+static bool send_all(int fd, const char *text, size_t size) {
+    for (ssize_t n; size; text += n, size -= (size_t)n)
+        if ((n = send(fd, text, size, MSG_NOSIGNAL)) <= 0) return false;
+    return true;
+}
+
+/* The status of the next reply and its body; 0: there is none. */
+static int receive(int fd, char *out, size_t room) {
+    size_t got = 0;
+    int status = 0;
+    for (;;) {
+        out[got] = '\0';
+        const char *end = strstr(out, "\r\n\r\n"), *length = end ? strcasestr(out, "content-length:") : NULL;
+        if (length && got >= (size_t)(end + 4 - out) + strtoul(length + 15, NULL, 10)) {
+            sscanf(out, "HTTP/1.%*d %d", &status);
+            memmove(out, end + 4, strlen(end + 4) + 1);
+            return status;
+        }
+        const ssize_t n = got + 1 < room ? recv(fd, out + got, room - 1 - got, 0) : 0;
+        if (n <= 0) return 0;
+        got += (size_t)n;
+    }
+}
+
+static int post(int fd, const char *body, char *out, size_t room) {
+    char *request;
+    const int n = asprintf(&request, "POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n%s", strlen(body),
+                           body);
+    const bool sent = n >= 0 && send_all(fd, request, (size_t)n);
+    if (n >= 0) free(request);
+    return sent ? receive(fd, out, room) : 0;
+}
+
+/* ---- what is right ---- */
+
+enum { CASES = 16 };
+static char bodies[CASES][256], replies[CASES][512];
+
+static bool take(void *user, const tcc_answer *a) {
+    char *reply = user;
+    char number[64];
+    snprintf(number, sizeof number, "%s{\"label\":\"%s\",", *reply ? "," : "", a->label ? "y" : "x");
+    strcat(reply, number);
+    return true;
+}
+
+/* One to three rows each, whose labels tcc_run_predict tells. */
+static void make_cases(void **state) {
+    tcc_context *cx;
+    tcc_run *run;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    assert_ok(
+        exported_make(cx,
+                      test_write_text(state, "table.csv",
+                                      "height,width,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n9,9,x\n2,3,y\n1,1,x\n8,6,y\n"
+                                      "3,3,x\n5,5,y\n"),
+                      test_path(state, "exported")),
+        &cx->diag);
+    assert_ok(tcc_run_open(cx, test_path(state, "exported"), &run), &cx->diag);
+    for (int i = 0; i < CASES; i++) {
+        char table[256] = "height,width\n";
+        strcpy(bodies[i], "{\"rows\":[");
+        for (int k = 0; k <= i % 3; k++) {
+            sprintf(table + strlen(table), "%d,%d.5\n", i * 5 % 11, (i + 3 * k) * 7 % 13);
+            sprintf(bodies[i] + strlen(bodies[i]), "%s{\"width\":%d.5,\"height\":%d}", k ? "," : "",
+                    (i + 3 * k) * 7 % 13, i * 5 % 11);
+        }
+        strcat(bodies[i], "]}");
+        assert_ok(tcc_run_predict_bytes(run, table, strlen(table), take, replies[i]), &cx->diag);
+    }
+    tcc_run_close(run);
+    tcc_context_destroy(cx);
+}
+
+static bool is_right(int i, const char *reply) {
+    char labels[512] = "";
+    for (const char *at = reply; (at = strstr(at, "{\"label\"")); at++)
+        sprintf(labels + strlen(labels), "%s%.13s", *labels ? "," : "", at);
+    return !strcmp(labels, replies[i]) && strstr(reply, "\"probability\":0.");
+}
+
+/* ---- many of them ---- */
+
+static atomic_int wrong, lost, right;
+static time_t ends;
+
+static void *be_client(void *which) {
+    char reply[4096];
+    int fd = -1;
+    for (int i = (int)(intptr_t)which; time(NULL) < ends; i++) {
+        if (fd < 0) fd = connect_to_server();
+        const int status = fd < 0 ? 0 : post(fd, bodies[i % CASES], reply, sizeof reply);
+        if (!status) lost++;
+        else if (status == 200 && is_right(i % CASES, reply)) right++;
+        else wrong++;
+        if (i % 50 == 49 || !status) close(fd), fd = -1; /* now and then a new connection */
+    }
+    if (fd >= 0) close(fd);
+    return NULL;
+}
+
+static long resident_kib(pid_t pid) {
+    char path[64], line[256];
+    long kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f)) sscanf(line, "VmRSS: %ld", &kib);
+    if (f) fclose(f);
+    return kib;
+}
+
+static void crowd(int clients, int seconds) {
+    pthread_t threads[512];
+    ends = time(NULL) + seconds;
+    for (int i = 0; i < clients; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, be_client, (void *)(intptr_t)i), 0);
+    for (int i = 0; i < clients; i++) pthread_join(threads[i], NULL);
+    if (wrong || lost || !right) fail_msg("%d right, %d wrong, %d lost", right, wrong, lost);
+}
+
+/* ---- hostile ones ---- */
+
+static void expect_status(const char *request, int status, const char *says) {
+    char reply[8192];
+    const int fd = connect_to_server();
+    assert_true(fd >= 0);
+    send_all(fd, request, strlen(request));
+    const int got = receive(fd, reply, sizeof reply);
+    if (got != status || (says && !strstr(reply, says))) fail_msg("%d, not %d: %s", got, status, reply);
+    close(fd);
+}
+
+static void expect_post(const char *body, int status, const char *says) {
+    char reply[8192];
+    const int fd = connect_to_server();
+    const int got = post(fd, body, reply, sizeof reply);
+    if (got != status || !strstr(reply, says))
+        fail_msg("%s: %d, not %d, or this does not say '%s': %s", body, got, status, says, reply);
+    close(fd);
+}
+
+static void hostile(void) {
+    static char huge[3 << 20];
+    expect_post("", 400, "no JSON object");
+    expect_post("{\"rows\":", 400, "no JSON object");
+    expect_post("[1,2]", 400, "no JSON object");
+    expect_post("{\"rows\":[]}", 400, "is empty");
+    expect_post("{\"rows\":[3]}", 400, "a row is no object");
+    expect_post("{\"rows\":[{\"height\":1,\"width\":[2]}]}", 400, "neither a number nor a text");
+    expect_post("{\"rows\":[{\"height\":1,\"widht\":2}]}", 400, "a name that is no column");
+    expect_post("{\"rows\":[{\"height\":\"tall\",\"width\":2}]}", 400, "tall");
+    expect_post("{\"rows\":[{\"height\":\"1\\n2,3\",\"width\":2}]}", 400, "height");
+    memset(huge, '[', sizeof huge - 1);
+    expect_post(huge, 413, "more than 1 MiB");
+    expect_status("GET /predict HTTP/1.1\r\nHost: a\r\n\r\n", 405, "POST");
+    expect_status("POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", 404, "/predict");
+    const int silent = connect_to_server(), gone = connect_to_server();
+    static const char begun[] = "POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: 90\r\n\r\n{\"rows";
+    send_all(silent, begun, 33); /* and nothing more: it disturbs nobody */
+    send_all(gone, begun, sizeof begun - 1);
+    close(gone);
+    expect_post(bodies[0], 200, "predictions");
+    close(silent);
+}
+
+static void serves(void **state) {
+    const char *clients = getenv("TCC_SERVE_CLIENTS"), *seconds = getenv("TCC_SERVE_SECONDS");
+    if (access(TCC_BIN_DIR "/example-serve", X_OK)) skip(); /* libmicrohttpd was not there */
+    make_cases(state);
+    program_process p = program_start(NULL, "example-serve",
+                                      (const char *const[]){test_path(state, "exported"), "0", NULL});
+    char line[128] = "";
+    for (int i = 0; i < 600 && !strchr(line, '\n'); i++) {
+        usleep(50000);
+        line[pread(p.out, line, sizeof line - 1, 0)] = '\0';
+    }
+    assert_int_equal(sscanf(line, "http://127.0.0.1:%d/predict", &port), 1);
+    crowd(clients ? atoi(clients) : 16, 1);
+    const long before = resident_kib(p.pid);
+    hostile();
+    crowd(clients ? atoi(clients) : 16, seconds ? atoi(seconds) : 1);
+    const long after = resident_kib(p.pid);
+    printf("%d answers right, none wrong or lost; resident %ld KiB, then %ld KiB\n", right, before, after);
+    if (after > before + 8192) fail_msg("resident memory grew from %ld to %ld KiB", before, after);
+    const int open = connect_to_server(); /* an idle connection does not keep it */
+    kill(p.pid, SIGTERM);
+    program_result r = program_wait(&p);
+    close(open);
+    if (r.status || *r.err) fail_msg("%d: %s", r.status, r.err);
+    program_free(&r);
+    r = program_run(NULL, "example-serve", (const char *const[]){test_path(state, "none"), NULL});
+    if (r.status != 1 || !strstr(r.err, "tcc-train export writes it")) fail_msg("%d: %s", r.status, r.err);
+    program_free(&r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {FOLDER_TEST(serves)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
