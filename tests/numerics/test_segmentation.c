@@ -282,7 +282,7 @@ static distances read_distances(const cJSON *of) {
 static void run_others(given *g, uint64_t bits) {
     static const settings others[] = {{"eager", .mode = TCC_MODE_EAGER},
                                       {"verified", .verify = true},
-                                      {"50%", .budget = "50%"},
+                                      {"75%", .budget = "75%"},
                                       {"min", .budget = "min"},
                                       {"bf16", .precision = TCC_MIXED_BF16},
                                       {"fp16", .precision = TCC_MIXED_FP16}};
