@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum type { STRING, PATH, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, NAMES, GROUPS } type;
+typedef enum type { STRING, PATH, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, NAMES, GROUPS, PAIRS } type;
 
 #define NONE NULL
 #define REQUIRED ""
@@ -216,6 +216,9 @@ static cJSON *key_schema(int key) {
         cJSON_AddStringToObject(schema, "type", "array");
         if (a->type != GROUPS) cJSON_AddNumberToObject(schema, "maxItems", RECIPE_LIST_MAX);
         add_value(cJSON_AddObjectToObject(schema, "items"), key);
+    } else if (a->type == PAIRS) {
+        cJSON_AddStringToObject(schema, "type", "object");
+        cJSON_AddStringToObject(cJSON_AddObjectToObject(schema, "additionalProperties"), "type", "string");
     } else if (a->word) {
         cJSON *either = cJSON_AddArrayToObject(schema, "anyOf"), *number = cJSON_CreateObject();
         cJSON *word = cJSON_CreateObject();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "recipe_paths.h"
 
+#include <glob.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,13 +53,22 @@ static char *expand(const char *text, char problem[RECIPE_PROBLEM_MAX]) {
     return NULL;
 }
 
+/* Whether there is such a file, or, by a pattern as "train_*.bin", are such files. */
+static bool is_there(const char *path) {
+    glob_t found = {0};
+    if (!access(path, F_OK)) return true;
+    const bool some = strpbrk(path, "*?[") && !glob(path, GLOB_NOSORT, NULL, &found);
+    globfree(&found);
+    return some;
+}
+
 /* Of a relative path that is not there, what is there beside the file; else the path itself. Takes `path`. */
 static char *look_beside(char *path, const char *beside) {
     const char *slash = beside ? strrchr(beside, '/') : NULL;
     char *there = NULL;
-    if (*path == '/' || !slash || !access(path, F_OK)) return path;
+    if (*path == '/' || !slash || is_there(path)) return path;
     if (asprintf(&there, "%.*s%s", (int)(slash - beside) + 1, beside, path) < 0) return path;
-    if (access(there, F_OK)) {
+    if (!is_there(there)) {
         free(there);
         return path;
     }

@@ -225,6 +225,7 @@ bool report_page(FILE *out, const run_record *runs, int count) {
     }
     if (!profiled)
         fputs("<p class=\"note\">Train with --explain or --profile FILE to see kernels and memory here.</p>\n", out);
+    for (int i = 0; i < count; i++) print_text(out, "Data", &runs[i], runs[i].data);
     for (int i = 0; i < count; i++) print_text(out, "Recipe", &runs[i], runs[i].recipe);
     fputs("</body></html>\n", out);
     return ok;

@@ -265,7 +265,8 @@ bool record_read(run_record *r, const char *folder, char *error, int error_size)
     *r = (run_record){.folder = folder};
     reader in = {r, error, error_size};
     return read_metrics(&in) && read_optional(&in, "recipe.yaml", &r->recipe) &&
-           read_optional(&in, "memory.svg", &r->memory_svg) && read_profile(&in);
+           read_optional(&in, "data.txt", &r->data) && read_optional(&in, "memory.svg", &r->memory_svg) &&
+           read_profile(&in);
 }
 
 void record_free(run_record *r) {
@@ -283,5 +284,6 @@ void record_free(run_record *r) {
     free(r->metrics);
     free(r->kernels);
     free(r->recipe);
+    free(r->data);
     free(r->memory_svg);
 }

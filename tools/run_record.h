@@ -30,14 +30,14 @@ typedef struct run_record {
     const char *folder; /* borrowed */
     record_metric *metrics;
     int n_metrics;
-    char *recipe, *memory_svg; /* texts; NULL: there is none */
-    record_kernel *kernels;    /* the slowest first; none without a profile */
+    char *recipe, *memory_svg, *data; /* texts; NULL: there is none */
+    record_kernel *kernels;           /* the slowest first; none without a profile */
     int n_kernels;
     double flop_per_s, bytes_per_s; /* of the device; 0: not known */
 } run_record;
 
-/* Reads RUN/metrics.jsonl, and, where they are, recipe.yaml, profile.json and memory.svg. False with the reason in
- * error[error_size]; the record is freed in any case. */
+/* Reads RUN/metrics.jsonl, and, where they are, recipe.yaml, data.txt, profile.json and memory.svg. False with the
+ * reason in error[error_size]; the record is freed in any case. */
 bool record_read(run_record *r, const char *folder, char *error, int error_size);
 void record_free(run_record *r);
 

@@ -168,9 +168,10 @@ static int train(arguments *a) {
     char *found = NULL;
     status = load_recipe(&r, o->recipe_path, o->plan, a->operands + first, a->n_operands - first);
     if (status == EXIT_DONE && !o->quiet && !o->emit) tell_left_out(&r);
-    if (status == EXIT_DONE && !o->arch) status = find_device(a->device, !o->quiet && !o->emit, &found);
+    if (status == EXIT_DONE && !o->arch && o->task != TASK_DESCRIBE)
+        status = find_device(a->device, !o->quiet && !o->emit, &found);
     o->device = found;
-    if (status == EXIT_DONE) status = check_ptx(o);
+    if (status == EXIT_DONE && o->task != TASK_DESCRIBE) status = check_ptx(o);
     if (status == EXIT_DONE && o->require_graphs && !recipe_replays(&r))
         status = usage_error("--require-graphs goes with training.compile_mode=reduce-overhead or max-autotune");
     if (status == EXIT_DONE && (o->lock || o->locked) &&
@@ -221,6 +222,14 @@ static int look_at_run(arguments *a, train_task task) {
     return train(a);
 }
 
+/* tcc-train data RECIPE.yaml [key.path=value ...] */
+static int describe_data(arguments *a) {
+    a->options.task = TASK_DESCRIBE;
+    a->operands++;
+    a->n_operands--;
+    return a->n_operands ? train(a) : usage_error("data: no recipe given");
+}
+
 static int run(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--complete")) return complete_options(argv + 2, argc - 2);
     if (argc > 1 && !strcmp(argv[1], "tokenize")) {
@@ -237,6 +246,7 @@ static int run(int argc, char **argv) {
     if (a.n_operands && !strcmp(a.operands[0], "cache")) return train_cache(a.operands + 1, a.n_operands - 1);
     const train_task task = a.n_operands ? task_of(a.operands[0]) : TASK_TRAIN;
     if (task != TASK_TRAIN) return look_at_run(&a, task);
+    if (a.n_operands && !strcmp(a.operands[0], "data")) return describe_data(&a);
     return a.n_operands || a.options.plan ? train(&a) : usage_error("no recipe given");
 }
 

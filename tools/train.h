@@ -20,7 +20,8 @@ typedef enum train_task {
     TASK_PREDICT,
     TASK_GENERATE,
     TASK_EXPORT,
-    TASK_FIND_LR
+    TASK_FIND_LR,
+    TASK_DESCRIBE
 } train_task;
 
 typedef struct train_options {

@@ -43,7 +43,8 @@ int train_complete(const complete_option *options, int n_options, train_task tas
         const bool predict = task == TASK_PREDICT, looks = task != TASK_TRAIN;
         bool plan = false;
         for (int i = 0; i + 1 < count; i++) plan |= !strcmp(words[i], "--plan");
-        if (operands > looks || plan) {
+        const bool describes = !strcmp(command, "data");
+        if (operands > (looks || describes) || plan) {
             if (predict && operands == 2) complete_choices("", ":files", current);
             if (task == TASK_EXPORT && operands == 2) complete_choices("", ":folders", current);
             complete_keys(current);
@@ -51,7 +52,7 @@ int train_complete(const complete_option *options, int n_options, train_task tas
             complete_choices("", ":folders", current);
             complete_choices("", ":files safetensors", current);
         } else {
-            if (count == 1) complete_choices("", "cache|eval|export|generate|predict|report|tokenize", current);
+            if (count == 1) complete_choices("", "cache|data|eval|export|generate|predict|report|tokenize", current);
             complete_choices("", ":files yaml", current);
         }
     }

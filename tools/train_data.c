@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -79,6 +80,36 @@ static tcc_status look_only(run *s, tcc_data_options *o) {
     return TCC_OK;
 }
 
+/* What the recipe says of columns and of colours of labels: `columns` and `colors` have room for all. */
+static void take_pairs(const recipe *r, tcc_column_option *columns, tcc_label_color *colors, tcc_data_options *o) {
+    const recipe_pairs *c = &r->data.columns, *l = &r->data.colors;
+    for (int i = 0; i < c->count; i++) columns[i] = (tcc_column_option){c->v[i].name, c->v[i].value};
+    for (int i = 0; i < l->count; i++) colors[i] = (tcc_label_color){l->v[i].name, l->v[i].value};
+    o->csv_columns = columns;
+    o->n_csv_columns = c->count;
+    o->label_colors = colors;
+    o->n_label_colors = l->count;
+}
+
+static tcc_csv_missing missing_of(const recipe *r) {
+    return !strcmp(r->data.missing, "mean")       ? TCC_MISSING_MEAN
+           : !strcmp(r->data.missing, "category") ? TCC_MISSING_CATEGORY
+                                                  : TCC_MISSING_ERROR;
+}
+
+static tcc_status open_dataset(run *s, tcc_data_options *o) {
+    const recipe *r = s->recipe;
+    tcc_column_option *columns = calloc((size_t)r->data.columns.count + 1, sizeof *columns);
+    tcc_label_color *colors = calloc((size_t)r->data.colors.count + 1, sizeof *colors);
+    tcc_status status = columns && colors ? TCC_OK : TCC_ENOMEM;
+    if (status == TCC_OK) take_pairs(r, columns, colors, o);
+    if (status == TCC_OK && run_only_looks(s)) status = look_only(s, o);
+    if (status == TCC_OK) status = tcc_dataset_open(s->cx, o, &s->data);
+    free(columns);
+    free(colors);
+    return status;
+}
+
 tcc_status run_open_data(run *s) {
     const recipe *r = s->recipe;
     tcc_data_options o = {.size = sizeof o,
@@ -96,7 +127,10 @@ tcc_status run_open_data(run *s) {
                           .tokenizer = recipe_has(r, "data.tokenizer") ? r->data.tokenizer : NULL,
                           .vocab = r->data.vocab_file,
                           .csv_regression = r->data.regression,
-                          .token_bytes = recipe_has(r, "data.token_bytes") ? (int)r->data.token_bytes : 0,
+                          .csv_missing = missing_of(r),
+                          .csv_one_hot = recipe_has(r, "data.one_hot") ? (int)r->data.one_hot : 0,
+                          .skip_bad = !strcmp(r->data.on_bad, "skip"),
+                          .token_bytes = (int)r->data.token_bytes,
                           .vocab_size = r->data.vocab_size,
                           .classes = recipe_has(r, "data.classes") ? (int)r->data.classes : 0,
                           .csv_separator = separator(s)};
@@ -113,14 +147,14 @@ tcc_status run_open_data(run *s) {
     for (int i = 0; i < r->data.jitter.count; i++) o.jitter[i] = r->data.jitter.v[i];
     if (!strcmp(r->data.header, "yes")) o.csv_header = TCC_CSV_HEADER_YES;
     if (!strcmp(r->data.header, "no")) o.csv_header = TCC_CSV_HEADER_NO;
-    tcc_status status = run_only_looks(s) ? look_only(s, &o) : TCC_OK;
-    if (status == TCC_OK) status = tcc_dataset_open(s->cx, &o, &s->data);
+    tcc_status status = open_dataset(s, &o);
     if (status == TCC_OK && !s->learned) status = tcc_dataset_learned(s->cx, s->data, &s->learned);
     if (status != TCC_OK) return status;
     tcc_dataset_get_info(s->data, &s->info);
     if (!strcmp(r->data.kind, "cifar") && !run_only_looks(s) && !s->options->quiet && !s->options->emit)
         tell_missing_batches(s);
 
+    if (s->options->task == TASK_DESCRIBE) return TCC_OK;
     if (!check_validation(s)) return TCC_EINVAL;
     if (s->options->task == TASK_GENERATE) return TCC_OK; /* the vocabulary is all that it needs */
     if (!r->data.batch_size && (status = run_choose_batch(s)) != TCC_OK) return status;

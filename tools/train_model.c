@@ -57,7 +57,7 @@ static tcc_tensor build_mlp(tcc_trace *t, tcc_tensor x, const run *s, int64_t ou
     const recipe *r = s->recipe;
     int64_t hidden[RECIPE_LIST_MAX];
     for (int i = 0; i < r->model.hidden.count; i++) hidden[i] = (int64_t)r->model.hidden.v[i];
-    x = tcc_rank(x) > 2 ? tcc_flatten(x, 1) : x;
+    x = tcc_rank(x) > 2 ? tcc_flatten(x, 1) : run_features(s, t, x);
     return tcc_mlp(
         t, x,
         &(tcc_mlp_options){
@@ -85,7 +85,7 @@ static const struct model_row *row_of(const recipe *r) {
 bool run_is_language(const recipe *r) { return row_of(r)->task == NEXT_TOKENS; }
 
 static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
-    return row_of(s->recipe)->build(t, x, s, s->regression ? 1 : s->info.classes);
+    return row_of(s->recipe)->build(t, x, s, s->regression ? s->info.y.dims[0] : s->info.classes);
 }
 
 #undef TCC_HERE
@@ -95,18 +95,14 @@ static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
 static void build(tcc_trace *t, void *user) {
     const run *s = user;
     const tcc_loc data = {.file = "data"};
-    tcc_tensor logits = logits_of(s, t, tcc_input_at(t, "x", data));
+    const tcc_tensor x = tcc_input_at(t, "x", data), logits = logits_of(s, t, x);
     if (!tcc_has_input(t, "y")) {
         tcc_output(t, "logits", logits);
         return;
     }
     tcc_tensor y = tcc_input_at(t, "y", data);
-    if (s->regression) {
-        tcc_loss(t, tcc_mse_loss(logits, y));
-        return;
-    }
-    tcc_loss(t, tcc_cross_entropy(logits, y));
-    if (!tcc_is_training(t)) run_metric_outputs(s, t, logits, y);
+    tcc_loss(t, run_loss(s, t, x, logits, y));
+    if (!s->regression && !tcc_is_training(t)) run_metric_outputs(s, t, logits, y);
 }
 
 /* -- Compiling -- */

@@ -19,6 +19,7 @@ static const char usage[] =
     "'tcc-train export CHECKPOINT|RUN_DIR [DIR]' writes weights, labels, programs and a model card to a\n"
     "folder, RUN_DIR/export by default, from which all of these commands and C programs work.\n"
     "'tcc-train generate CHECKPOINT|RUN_DIR --prompt TEXT' has a language model write on.\n"
+    "'tcc-train data RECIPE.yaml [key.path=value ...]' says what is read, and trains nothing.\n"
     "'tcc-train report RUN_DIR [RUN_DIR ...] [-o FILE]' makes one HTML page of runs: curves, kernels, memory.\n"
     "'tcc-train tokenize --help' says how to make files of tokens from text.\n"
     "\n"

@@ -15,7 +15,20 @@
 #include <string.h>
 
 /* Those whose value is a text come first. */
-typedef enum key_kind { STRING, PATH, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, NAMES, GROUPS } key_kind;
+typedef enum key_kind {
+    STRING,
+    PATH,
+    CHOICE,
+    BUDGET,
+    INTEGER,
+    NUMBER,
+    FLAG,
+    LIST,
+    WHOLES,
+    NAMES,
+    GROUPS,
+    PAIRS
+} key_kind;
 
 /* A key: where its value goes, its default, and what it may be. */
 typedef struct key {
@@ -186,6 +199,11 @@ static bool set_text(const key *k, char **to, const char *text, place at, char *
     return set_string(to, text) || fail(error, at, "out of memory");
 }
 
+static bool set_pairs(const key *k, recipe_pairs *to, const char *text, place at, char *error) {
+    char problem[RECIPE_PROBLEM_MAX] = "";
+    return recipe_pairs_parse(to, text, problem) || fail(error, at, "%s: %s", k->path, problem);
+}
+
 static bool set_value(recipe *r, const key *k, const char *text, place at, char *error) {
     void *to = (char *)r + k->offset;
     double x;
@@ -217,6 +235,7 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
     case WHOLES:
     case NAMES: return set_list(k, to, text, at, error);
     case GROUPS: return set_groups(k, to, text, at, error);
+    case PAIRS: return set_pairs(k, to, text, at, error);
     }
     return false;
 }
@@ -269,8 +288,11 @@ bool recipe_init(recipe *r) {
 }
 
 void recipe_free(recipe *r) {
-    for (int i = 0; i < KEY_COUNT; i++)
-        if (is_text(&keys[i])) free(*(char **)((char *)r + keys[i].offset));
+    for (int i = 0; i < KEY_COUNT; i++) {
+        void *value = (char *)r + keys[i].offset;
+        if (is_text(&keys[i])) free(*(char **)value);
+        if (keys[i].kind == PAIRS) recipe_pairs_free(value);
+    }
     free(r->file);
     memset(r, 0, sizeof *r);
 }
@@ -316,6 +338,13 @@ static bool read_groups(reader *in, recipe *r, const key *k) {
     return fail(in->error, (place){in->file, line}, "%s: %s", k->path, problem);
 }
 
+static bool read_pairs(reader *in, recipe *r, const key *k) {
+    char problem[RECIPE_PROBLEM_MAX];
+    size_t line;
+    if (recipe_pairs_read((recipe_pairs *)((char *)r + k->offset), &in->items, &line, problem)) return true;
+    return fail(in->error, (place){in->file, line}, "%s: %s", k->path, problem);
+}
+
 /* YAML's null: nothing, null, Null, NULL or ~ without quotes. */
 static bool is_null(const reader *in) {
     return in->item->plain && (!*in->item->text || recipe_is_choice("null|Null|NULL|~", in->item->text));
@@ -324,6 +353,7 @@ static bool is_null(const reader *in) {
 /* The value of a key that stands alone (not a section). */
 static bool read_value(reader *in, recipe *r, const key *k) {
     if (in->item->kind == YAML_ITEM_LIST) return k->kind == GROUPS ? read_groups(in, r, k) : read_list(in, r, k);
+    if (in->item->kind == YAML_ITEM_MAPPING && k->kind == PAIRS) return read_pairs(in, r, k);
     if (in->item->kind != YAML_ITEM_SCALAR) return fail(in->error, here(in), "%s: a value is expected", k->path);
     if (is_null(in))
         return fail(in->error, here(in), "%s: null is no value; leave the key out for its default", k->path);
@@ -599,6 +629,7 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
     }
     case NAMES: print_names(k->choices, *(const unsigned *)from, out); break;
     case GROUPS: recipe_groups_print(from, out); break;
+    case PAIRS: recipe_pairs_print(from, out); break;
     }
 }
 

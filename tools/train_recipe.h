@@ -4,6 +4,7 @@
 #define TCC_TOOLS_TRAIN_RECIPE_H
 
 #include "recipe_groups.h"
+#include "recipe_pairs.h"
 
 #include <traincc/model.h>
 
@@ -31,6 +32,7 @@ typedef bool recipe_FLAG;
 typedef recipe_list recipe_LIST, recipe_WHOLES;
 typedef unsigned recipe_NAMES; /* a bit for each choice */
 typedef recipe_groups recipe_GROUPS;
+typedef recipe_pairs recipe_PAIRS;
 
 #define RECIPE_SECTION(name)
 #define RECIPE_END(name)

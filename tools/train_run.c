@@ -176,6 +176,9 @@ static int set_up(run *s, const tcc_checkpoint *c) {
     if (s->options->task == TASK_GENERATE && run_check_writer(s) != TCC_OK) return failed(s);
     if (run_only_looks(s) && run_open_weights(s) != TCC_OK) return failed(s);
     if (run_open_data(s) != TCC_OK || run_check_prompt(s) != TCC_OK) return failed(s);
+    const bool says = s->options->task == TASK_TRAIN && !s->options->quiet && !s->options->emit;
+    if ((says || s->options->task == TASK_DESCRIBE) && run_describe_data(s) != TCC_OK) return failed(s);
+    if (s->options->task == TASK_DESCRIBE) return EXIT_DONE;
     if (c && run_check_data(s, c) != TCC_OK) return failed(s);
     settle_steps(s);
     if (c && tcc_checkpoint_step(c) > s->total_steps) {
@@ -206,6 +209,7 @@ static int train(run *s, const tcc_checkpoint *c) {
                                          .first_step = s->first_step,
                                          .abandoned = s->folder.abandoned};
     if (tcc_metrics_open(s->cx, &metrics, &s->metrics) != TCC_OK || run_find_best(s) != TCC_OK) return failed(s);
+    if (run_keep_description(s) != TCC_OK) return failed(s);
     if (run_train(s) != TCC_OK) return failed(s);
     return finish(s);
 }
@@ -244,6 +248,7 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
     s.language = run_is_language(recipe);
     s.regression = recipe->data.regression;
     int status = run_all(&s);
+    if (!options->quiet && !options->emit) run_tell_skipped(&s);
     saver_destroy(s.saver);
     tcc_metrics_close(s.metrics);
     tcc_model_destroy(s.model);

@@ -84,6 +84,17 @@ tcc_status run_create_model(run *s);
 /* Whether the recipe's model gives logits of the next token. */
 bool run_is_language(const recipe *r);
 
+/* train_features.c. The features that the model sees of a batch of a table: embedded, and without weights. */
+tcc_tensor run_features(const run *s, tcc_trace *t, tcc_tensor x);
+/* The loss of a batch, by the weights of its rows and classes. */
+tcc_tensor run_loss(const run *s, tcc_trace *t, tcc_tensor x, tcc_tensor logits, tcc_tensor y);
+
+/* train_describe.c. Prints what was read; keeps it in the run's folder as data.txt. */
+tcc_status run_describe_data(run *s);
+tcc_status run_keep_description(run *s);
+/* Says which samples were left out so far. */
+void run_tell_skipped(const run *s);
+
 /* What to do where training gives infinities. */
 extern const char run_nan_advice[];
 

@@ -57,29 +57,6 @@ static int stride_of(const tcc_body_run *r, const tcc_expr *x) {
     return !t->lane_groups && stride > 1 && stride <= MOST_STRIDE && stride <= r->lanes ? (int)stride : 0;
 }
 
-/* Whether elements of 16 bits, which no processor gathers, can be gathered as the halves of words of 32: there is an
- * even number of them, so that the last word is the value's own. */
-static bool gathers_halves(const tcc_body_run *r, const tcc_expr *x) {
-    const tcc_body_buffer *from = &r->body->buffers.data[x->buffer];
-    return !r->e->target->lane_groups && tcc_dtype_bytes(x->dtype) == 2 && from->node && from->offset % 2 == 0 &&
-           tcc_type_numel(&from->node->type) % 2 == 0 && tcc_body_offset_type(r, &x->affine) == r->e->i32;
-}
-
-static LLVMValueRef gather_halves(tcc_body_run *r, const tcc_expr *x, LLVMTypeRef memory, LLVMValueRef base,
-                                  LLVMValueRef offset, LLVMValueRef mask) {
-    tcc_emitter *e = r->e;
-    LLVMBuilderRef b = e->builder;
-    LLVMTypeRef words = tcc_emit_vector_type(e->i32, r->lanes), halves = tcc_emit_vector_type(e->i16, r->lanes);
-    LLVMValueRef even = LLVMBuildAnd(b, offset, tcc_emit_i64(e, -2), ""), one = tcc_emit_int(e, words, 1);
-    LLVMValueRef odd = LLVMBuildTrunc(b, LLVMBuildAnd(b, offset, tcc_emit_i64(e, 1), ""), e->i32, "");
-    LLVMValueRef at = LLVMBuildAdd(b, tcc_body_lane_part(r, &x->affine, e->i32), tcc_emit_splat(e, odd, r->lanes), "");
-    LLVMValueRef word = tcc_emit_gather_at(e, e->i32, tcc_emit_at(e, memory, base, even), LLVMBuildAShr(b, at, one, ""),
-                                           mask);
-    LLVMValueRef shift = LLVMBuildShl(b, LLVMBuildAnd(b, at, one, ""), tcc_emit_int(e, words, 4), "");
-    LLVMValueRef half = LLVMBuildTrunc(b, LLVMBuildLShr(b, word, shift, ""), halves, "");
-    return LLVMBuildBitCast(b, half, tcc_emit_vector_type(memory, r->lanes), "");
-}
-
 LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype);
@@ -107,8 +84,6 @@ LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
         value = reverse(r, mask ? tcc_emit_load_masked(e, type, at, reverse(r, mask)) : tcc_emit_load(e, type, at, 0));
     } else if (stride_of(r, x)) {
         value = load_strided(r, memory, base, offset, stride_of(r, x), access_mask(r, guard));
-    } else if (gathers_halves(r, x)) {
-        value = gather_halves(r, x, memory, base, offset, access_mask(r, guard));
     } else {
         LLVMValueRef start = LLVMBuildGEP2(e->builder, memory, base, &offset, 1, "");
         value = tcc_emit_gather_at(e, memory, start,

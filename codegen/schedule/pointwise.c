@@ -16,7 +16,6 @@ typedef struct pointwise {
     tcc_thread_shape shape;
     bool any_extent;  /* one flat loop whose extent is parameter 0 */
     bool past_caches; /* one of the stores is */
-    bool whole_first; /* vectors without a mask, then the rest of a row with one */
     int phase_var;    /* a short innermost loop, all turns of which make one vector: see choose_phases; -1: none */
 } pointwise;
 
@@ -92,7 +91,7 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, LLVMValueRef from, LL
         int64_t extent = r->body->vars.data[var].high + 1;
         if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
         if (i == last) {
-            if (p->whole_first) { /* items begin at whole vectors */
+            if (p->past_caches) { /* items begin at whole vectors, and a mask has no such stores */
                 LLVMValueRef end = LLVMBuildAnd(e->builder, to, tcc_emit_i64(e, -p->lanes), "");
                 emit_vectors(r, p, p->lanes, var, from, end, true);
                 from = end;
@@ -180,16 +179,6 @@ static void choose_past_caches(const tcc_lowering *l, pointwise *p) {
         s->past_caches = !s->guard && !buffer->offset && is_next_copy(l->graph, buffer->node);
         p->past_caches |= s->past_caches;
     }
-}
-
-/* A masked store takes several times as long as a plain one, more so where a mask is a vector (x86-64-v3), where the
- * rest of each row counts too. Long code is busy anyway, and would be made twice. Stores past the caches have no mask.
- */
-static bool choose_whole_first(const tcc_lowering *l, const pointwise *p, int64_t inner) {
-    enum { MASK_REGISTERS = 16, MOST_COST = 128 };
-    if (p->past_caches) return true;
-    if (l->target->lane_groups || p->lanes == 1 || tcc_body_cost(p->body) > MOST_COST) return false;
-    return p->any_extent || (l->target->lanes < MASK_REGISTERS && inner > p->lanes && inner % p->lanes);
 }
 
 /* Contractions without a schedule of their own, which read elsewhere for each lane: a thread of a GPU has too few
@@ -288,7 +277,6 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     int64_t item_points;
     TCC_TRY(plan_items(l, p, order, n, &item_points));
     choose_past_caches(l, p);
-    p->whole_first = choose_whole_first(l, p, n ? b->vars.data[order[n - 1]].high + 1 : 1);
     p->cut = tcc_cut_items(b, order, n, item_points / phases, tcc_group_lanes(p->shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;

@@ -79,7 +79,6 @@ tcc_status tcc_lower_reduce(tcc_lowering *l) {
     if (splits > 1) {
         TCC_TRY(tcc_reduce_launch_split(&t, levels, splits));
     } else {
-        TCC_TRY(tcc_reduce_settle_turn(l, p));
         TCC_TRY(tcc_reduce_settle_lanes(l, p));
         TCC_TRY(tcc_reduce_add(l, p));
     }

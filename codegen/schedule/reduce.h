@@ -133,9 +133,6 @@ void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p);
 int64_t tcc_reduce_columns_group(const tcc_reduce *p);
 /* Chooses slots and threads; *points: kept points of an item. */
 tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *points);
-/* Rows that lie across memory, as those of a tensor's transpose: where each step along a row is far and neighbouring
- * rows are not, lanes take rows side by side instead of a row's elements. Chooses and settles that. */
-tcc_status tcc_reduce_settle_turn(tcc_lowering *l, tcc_reduce *p);
 /* Settles the loops and lanes of a plan. */
 tcc_status tcc_reduce_settle_lanes(tcc_lowering *l, tcc_reduce *p);
 /* Settles slots, group and steps of rows on a GPU that were chosen. */

@@ -61,46 +61,6 @@ tcc_status tcc_reduce_settle_lanes(tcc_lowering *l, tcc_reduce *p) {
     return tcc_settle_lanes(l, p->body, var, p->body->vars.data[var].high + 1, &p->lanes);
 }
 
-/* Accesses of full values that are contiguous along loop `var`. */
-static int count_contiguous(const tcc_reduce *p, int var) {
-    const tcc_body *b = p->body;
-    uint64_t reduced = 0;
-    int count = 0;
-    for (int i = 0; i < p->n_reduced; i++) reduced |= UINT64_C(1) << p->reduced[i];
-    for (int i = 0; i < b->exprs.count; i++) {
-        const tcc_expr *x = b->exprs.data[i];
-        count += x->kind == TCC_EXPR_LOAD && x->loops & reduced && tcc_affine_coefficient(&x->affine, var) == 1;
-    }
-    for (int i = 0; i < b->stores.count; i++) {
-        const tcc_store *s = &b->stores.data[i];
-        count += !s->kept && !s->sum && tcc_affine_coefficient(&s->offset, var) == 1;
-    }
-    return count;
-}
-
-tcc_status tcc_reduce_settle_turn(tcc_lowering *l, tcc_reduce *p) {
-    enum { LEAST = 16 }; /* rows side by side */
-    const tcc_body *b = p->body;
-    int64_t turned = 1;
-    if (p->columns || !p->n_kept || !p->n_reduced || l->target->lane_groups) return TCC_OK;
-    int best = p->n_kept - 1, most = 0;
-    for (int i = 0; i < p->n_kept; i++) {
-        const int count = b->vars.data[p->kept[i]].high + 1 < LEAST ? 0 : count_contiguous(p, p->kept[i]);
-        if (count > most) best = i, most = count;
-    }
-    /* What a text has is followed, also by a copy of the group that reads other memory: sums have its order. */
-    const bool wanted = l->params.choice ? tcc_params_chosen(&l->params, TCC_PARAM_TURNED) != NULL
-                                         : most > 0 && most >= count_contiguous(p, p->reduced[p->n_reduced - 1]);
-    if (!wanted) return TCC_OK;
-    TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_TURNED, tcc_param_between(1, 1), &turned));
-    const int var = p->kept[best];
-    memmove(&p->kept[best], &p->kept[best + 1], sizeof *p->kept * (size_t)(p->n_kept - best - 1));
-    p->kept[p->n_kept - 1] = var;
-    p->columns = true;
-    p->lanes = tcc_choose_lanes(l->target, b, var, b->vars.data[var].high + 1, tcc_choose_width(b));
-    return TCC_OK;
-}
-
 double tcc_reduce_points(const tcc_body *b, const int *loops, int n) {
     double product = 1;
     for (int i = 0; i < n; i++) product *= (double)(b->vars.data[loops[i]].high + 1);

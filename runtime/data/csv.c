@@ -155,7 +155,7 @@ static tcc_status add_word(tcc__csv_scan *s, int column, const char *text, bool 
     return learns && number < 0 ? tcc_enomem(s->records.diag) : TCC_OK;
 }
 
-/* What is kept of a cell. `learns`: words that are new are taken. */
+/* What is kept of a cell. `learns`: categories that are new are taken, as words of other columns always are. */
 static tcc_status add_cell(tcc__csv_scan *s, const tcc_data_options *options, int column, bool learns, tcc__csv *csv) {
     const tcc__column *c = &csv->columns.data[column];
     const int at = s->columns.data[column];
@@ -172,7 +172,7 @@ static tcc_status add_cell(tcc__csv_scan *s, const tcc_data_options *options, in
         if (c->kind == TCC__COLUMN_WEIGHT && x < 0)
             return LINE_ERROR(s, "column %d ('%s'): %g is a weight below 0", at + 1, c->name, x);
     } else if (at >= 0) {
-        TCC_TRY(add_word(s, column, text, learns, csv, &x));
+        TCC_TRY(add_word(s, column, text, learns || !input, csv, &x));
     }
     return tcc_vec_push(&csv->cells, x) ? TCC_OK : tcc_enomem(s->records.diag);
 }

@@ -18,7 +18,7 @@ static float cell_at(const tcc__table *t, const tcc__column *c, int64_t row) {
 
 /* ---- columns ---- */
 
-enum { SHOWN = 5, NAME_WIDTH = 24 };
+enum { SHOWN = 5, NAME_WIDTH = 24, COLUMNS_SHOWN = 60 };
 
 static void describe_category(const tcc__column *c, tcc_strbuf *out) {
     const int count = c->words.offsets.count;
@@ -34,13 +34,13 @@ static void describe_column(const tcc__table *t, int index, int64_t rows, tcc_st
     const tcc__column *c = &t->csv.columns.data[index];
     char number[32];
     snprintf(number, sizeof number, "column %d", index);
-    tcc_strbuf_printf(out, "  %-*.40s %-8s", NAME_WIDTH, *c->name ? c->name : number, tcc__column_kind_name(c->kind));
-    if (tcc__column_is_number(c) && rows) tcc_strbuf_printf(out, " %g to %g", c->least, c->most);
-    else if (c->kind == TCC__COLUMN_CATEGORY) tcc_strbuf_add(out, " "), describe_category(c, out);
+    tcc_strbuf_printf(out, "  %-*.40s %s", NAME_WIDTH, *c->name ? c->name : number, tcc__column_kind_name(c->kind));
+    if (tcc__column_is_number(c) && rows) tcc_strbuf_printf(out, ", %g to %g", c->least, c->most);
+    else if (c->kind == TCC__COLUMN_CATEGORY) tcc_strbuf_add(out, ", "), describe_category(c, out);
     else if (c->kind == TCC__COLUMN_DROP && c->words.offsets.count)
-        tcc_strbuf_printf(out, " %d different texts in %lld rows", c->words.offsets.count, (long long)rows);
+        tcc_strbuf_printf(out, ", %d different texts in %lld rows", c->words.offsets.count, (long long)rows);
     else if (c->kind == TCC__COLUMN_GROUP || c->kind == TCC__COLUMN_SPLIT)
-        tcc_strbuf_printf(out, " %d values", c->words.offsets.count);
+        tcc_strbuf_printf(out, ", %d values", c->words.offsets.count);
     if (c->missing)
         tcc_strbuf_printf(out, ", %lld missing (%.1f%%)", (long long)c->missing,
                           100 * (double)c->missing / (double)(rows ? rows : 1));
@@ -223,7 +223,8 @@ bool tcc__table_describe(const tcc_dataset *data, tcc_strbuf *out) {
     const tcc__columns *columns = &t->csv.columns;
     const int64_t rows = training_rows(data);
     tcc_strbuf_printf(out, "columns (%d features):\n", t->n_features);
-    for (int i = 0; i < columns->count; i++) describe_column(t, i, rows, out);
+    for (int i = 0; i < columns->count && i < COLUMNS_SHOWN; i++) describe_column(t, i, rows, out);
+    if (columns->count > COLUMNS_SHOWN) tcc_strbuf_printf(out, "  and %d more\n", columns->count - COLUMNS_SHOWN);
     if (!rows) return true;
     describe_targets(data, t, out);
     for (int i = 0; i < columns->count; i++) warn_constant(t, &columns->data[i], rows, out);

@@ -89,6 +89,7 @@ bool tcc_dataset_takes(const char *kind, const char *option) {
 #undef ROW
     const tcc__reader *reader = reader_of(kind);
     if (reader && !strcmp(option, "padding")) return reader->length;
+    if (reader && !strcmp(option, "counts")) return reader->count;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].name, option)) return is_among(kind, rows[i].kinds);
     return false;

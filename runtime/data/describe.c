@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What was read, in words: what all kinds have, around what a kind says of itself. */
 #include "runtime/data/describe.h"
-#include "runtime/data/data.h"
+#include "runtime/data/learned.h"
 
 #include <string.h>
 
@@ -48,6 +48,11 @@ tcc_status tcc_dataset_describe(tcc_context *cx, const tcc_dataset *data, char *
 }
 
 int64_t tcc_dataset_count(const tcc_dataset *data, int64_t id) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(data->learned, "counts");
+    if (data->learned && id >= 0 && id < data->info.classes) {
+        const cJSON *count = cJSON_GetArrayItem(list, (int)id);
+        return cJSON_IsNumber(count) ? (int64_t)count->valuedouble : -1;
+    }
     return data->reader->count && id >= 0 && id < data->info.classes ? data->reader->count(data, id) : -1;
 }
 

@@ -261,18 +261,6 @@ static void windows(void **state) {
                "  output \"c\" %6\n"
                "  output \"d\" %8\n"
                "}\n");
-    /* Elements of 16 bits at indices that have no common step, of an even number of them and of an odd one. */
-    check_both("graph @halves {\n"
-               "  %0 = input {name=\"x\"} : bf16[2,3,6,17]\n"
-               "  %1 = input {name=\"y\"} : bf16[1,3,5,17]\n"
-               "  %2 = input {name=\"dy\"} : f16[2,3,9,40]\n"
-               "  %3 = resize_nearest(%0) : bf16[2,3,9,40]\n"
-               "  %4 = resize_nearest(%1) : bf16[1,3,9,40]\n"
-               "  %5 = resize_bilinear_grad(%2) : f16[2,3,6,17]\n"
-               "  output \"a\" %3\n"
-               "  output \"b\" %4\n"
-               "  output \"c\" %5\n"
-               "}\n");
     check_both("graph @resizes {\n"
                "  %0 = input {name=\"x\"} : f32[2,5,6,17]\n"
                "  %1 = resize_bilinear(%0) {channels_last=true} : f32[2,8,3,17]\n"
@@ -292,20 +280,6 @@ static void windows(void **state) {
 
 static void reductions(void **state) {
     (void)state;
-    /* Rows of a transpose: lanes take rows side by side. */
-    check_both("graph @turned {\n"
-               "  %0 = input {name=\"x\"} : f32[2,5,3,37]\n"
-               "  %1 = transpose(%0) {perm=[0, 2, 3, 1]} : f32[2,3,37,5]\n"
-               "  %2 = reduce_max(%1) {axes=[3]} : f32[2,3,37]\n"
-               "  %3 = broadcast(%2) {dims=[0, 1, 2]} : f32[2,3,37,5]\n"
-               "  %4 = sub(%1, %3) : f32[2,3,37,5]\n"
-               "  %5 = exp(%4) : f32[2,3,37,5]\n"
-               "  %6 = reduce_sum(%5) {axes=[3]} : f32[2,3,37]\n"
-               "  %7 = argmax(%1) {axis=3} : i32[2,3,37]\n"
-               "  output \"o\" %6\n"
-               "  output \"e\" %5\n"
-               "  output \"i\" %7\n"
-               "}\n");
     check_both("graph @batch_statistics {\n"
                "  %0 = input {name=\"x\"} : f32[4,6,6,40]\n"
                "  %1 = input {name=\"w\"} : f32[40]\n"

@@ -36,7 +36,7 @@ among() {
     done
 }
 
-expect 'tcc-train ' cache eval export generate predict report tokenize mine.yaml runs/
+expect 'tcc-train ' cache data eval export generate predict report tokenize mine.yaml runs/
 expect 'tcc-train mi' mine.yaml
 expect 'tcc-train ru' runs/
 expect 'tcc-train cache ' stat list why export import clear

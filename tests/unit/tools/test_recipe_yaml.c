@@ -79,6 +79,29 @@ static void aliases_have_bounds(void **state) {
     refuses(text, "<<: is merged into itself, or too often");
 }
 
+/* They are printed as they were read, and read again as they were printed. */
+static void mappings_of_names(void **state) {
+    (void)state;
+    recipe r = reads("data: {kind: csv, path: d.csv, columns: {age: number, \"a: b\": drop}}\n", "r.yaml");
+    char error[RECIPE_ERROR_MAX], *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    int key = 0;
+    while (strcmp(recipe_key(key), "data.columns")) key++;
+    assert_true(recipe_print_value(&r, key, out));
+    fclose(out);
+    assert_string_equal(text, "{\"age\": \"number\", \"a: b\": \"drop\"}");
+    free(text);
+    assert_true(recipe_override(&r, "data.columns={city: category}", error));
+    assert_int_equal(r.data.columns.count, 1);
+    assert_string_equal(r.data.columns.v[0].value, "category");
+    assert_false(recipe_override(&r, "data.columns=age", error));
+    assert_non_null(strstr(error, "data.columns: \"age\" is no mapping"));
+    recipe_free(&r);
+    refuses("data: {columns: {a: number, a: drop}}\n", "r.yaml:1: data.columns: a is given twice");
+    refuses("data: {columns: {a: [1]}}\n", "data.columns: a: one value is expected");
+}
+
 static void paths_in_short(void **state) {
     char text[512], file[4200], there[4300], error[RECIPE_ERROR_MAX], *printed = NULL;
     size_t length;
@@ -123,6 +146,7 @@ int main(void) {
         cmocka_unit_test(aliases_stand_for_what_they_name),
         cmocka_unit_test(merges_what_is_not_given),
         cmocka_unit_test(aliases_have_bounds),
+        cmocka_unit_test(mappings_of_names),
         FOLDER_TEST(paths_in_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
