@@ -139,10 +139,17 @@ static const char *label_cifar(const tcc_dataset *data, int64_t id, size_t *leng
     return class_names[id];
 }
 
+static int32_t class_of_cifar(const tcc_dataset *data, tcc_split split, int64_t number) {
+    const cifar *c = data->own;
+    return (data->held_out_of || split == TCC_SPLIT_TRAIN ? &c->train : &c->test)->data[number * RECORD];
+}
+
 const tcc__reader tcc__cifar_reader = {
     .kind = "cifar",
     .open = open_cifar,
     .read = read_cifar,
     .close = close_cifar,
     .label = label_cifar,
+    .class_of = class_of_cifar,
+    .counts = true,
 };

@@ -13,7 +13,6 @@ typedef struct class_folders {
     tcc__picture_data pictures;
     tcc__file_list classes; /* their names */
     numbers labels[TCC_SPLIT_COUNT];
-    tcc_vec(int64_t) counts; /* training pictures of each class */
 } class_folders;
 
 /* The pictures of one class. Files that are none, by their names, are left out. */
@@ -73,14 +72,6 @@ static void leave_out(class_folders *f) {
     }
 }
 
-static tcc_status count_classes(tcc_diag *d, const tcc_dataset *data, class_folders *f) {
-    for (int i = 0; i < f->classes.count; i++)
-        if (!tcc_vec_push(&f->counts, 0)) return tcc_enomem(d);
-    for (int64_t i = 0; i < data->info.samples[TCC_SPLIT_TRAIN]; i++)
-        f->counts.data[f->labels[TCC_SPLIT_TRAIN].data[tcc__source_of(data, TCC_SPLIT_TRAIN, i)]]++;
-    return TCC_OK;
-}
-
 static tcc_status open_images(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data) {
     class_folders *f = data->own = tcc__calloc(1, sizeof *f);
     if (!f) return tcc_enomem(d);
@@ -106,8 +97,7 @@ static tcc_status open_images(tcc_diag *d, const tcc_data_options *options, tcc_
     data->info.classes = f->classes.count;
     TCC_TRY(tcc__picture_data_check(d, options, &f->pictures));
     leave_out(f);
-    TCC_TRY(tcc__picture_data_init(d, options, true, data, &f->pictures));
-    return count_classes(d, data, f);
+    return tcc__picture_data_init(d, options, true, data, &f->pictures);
 }
 
 static tcc_status read_image(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
@@ -123,8 +113,9 @@ static tcc_status read_images(tcc_diag *d, const tcc_dataset *data, const tcc__s
     return tcc__picture_data_read_any(d, data, &f->pictures, sample, x, y, read_image);
 }
 
-static int64_t count_images(const tcc_dataset *data, int64_t id) {
-    return ((const class_folders *)data->own)->counts.data[id];
+static int32_t class_of_images(const tcc_dataset *data, tcc_split split, int64_t number) {
+    const class_folders *f = data->own;
+    return f->labels[data->held_out_of ? TCC_SPLIT_TRAIN : split].data[number];
 }
 
 static bool describe_images(const tcc_dataset *data, tcc_strbuf *out) {
@@ -145,7 +136,6 @@ static void close_images(tcc_dataset *data) {
     tcc__picture_data_free(&f->pictures);
     tcc__file_list_free(&f->classes);
     for (int i = 0; i < TCC_SPLIT_COUNT; i++) tcc_vec_free(&f->labels[i]);
-    tcc_vec_free(&f->counts);
     tcc__free(f);
 }
 
@@ -163,7 +153,8 @@ const tcc__reader tcc__images_reader = {
     .sample_name = name_of_image,
     .label = label_images,
     .names_classes = true,
-    .count = count_images,
+    .class_of = class_of_images,
+    .counts = true,
     .describe = describe_images,
     .skipped = skipped_images,
 };

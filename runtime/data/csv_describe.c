@@ -59,7 +59,7 @@ static void describe_targets(const tcc_dataset *data, const tcc__table *t, tcc_s
         int target = 0;
         for (int k = 0; k < i; k++) target += t->csv.columns.data[k].kind == TCC__COLUMN_TARGET;
         for (int64_t k = 0; k < training_rows(data); k++) {
-            const double y = t->csv.targets.data[tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, k) * n + target];
+            const double y = t->csv.targets.data[tcc__table_row(t, TCC_SPLIT_TRAIN, k) * n + target];
             least = fmin(least, y);
             most = fmax(most, y);
             sum += y / (double)training_rows(data);
@@ -69,8 +69,8 @@ static void describe_targets(const tcc_dataset *data, const tcc__table *t, tcc_s
 }
 
 /* The target as a number of training sample i. */
-static double target_of(const tcc_dataset *data, const tcc__table *t, int64_t i) {
-    const int64_t row = tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, i);
+static double target_of(const tcc__table *t, int64_t i) {
+    const int64_t row = tcc__table_row(t, TCC_SPLIT_TRAIN, i);
     return t->csv.targets.count ? t->csv.targets.data[row * t->csv.n_targets] : t->csv.labels.data[row].id;
 }
 
@@ -102,14 +102,14 @@ static bool tells_target(const tcc_dataset *data, const tcc__table *t, const tcc
     for (int pass = 0; pass < 2; pass++) { /* the target by the value, the value by the target */
         memset(slots, 0, (mask + 1) * sizeof *slots);
         for (int64_t i = 0; i < rows; i++) {
-            const double value = (double)cell_at(t, c, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, i));
-            const double target = target_of(data, t, i), key = pass ? target : value, other = pass ? value : target;
+            const double value = (double)cell_at(t, c, tcc__table_row(t, TCC_SPLIT_TRAIN, i));
+            const double target = target_of(t, i), key = pass ? target : value, other = pass ? value : target;
             if (isnan(value)) return false;
             size_t at = (size_t)tcc_hash_f64(0, key + 0.0) & mask;
             for (; slots[at]; at = (at + 1) & mask) {
                 const int64_t j = slots[at] - 1;
-                const double v = (double)cell_at(t, c, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, j));
-                const double y = target_of(data, t, j);
+                const double v = (double)cell_at(t, c, tcc__table_row(t, TCC_SPLIT_TRAIN, j));
+                const double y = target_of(t, j);
                 if ((pass ? y : v) != key) continue;
                 if ((pass ? v : y) != other) return false;
                 break;
@@ -126,9 +126,9 @@ static int64_t different(const tcc_dataset *data, const tcc__table *t, const tcc
     int64_t count = 0;
     memset(slots, 0, (mask + 1) * sizeof *slots);
     for (int64_t i = 0; i < training_rows(data); i++) {
-        const float value = cell_at(t, c, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, i));
+        const float value = cell_at(t, c, tcc__table_row(t, TCC_SPLIT_TRAIN, i));
         size_t at = (size_t)tcc_hash_f64(0, (double)value + 0.0) & mask;
-        while (slots[at] && cell_at(t, c, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, slots[at] - 1)) != value)
+        while (slots[at] && cell_at(t, c, tcc__table_row(t, TCC_SPLIT_TRAIN, slots[at] - 1)) != value)
             at = (at + 1) & mask;
         count += !slots[at];
         slots[at] = i + 1;
@@ -141,10 +141,10 @@ static bool is_linear(const tcc_dataset *data, const tcc__table *t, const tcc__c
     double xy = 0, yy = 0, mean = 0;
     const int64_t rows = training_rows(data);
     if (c->kind != TCC__COLUMN_NUMBER || c->missing || !t->csv.targets.count) return false;
-    for (int64_t i = 0; i < rows; i++) mean += target_of(data, t, i) / (double)rows;
+    for (int64_t i = 0; i < rows; i++) mean += target_of(t, i) / (double)rows;
     for (int64_t i = 0; i < rows; i++) {
-        const double y = target_of(data, t, i) - mean;
-        xy += (double)cell_at(t, c, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, i)) * y / (double)rows;
+        const double y = target_of(t, i) - mean;
+        xy += (double)cell_at(t, c, tcc__table_row(t, TCC_SPLIT_TRAIN, i)) * y / (double)rows;
         yy += y * y / (double)rows;
     }
     return yy > 0 && fabs(xy) / sqrt(yy) > 0.99999;
@@ -192,10 +192,10 @@ static bool warn_duplicates(const tcc_dataset *data, const tcc__table *t, tcc_st
     const int64_t n = training_rows(data), held = data->info.samples[TCC_SPLIT_VALIDATION];
     uint64_t *hashes = tcc__malloc((size_t)(n + 1) * sizeof *hashes);
     int64_t count = 0;
-    for (int64_t i = 0; i < n && hashes; i++) hashes[i] = hash_row(t, tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, i));
+    for (int64_t i = 0; i < n && hashes; i++) hashes[i] = hash_row(t, tcc__table_row(t, TCC_SPLIT_TRAIN, i));
     if (hashes) qsort(hashes, (size_t)n, sizeof *hashes, compare_hashes);
     for (int64_t i = 0; i < held && n && hashes; i++) {
-        const uint64_t hash = hash_row(t, tcc__table_row_at(data, t, TCC_SPLIT_VALIDATION, i));
+        const uint64_t hash = hash_row(t, tcc__table_row(t, TCC_SPLIT_VALIDATION, i));
         count += bsearch(&hash, hashes, (size_t)n, sizeof *hashes, compare_hashes) != NULL;
     }
     if (count)

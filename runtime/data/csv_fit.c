@@ -15,7 +15,7 @@ typedef struct fitting {
 
 static double cell_at(const fitting *f, const tcc__column *c, int64_t sample) {
     const tcc__csv *csv = &f->table->csv;
-    return csv->cells.data[tcc__table_row_at(f->data, f->table, TCC_SPLIT_TRAIN, sample) * csv->n_cells + c->cell];
+    return csv->cells.data[tcc__table_row(f->table, TCC_SPLIT_TRAIN, sample) * csv->n_cells + c->cell];
 }
 
 /* ---- numbers ---- */

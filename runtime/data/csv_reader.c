@@ -49,20 +49,22 @@ static tcc_status check_options(tcc_diag *d, const tcc_data_options *o) {
     return TCC_OK;
 }
 
-static tcc_status split(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data, tcc__table *t) {
-    TCC_TRY(tcc__table_split(d, options, data, t));
-    if (t->listed) return TCC_OK;
-    if (!options->val_path)
-        return options->path ? tcc__hold_out(d, options->path, data, t->csv.rows[0], options->val_split) : TCC_OK;
-    for (int part = 0; part < TCC_SPLIT_COUNT; part++) data->info.samples[part] = t->csv.rows[part];
+/* Lists rows that are drawn, so that each is drawn once and not whenever a column is looked at. */
+static tcc_status hold_out(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data, tcc__table *t) {
+    TCC_TRY(tcc__hold_out(d, options->path, data, t->csv.rows[0], options->val_split));
+    for (int split = 0; split < TCC_SPLIT_COUNT; split++)
+        for (int64_t i = 0; i < data->info.samples[split]; i++)
+            if (!tcc_vec_push(&t->rows[split], (int)tcc__source_of(data, (tcc_split)split, i))) return tcc_enomem(d);
+    data->held_out_of = 0;
+    t->listed = true;
     return TCC_OK;
 }
 
-static tcc_status count_classes(tcc_diag *d, const tcc_dataset *data, tcc__table *t) {
-    for (int i = 0; i < t->csv.classes.count; i++)
-        if (!tcc_vec_push(&t->counts, 0)) return tcc_enomem(d);
-    for (int64_t i = 0; i < data->info.samples[TCC_SPLIT_TRAIN] && t->csv.labels.count; i++)
-        t->counts.data[t->csv.labels.data[tcc__table_row_at(data, t, TCC_SPLIT_TRAIN, i)].id]++;
+static tcc_status split(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data, tcc__table *t) {
+    TCC_TRY(tcc__table_split(d, options, data, t));
+    if (t->listed) return TCC_OK;
+    if (!options->val_path) return options->path ? hold_out(d, options, data, t) : TCC_OK;
+    for (int part = 0; part < TCC_SPLIT_COUNT; part++) data->info.samples[part] = t->csv.rows[part];
     return TCC_OK;
 }
 
@@ -78,7 +80,6 @@ static tcc_status open_csv(tcc_diag *d, const tcc_data_options *options, tcc_dat
     if (!options->unlabelled)
         TCC_TRY(tcc__csv_number_classes(d, options->val_path ? options->val_path : options->path, &t->csv));
     data->info.classes = t->csv.classes.count;
-    TCC_TRY(count_classes(d, data, t));
     TCC_TRY(tcc__table_fit(d, data, t));
     data->info.x.dtype = TCC_F32;
     data->info.x.rank = 1;
@@ -92,7 +93,7 @@ static tcc_status open_csv(tcc_diag *d, const tcc_data_options *options, tcc_dat
 static tcc_status read_csv(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
     (void)d;
     const tcc__table *t = data->own;
-    const int64_t row = tcc__table_row(data, t, sample->split, sample->number);
+    const int64_t row = tcc__table_row(t, sample->split, sample->number);
     tcc__columns_write(&t->csv.columns, t->cells + row * t->csv.n_cells, x);
     if (data->info.classes) *(int32_t *)y = t->csv.labels.data[row].id;
     for (int i = 0; i < data->info.y.dims[0]; i++)
@@ -105,7 +106,6 @@ static void close_csv(tcc_dataset *data) {
     tcc__csv_free(&t->csv);
     tcc__free(t->cells);
     for (int i = 0; i < TCC_SPLIT_COUNT; i++) tcc_vec_free(&t->rows[i]);
-    tcc_vec_free(&t->counts);
     tcc__free(t);
 }
 
@@ -116,8 +116,9 @@ static const char *label_csv(const tcc_dataset *data, int64_t id, size_t *length
     return text;
 }
 
-static int64_t count_csv(const tcc_dataset *data, int64_t id) {
-    return ((const tcc__table *)data->own)->counts.data[id];
+static int32_t class_of_csv(const tcc_dataset *data, tcc_split split, int64_t number) {
+    const tcc__table *t = data->own;
+    return t->csv.labels.data[tcc__table_row(t, split, number)].id;
 }
 
 bool tcc_dataset_column(const tcc_dataset *data, int64_t index, tcc_column *out) {
@@ -157,7 +158,8 @@ const tcc__reader tcc__csv_reader = {
     .close = close_csv,
     .label = label_csv,
     .names_classes = true,
-    .count = count_csv,
+    .class_of = class_of_csv,
+    .counts = true,
     .describe = tcc__table_describe,
     .learn = learn_columns,
 };

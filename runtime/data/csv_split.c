@@ -8,13 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
-int64_t tcc__table_row(const tcc_dataset *data, const tcc__table *t, tcc_split split, int64_t number) {
-    if (t->listed) return t->rows[split].data[number];
-    return data->held_out_of || split == TCC_SPLIT_TRAIN ? number : t->csv.rows[0] + number;
-}
-
-int64_t tcc__table_row_at(const tcc_dataset *data, const tcc__table *t, tcc_split split, int64_t i) {
-    return tcc__table_row(data, t, split, tcc__source_of(data, split, i));
+int64_t tcc__table_row(const tcc__table *t, tcc_split split, int64_t i) {
+    if (t->listed) return t->rows[split].data[i];
+    return split == TCC_SPLIT_TRAIN ? i : t->csv.rows[0] + i;
 }
 
 static const tcc__column *splitting_column(const tcc__csv *csv) {

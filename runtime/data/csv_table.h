@@ -9,15 +9,12 @@ typedef struct tcc__table {
     tcc__csv csv;
     int n_features, one_hot;
     float *cells; /* row after row: numbers standardized, a word's place among those of training */
-    bool listed;  /* a column says which rows are held out: */
+    bool listed;  /* which rows each split has: */
     tcc_vec(int) rows[TCC_SPLIT_COUNT];
-    tcc_vec(int64_t) counts; /* training rows of each class */
 } tcc__table;
 
-/* The row behind sample `number` of a split, in the loader's count. */
-int64_t tcc__table_row(const tcc_dataset *data, const tcc__table *t, tcc_split split, int64_t number);
 /* The row behind the i-th sample of a split. */
-int64_t tcc__table_row_at(const tcc_dataset *data, const tcc__table *t, tcc_split split, int64_t i);
+int64_t tcc__table_row(const tcc__table *t, tcc_split split, int64_t i);
 
 /* Lists the rows of each split, where a column of kind group, time or split says so: sets info.samples. *listed is
  * false where there is none. */

@@ -89,7 +89,7 @@ bool tcc_dataset_takes(const char *kind, const char *option) {
 #undef ROW
     const tcc__reader *reader = reader_of(kind);
     if (reader && !strcmp(option, "padding")) return reader->length;
-    if (reader && !strcmp(option, "counts")) return reader->count;
+    if (reader && !strcmp(option, "counts")) return reader->counts;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].name, option)) return is_among(kind, rows[i].kinds);
     return false;
@@ -198,6 +198,17 @@ static tcc_status open_files(tcc_diag *d, const tcc_data_options *options, tcc_d
     return data->reader->open(d, &o, data);
 }
 
+static tcc_status count_classes(tcc_diag *d, tcc_dataset *data) {
+    const tcc_dataset_info *info = &data->info;
+    if (data->learned || data->counts || !data->reader->class_of || !info->classes) return TCC_OK;
+    data->counts = tcc__calloc((size_t)info->classes, sizeof *data->counts);
+    for (int64_t i = 0; data->counts && i < info->samples[TCC_SPLIT_TRAIN]; i++) {
+        const int64_t number = tcc__source_of(data, TCC_SPLIT_TRAIN, i);
+        data->counts[data->reader->class_of(data, TCC_SPLIT_TRAIN, number)]++;
+    }
+    return data->counts ? TCC_OK : tcc_enomem(d);
+}
+
 tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tcc_dataset **out) {
     tcc_diag_begin(&cx->diag);
     tcc_diag *d = &cx->diag;
@@ -210,6 +221,7 @@ tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tc
     data->info.x.name = "x";
     data->info.y.name = "y";
     tcc_status status = open_files(d, options, data);
+    if (status == TCC_OK) status = count_classes(d, data);
     if (status != TCC_OK) {
         tcc_dataset_close(data);
         return status;
@@ -229,6 +241,7 @@ void tcc_dataset_close(tcc_dataset *data) {
     if (data->own) data->reader->close(data);
     cJSON_Delete(data->learned);
     tcc__free(data->learned_text);
+    tcc__free(data->counts);
     tcc__free(data);
 }
 

@@ -45,8 +45,9 @@ typedef struct tcc__reader {
     /* What id stands for; NULL: nothing. */
     bool names_classes; /* `label` tells names that the training data has */
     const char *(*label)(const tcc_dataset *data, int64_t id, size_t *length);
-    /* How many training samples, or pixels of them, are of class id; NULL: it is not counted. */
-    int64_t (*count)(const tcc_dataset *data, int64_t id);
+    /* The class of a sample, `number` as in tcc__sample; NULL: it has none, or open has filled in `counts`. */
+    int32_t (*class_of)(const tcc_dataset *data, tcc_split split, int64_t number);
+    bool counts; /* classes: by class_of, or in open */
     /* Add lines that say what was read; false when memory is short. NULL: there is nothing to say. */
     bool (*describe)(const tcc_dataset *data, tcc_strbuf *out);
     /* The i-th sample that was left out so far, in words; NULL: there are fewer. */
@@ -72,6 +73,7 @@ struct tcc_dataset {
     char *learned_text;
     tcc__digest digest;    /* of the training files; "" where they are not opened */
     tcc_dataset_info info; /* set by open; x.name, y.name and kind by the caller */
+    int64_t *counts;       /* training samples, or pixels of them, of each class; NULL: they are not counted */
     int64_t held_out_of;   /* source samples from which tcc__hold_out draws both splits; 0: it was not
                               used */
     void *own;             /* the reader's */

@@ -19,7 +19,7 @@ static void describe_classes(const tcc_dataset *data, tcc_strbuf *out) {
     int64_t few = 0, last = 0;
     tcc_strbuf_printf(out, "classes (%lld):", (long long)classes);
     for (int64_t i = 0; i < classes; i++) {
-        const int64_t count = data->reader->count(data, i);
+        const int64_t count = data->counts[i];
         if (count < FEW_SAMPLES) few++, last = i;
         if (i >= CLASSES_SHOWN) continue;
         tcc_strbuf_add(out, i ? ", " : " ");
@@ -31,7 +31,7 @@ static void describe_classes(const tcc_dataset *data, tcc_strbuf *out) {
     if (few != 1) return;
     tcc_strbuf_add(out, "warning: class '");
     add_name(data, last, out);
-    tcc_strbuf_printf(out, "' has %lld samples to train on\n", (long long)data->reader->count(data, last));
+    tcc_strbuf_printf(out, "' has %lld samples to train on\n", (long long)data->counts[last]);
 }
 
 tcc_status tcc_dataset_describe(tcc_context *cx, const tcc_dataset *data, char **text) {
@@ -40,7 +40,11 @@ tcc_status tcc_dataset_describe(tcc_context *cx, const tcc_dataset *data, char *
     const tcc_dataset_info *info = &data->info;
     tcc_strbuf_printf(&out, "data of kind %s: %lld samples to train on, %lld to validate on\n", info->kind,
                       (long long)info->samples[TCC_SPLIT_TRAIN], (long long)info->samples[TCC_SPLIT_VALIDATION]);
-    if (data->reader->count && info->classes && info->samples[TCC_SPLIT_TRAIN]) describe_classes(data, &out);
+    if (data->counts && info->samples[TCC_SPLIT_TRAIN]) describe_classes(data, &out);
+    if (info->tokens[TCC_SPLIT_TRAIN] && !data->reader->describe)
+        tcc_strbuf_printf(&out, "symbols: %lld to train on, %lld to validate on; %lld different ones\n",
+                          (long long)info->tokens[TCC_SPLIT_TRAIN], (long long)info->tokens[TCC_SPLIT_VALIDATION],
+                          (long long)info->classes);
     const bool ok = !data->reader->describe || data->reader->describe(data, &out);
     *text = ok ? tcc_strbuf_take(&out) : NULL;
     tcc_strbuf_free(&out);
@@ -53,7 +57,7 @@ int64_t tcc_dataset_count(const tcc_dataset *data, int64_t id) {
         const cJSON *count = cJSON_GetArrayItem(list, (int)id);
         return cJSON_IsNumber(count) ? (int64_t)count->valuedouble : -1;
     }
-    return data->reader->count && id >= 0 && id < data->info.classes ? data->reader->count(data, id) : -1;
+    return data->counts && id >= 0 && id < data->info.classes ? data->counts[id] : -1;
 }
 
 const char *tcc_dataset_skipped(const tcc_dataset *data, int64_t index) {

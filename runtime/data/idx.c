@@ -157,10 +157,16 @@ static const char *label_idx(const tcc_dataset *data, int64_t id, size_t *length
     return x->names[id];
 }
 
+static int32_t class_of_idx(const tcc_dataset *data, tcc_split split, int64_t number) {
+    return ((const idx *)data->own)->parts[data->held_out_of ? TCC_SPLIT_TRAIN : split].labels[number];
+}
+
 const tcc__reader tcc__idx_reader = {
     .kind = "idx",
     .open = open_idx,
     .read = read_idx,
     .close = close_idx,
     .label = label_idx,
+    .class_of = class_of_idx,
+    .counts = true,
 };

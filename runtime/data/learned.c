@@ -55,7 +55,7 @@ static bool add_counts(const tcc_dataset *data, cJSON *to) {
     cJSON *list = cJSON_AddArrayToObject(to, "counts");
     bool ok = list != NULL;
     for (int64_t i = 0; i < data->info.classes && ok; i++) {
-        cJSON *count = cJSON_CreateNumber((double)data->reader->count(data, i));
+        cJSON *count = cJSON_CreateNumber((double)data->counts[i]);
         ok = count && cJSON_AddItemToArray(list, count);
     }
     return ok;
@@ -65,8 +65,8 @@ static bool add_all(const tcc_dataset *data, cJSON *to) {
     const tcc_dataset_info *info = &data->info;
     return tcc__learn_text(to, "kind", info->kind) && tcc__learn_number(to, "n_classes", (double)info->classes) &&
            (!data->reader->names_classes || !info->classes || add_classes(data, to)) &&
-           (!data->reader->count || !info->classes || add_counts(data, to)) &&
-           (!info->n_channels || add_channels(data, to)) && (!data->reader->learn || data->reader->learn(data, to)) &&
+           (!data->counts || add_counts(data, to)) && (!info->n_channels || add_channels(data, to)) &&
+           (!data->reader->learn || data->reader->learn(data, to)) &&
            tcc__learn_number(to, "samples", (double)info->samples[TCC_SPLIT_TRAIN]) &&
            tcc__learn_text(to, "digest", data->digest.text);
 }

@@ -229,6 +229,10 @@ static tcc_status open_segmentation(tcc_diag *d, const tcc_data_options *options
     TCC_TRY(check_labels(d, s, *classes));
     if (!s->binary) TCC_TRY(count_classes(d, options, s, classes));
     leave_out(s);
+    if (!data->learned) {
+        if (!(data->counts = tcc__calloc((size_t)*classes, sizeof *data->counts))) return tcc_enomem(d);
+        memcpy(data->counts, s->counts, (size_t)*classes * sizeof *data->counts);
+    }
     TCC_TRY(tcc__picture_data_init(d, options, false, data, &s->pictures));
     data->info.y.rank = 2;
     data->info.y.dims[0] = s->pictures.view.height;
@@ -256,10 +260,6 @@ static tcc_status read_pair(tcc_diag *d, const tcc_dataset *data, const tcc__sam
 static tcc_status read_segmentation(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
     const segmentation *s = data->own;
     return tcc__picture_data_read_any(d, data, &s->pictures, sample, x, y, read_pair);
-}
-
-static int64_t count_segmentation(const tcc_dataset *data, int64_t id) {
-    return ((const segmentation *)data->own)->counts[id];
 }
 
 static bool describe_segmentation(const tcc_dataset *data, tcc_strbuf *out) {
@@ -301,7 +301,7 @@ const tcc__reader tcc__segmentation_reader = {
     .read = read_segmentation,
     .close = close_segmentation,
     .label = label_segmentation,
-    .count = count_segmentation,
+    .counts = true,
     .describe = describe_segmentation,
     .skipped = skipped_segmentation,
     .learn = learn_segmentation,

@@ -386,6 +386,27 @@ static tcc_status encode_text_classes(tcc_diag *d, const tcc_dataset *data, cons
     return status;
 }
 
+static int32_t class_of_text(const tcc_dataset *data, tcc_split split, int64_t number) {
+    return ((const text_classes *)data->own)->labels.data[text_of(data, split, number)];
+}
+
+static bool describe_text_classes(const tcc_dataset *data, tcc_strbuf *out) {
+    const text_classes *t = data->own;
+    int64_t least = t->limit, most = 0, sum = 0, cut = 0;
+    const int count = t->ends.count;
+    for (int i = 0; i < count; i++) {
+        const int64_t length = t->ends.data[i] - (i ? t->ends.data[i - 1] : 0);
+        least = length < least ? length : least;
+        most = length > most ? length : most;
+        sum += length;
+        cut += length == t->limit;
+    }
+    if (count)
+        tcc_strbuf_printf(out, "texts: %lld to %lld tokens, %.1f on average; %lld reach the limit of %lld\n",
+                          (long long)least, (long long)most, (double)sum / count, (long long)cut, (long long)t->limit);
+    return true;
+}
+
 const tcc__reader tcc__text_classes_reader = {
     .kind = "text_classes",
     .open = open_text_classes,
@@ -394,6 +415,9 @@ const tcc__reader tcc__text_classes_reader = {
     .length = length_text_classes,
     .label = label_text_classes,
     .names_classes = true,
+    .class_of = class_of_text,
+    .counts = true,
+    .describe = describe_text_classes,
     .learn = learn_tokenizer,
     .encode = encode_text_classes,
 };

@@ -84,6 +84,36 @@ EXAMPLE(tcc_dataset_feature) {
     tcc_dataset_close(table);
 }
 
+EXAMPLE(tcc_dataset_column) {
+    tcc_data_options from = {.size = sizeof from, .kind = "csv", .path = "table.csv"};
+    tcc_dataset *table;
+    tcc_column c;
+    TCC_TRY(tcc_dataset_open(cx, &from, &table));
+    for (int i = 0; tcc_dataset_column(table, i, &c); i++)
+        printf("%s is a %s of %d features\n", c.name, c.kind, (int)c.features); /* height is a number of 1 features */
+    tcc_dataset_close(table);
+}
+
+EXAMPLE(tcc_dataset_describe) {
+    char *text;
+    TCC_TRY(tcc_dataset_describe(cx, data, &text));
+    fputs(text, stdout); /* data of kind text: ... */
+    tcc_string_free(text);
+}
+
+EXAMPLE(tcc_dataset_count) {
+    tcc_data_options from = {.size = sizeof from, .kind = "csv", .path = "table.csv"};
+    tcc_dataset *table;
+    TCC_TRY(tcc_dataset_open(cx, &from, &table));
+    printf("%d samples of the first class\n", (int)tcc_dataset_count(table, 0));
+    tcc_dataset_close(table);
+}
+
+EXAMPLE(tcc_dataset_skipped) {
+    const char *what;
+    for (int i = 0; (what = tcc_dataset_skipped(data, i)); i++) puts(what); /* nothing is left out of a text */
+}
+
 EXAMPLE(tcc_loader_create) {
     tcc_loader_options how = {.size = sizeof how, .batch_size = 2, .shuffle = true, .seed = 1};
     tcc_loader *shuffled;

@@ -37,10 +37,13 @@ static void expect_samples(const tcc_dataset *data, tcc_split split, int count, 
     assert_true(batch->arrays[0].rank == 2 && batch->arrays[0].dims[1] == 6 && batch->arrays[0].dtype == TCC_I32);
     assert_true(batch->arrays[1].rank == 1 && batch->arrays[1].dtype == TCC_I32);
     const int32_t *x = batch->arrays[0].data, *y = batch->arrays[1].data;
+    int64_t seen[2] = {0};
     for (int i = 0; i < count; i++) {
+        seen[y[i]]++;
         assert_memory_equal(x + 6 * i, tokens[i], sizeof tokens[i]);
         assert_int_equal(y[i], labels[i]);
     }
+    for (int id = 0; id < 2 && split == TCC_SPLIT_TRAIN; id++) assert_int_equal(tcc_dataset_count(data, id), seen[id]);
     tcc_loader_destroy(l);
 }
 
