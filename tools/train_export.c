@@ -140,7 +140,7 @@ static tcc_status write_learned(const exporter *e) {
     cJSON *learned = cJSON_Parse(e->run->learned);
     cJSON *tokenizer = cJSON_DetachItemFromObjectCaseSensitive(learned, "tokenizer");
     const tcc_status status = tokenizer ? write_json(e, tokenizer, "tokenizer.json") : TCC_OK;
-    if (status == TCC_OK) return write_json(e, learned, "data.json");
+    if (status == TCC_OK) return write_json(e, learned, "learned.json");
     cJSON_Delete(learned);
     return status;
 }
@@ -205,7 +205,7 @@ static tcc_status write_card(const exporter *e) {
         "In C: `tcc_run_open(cx, \"THIS_FOLDER\", &run)`, with libtraincc_rt. As a start of another training:\n"
         "`init_from: THIS_FOLDER`.\n\n"
         "| file | holds |\n| --- | --- |\n| model.safetensors | weights |\n| config.json | shapes, names of classes |\n"
-        "| data.json | what was learned from the training data |\n| recipe.yaml | the recipe, with all keys |\n"
+        "| learned.json | what was learned from the training data |\n| recipe.yaml | the recipe, with all keys |\n"
         "| predict.plan | compiled programs, for machines like the one it was exported on |\n",
         f.out);
     return end_file(e, &f, "README.md");

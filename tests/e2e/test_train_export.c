@@ -101,7 +101,7 @@ static void tables(void **state) {
     tcc_run_close(opened);
     tcc_context_destroy(cx);
 
-    static const char *const files[] = {"model.safetensors", "config.json", "data.json", "recipe.yaml", "README.md"};
+    static const char *const files[] = {"model.safetensors", "config.json", "learned.json", "recipe.yaml", "README.md"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(text, sizeof text, "exported/%s", files[i]);
         if (!test_exists(test_path(state, text))) fail_msg("no %s", files[i]);
