@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * tcc-train tokenize: files of text to one file of tokens. */
 #include "streams.h"
+#include "text_file.h"
 #include "train.h"
 
 #include <traincc/nearest.h>
 #include <traincc/tokenizer.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,7 +19,7 @@ static const char usage[] =
     "usage: tcc-train tokenize [options] -o OUTPUT INPUT...\n"
     "\n"
     "Writes the tokens of text files to one file, which data.kind tokens reads. Of a folder all files\n"
-    "count, in the order of their names. Files may be gzipped.\n"
+    "count, in the order of their names. Files may be gzipped; - is standard input.\n"
     "\n"
     "  -o, --output FILE    the file to write\n"
     "  --tokenizer KIND     characters (the default), bytes, gpt2 or wordpiece (BERT, uncased)\n"
@@ -66,8 +69,8 @@ static int parse(char **argv, int argc, tokenize_arguments *a, int *count) {
     for (int i = 0; i < argc; i++) {
         size_t length = strcspn(argv[i], "=");
         int found = 0;
-        if (argv[i][0] != '-') {
-            argv[(*count)++] = argv[i];
+        if (argv[i][0] != '-' || !argv[i][1]) {
+            argv[(*count)++] = argv[i][0] == '-' ? "/dev/stdin" : argv[i];
             continue;
         }
         while (found < OPTION_COUNT && (strlen(names[found]) != length || memcmp(names[found], argv[i], length) != 0))
@@ -122,40 +125,52 @@ static bool tell(void *user, int64_t bytes, int64_t of_bytes, int64_t tokens) {
 /* -- The work -- */
 
 /* A vocabulary of characters that came from the inputs themselves: a text that --vocab reads. */
-static bool write_characters(const tcc_tokenizer *t, const char *output) {
-    char *path = malloc(strlen(output) + sizeof ".vocab");
-    if (!path) return false;
-    sprintf(path, "%s.vocab", output);
-    FILE *f = fopen(path, "wb");
-    for (int64_t id = 0; f && id < tcc_tokenizer_vocab_size(t); id++) {
+static tcc_status write_characters(tcc_context *cx, const tcc_tokenizer *t, const char *output) {
+    char *path = NULL;
+    text_file f;
+    if (asprintf(&path, "%s.vocab", output) < 0 || !text_file_begin(&f)) return TCC_ENOMEM;
+    for (int64_t id = 0; id < tcc_tokenizer_vocab_size(t); id++) {
         size_t length;
         const char *token = tcc_tokenizer_token(t, id, &length);
-        fwrite(token, 1, length, f);
+        fwrite(token, 1, length, f.out);
     }
-    bool ok = f && !ferror(f);
-    if (f && fclose(f)) ok = false;
-    if (!ok) perror(path);
+    const tcc_status status = text_file_end(&f, cx, path);
     free(path);
-    return ok;
+    return status;
 }
 
 /* The tokenizer itself, beside the tokens, where data of kind tokens finds it. */
-static bool write_tokenizer(tcc_context *cx, const tcc_tokenizer *t, const char *output) {
+static tcc_status write_tokenizer(tcc_context *cx, const tcc_tokenizer *t, const char *output) {
     char *path = NULL, *text = NULL;
-    bool ok = tcc_tokenizer_describe(cx, t, &text) == TCC_OK;
-    FILE *f = ok && asprintf(&path, "%s" TCC_TOKENIZER_SUFFIX, output) >= 0 ? fopen(path, "wb") : NULL;
-    ok = f && fputs(text, f) >= 0;
-    if (f && fclose(f)) ok = false;
-    if (!ok) perror(path ? path : output);
+    tcc_status status = tcc_tokenizer_describe(cx, t, &text);
+    if (status == TCC_OK && asprintf(&path, "%s" TCC_TOKENIZER_SUFFIX, output) < 0) status = TCC_ENOMEM;
+    if (status == TCC_OK) status = tcc_file_write(cx, path, text, strlen(text));
     free(path);
     tcc_string_free(text);
-    return ok;
+    return status;
 }
 
-static tcc_status work(tcc_context *cx, const tokenize_arguments *a, char *const *inputs, int count, progress *p) {
+/* A pipe is read once. Where that is not enough its text is copied to a file without a name first, whose path takes the
+ * place of *input; the file stays open until the program ends. */
+static bool keep_pipe(char **input) {
+    struct stat info;
+    char piece[1 << 14];
+    if (stat(*input, &info) || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) return true;
+    FILE *from = fopen(*input, "rb"), *copy = from ? tmpfile() : NULL;
+    bool ok = copy != NULL;
+    for (size_t n; ok && (n = fread(piece, 1, sizeof piece, from));) ok = fwrite(piece, 1, n, copy) == n;
+    ok = ok && !ferror(from) && !fflush(copy);
+    if (!ok) fprintf(stderr, "tcc-train: %s: %s\n", *input, strerror(errno));
+    if (from) fclose(from);
+    return ok && asprintf(input, "/proc/self/fd/%d", fileno(copy)) >= 0;
+}
+
+static tcc_status work(tcc_context *cx, const tokenize_arguments *a, char **inputs, int count, progress *p) {
     const char *const *texts = (const char *const *)inputs;
     bool own_characters = !strcmp(a->kind, "characters") && !a->vocab;
     tcc_tokenizer_options from = {.size = sizeof from, .kind = a->kind, .vocab = a->vocab, .merges = a->merges};
+    for (int i = 0; i < count && own_characters; i++)
+        if (!keep_pipe(&inputs[i])) return TCC_EIO;
     if (own_characters) {
         from.texts = texts;
         from.n_texts = count;
@@ -180,8 +195,8 @@ static tcc_status work(tcc_context *cx, const tokenize_arguments *a, char *const
                ", %.1f s, %.1f MB/s\n",
                a->output, r.tokens, r.token_bytes, r.text_bytes, r.files, r.files == 1 ? "" : "s",
                tcc_tokenizer_vocab_size(t), took, (double)r.text_bytes / 1e6 / took);
-    if (status == TCC_OK && own_characters && !write_characters(t, a->output)) status = TCC_EIO;
-    if (status == TCC_OK && !write_tokenizer(cx, t, a->output)) status = TCC_EIO;
+    if (status == TCC_OK && own_characters) status = write_characters(cx, t, a->output);
+    if (status == TCC_OK) status = write_tokenizer(cx, t, a->output);
     tcc_tokenizer_close(t);
     return status;
 }

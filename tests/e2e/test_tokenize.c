@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #define SMALL TCC_SOURCE_DIR "/tests/tokenizers/small/"
 #define TOKENIZE(...) program_run(NULL, "tcc-train", (const char *const[]){"tokenize", __VA_ARGS__, NULL})
@@ -53,6 +54,24 @@ static void characters(void **state) {
     check_run(TOKENIZE("--vocab", test_path(state, "a.bin.vocab"), "-o", out, a), 0, "4 tokens of 2 bytes", "");
 }
 
+/* The characters are counted before the text is encoded, but a pipe is read once. */
+static void from_a_pipe(void **state) {
+    char command[4200];
+    const char *a = test_write_text(state, "a.txt", "abca");
+    for (int form = 0; form < 3; form++) {
+        snprintf(command, sizeof command,
+                 form < 2 ? "cat '%1$s' | " TCC_BIN_DIR "/tcc-train tokenize -o '%2$s' %3$s"
+                          : "cat '%1$s' > '%3$s/pipe' & " TCC_BIN_DIR "/tcc-train tokenize -o '%2$s' '%3$s/pipe'",
+                 a, test_path(state, "a.bin"),
+                 form == 0   ? "-"
+                 : form == 1 ? "--tokenizer bytes /dev/stdin"
+                             : (char *)*state);
+        if (form == 2) assert_int_equal(mkfifo(test_path(state, "pipe"), 0666), 0);
+        check_run(program_run(NULL, "/bin/sh", (const char *const[]){"-c", command, NULL}), 0, "4 tokens of 2 bytes",
+                  "");
+    }
+}
+
 static void errors(void **state) {
     const char *out = test_path(state, "out.bin"), *bad = test_write(state, "bad.txt", "a\xff", 2);
     check_run(TOKENIZE("--help"), 0, "usage: tcc-train tokenize", "");
@@ -69,6 +88,7 @@ static void errors(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {FOLDER_TEST(text_to_run), FOLDER_TEST(characters), FOLDER_TEST(errors)};
+    const struct CMUnitTest tests[] = {FOLDER_TEST(text_to_run), FOLDER_TEST(characters), FOLDER_TEST(from_a_pipe),
+                                       FOLDER_TEST(errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
