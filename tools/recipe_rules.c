@@ -133,7 +133,7 @@ bool recipe_has(const recipe *r, const char *path) { return recipe_applies(r, fi
 
 bool recipe_check_applies(const recipe *r, char error[RECIPE_ERROR_MAX]) {
     for (int i = 0; recipe_key(i); i++) {
-        const rule *broken = r->given[i] ? broken_rule(r, i) : NULL;
+        const rule *broken = r->given[i] && r->given[i] != RECIPE_LEFT_OUT ? broken_rule(r, i) : NULL;
         const int by = broken ? find_key(broken->by) : 0;
         if (!broken || (r->given[i] > 0 && r->given[by] == RECIPE_OVERRIDDEN)) continue;
         char where[256] = "command line", values[RECIPE_VALUES_MAX];
@@ -152,7 +152,9 @@ char *recipe_left_out(const recipe *r) {
     FILE *out = open_memstream(&text, &length);
     if (!out) return NULL;
     for (int i = 0; recipe_key(i); i++)
-        if (r->given[i] > 0 && broken_rule(r, i)) fprintf(out, "%s%s", ftell(out) ? ", " : "", recipe_key(i));
+        if (r->given[i] == RECIPE_LEFT_OUT)
+            fprintf(out, "%s%s%s", ftell(out) ? ", " : "",
+                    strcmp(recipe_key(i), "optimizer.groups") ? "" : "betas or momentum of ", recipe_key(i));
     if (!fclose(out) && length) return text;
     free(text);
     return NULL;

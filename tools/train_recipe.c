@@ -457,12 +457,37 @@ static void settle(recipe *r) {
     tcc_optimizer_init(&o, recipe_optimizer(r));
     if (isnan(r->optimizer.lr)) r->optimizer.lr = o.lr;
     if (isnan(r->optimizer.eps)) r->optimizer.eps = o.eps;
-    if (!r->optimizer.betas.count && !r->given[key_index("optimizer.betas")])
+    const int given = r->given[key_index("optimizer.betas")];
+    if (!r->optimizer.betas.count && (!given || given == RECIPE_LEFT_OUT))
         r->optimizer.betas = (recipe_list){2, {o.beta1, o.beta2}};
 }
 
-static bool check_groups(const recipe *r, place at, char *error) {
+/* Leaves out a key of the file that does not go with what the command line says for `by`. False where it stays: it is
+ * from the command line, too, or `by` is from the file. */
+static bool leaves_out(recipe *r, const char *path, const char *by) {
+    char error[RECIPE_ERROR_MAX];
+    const int i = key_index(path);
+    if (r->given[i] <= 0 || r->given[key_index(by)] != RECIPE_OVERRIDDEN || !reset(r, i, error)) return false;
+    r->given[i] = RECIPE_LEFT_OUT;
+    return true;
+}
+
+/* Of groups only the rates that do not go with the optimizer. */
+static void cut_groups(recipe *r, bool betas, bool momentum) {
+    const int i = key_index("optimizer.groups");
+    if (r->given[i] <= 0 || r->given[key_index("optimizer.name")] != RECIPE_OVERRIDDEN) return;
+    for (int k = 0; k < r->optimizer.groups.count; k++) {
+        recipe_group *g = &r->optimizer.groups.v[k];
+        if ((isnan(g->betas[0]) || betas) && (isnan(g->momentum) || momentum)) continue;
+        if (!betas) g->betas[0] = g->betas[1] = NAN;
+        if (!momentum) g->momentum = NAN;
+        r->given[i] = RECIPE_LEFT_OUT;
+    }
+}
+
+static bool check_groups(recipe *r, place at, char *error) {
     const bool betas = recipe_has(r, "optimizer.betas"), momentum = recipe_has(r, "optimizer.momentum");
+    cut_groups(r, betas, momentum);
     for (int i = 0; i < r->optimizer.groups.count; i++) {
         const recipe_group *g = &r->optimizer.groups.v[i];
         if ((!isnan(g->betas[0]) && !betas) || (!isnan(g->momentum) && !momentum))
@@ -478,7 +503,7 @@ static bool check_groups(const recipe *r, place at, char *error) {
 }
 
 /* Metrics that cannot be had for this model. */
-static bool check_metrics(const recipe *r, place at, char *error) {
+static bool check_metrics(recipe *r, place at, char *error) {
     const bool language = !strcmp(r->model.name, "gpt");
     const struct {
         const char *key;
@@ -486,11 +511,13 @@ static bool check_metrics(const recipe *r, place at, char *error) {
     } asked[] = {{"training.metrics", r->training.metrics},
                  {"training.best_metric", 1u << eval_find(r->training.best_metric)},
                  {"training.early_stopping.metric", 1u << eval_find(r->training.early_stopping.metric)}};
-    if (r->training.early_stopping.patience && !r->training.eval_every)
+    if (r->training.early_stopping.patience && !r->training.eval_every &&
+        !leaves_out(r, "training.early_stopping.patience", "training.eval_every"))
         return fail(error, at, "training.early_stopping.patience needs training.eval_every");
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
         for (int m = EVAL_ACCURACY; m < EVAL_METRICS; m++) {
             if (!(asked[i].set >> m & 1)) continue;
+            if (r->data.regression && leaves_out(r, asked[i].key, "data.regression")) break;
             if (r->data.regression)
                 return fail(error, at, "%s: with data.regression there is only the loss", asked[i].key);
             if (language && eval_needs_confusion((eval_metric)m))
@@ -511,10 +538,12 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
                         keys[i].kind == CHOICE ? choices_of(&keys[i]) : "");
     }
     if (!recipe_check_applies(r, error)) return false;
-    for (int i = 0; i < KEY_COUNT; i++) /* what is left out has no value of its own */
-        if (r->given[i] > 0 && has_default(&keys[i]) && !recipe_applies(r, i) &&
-            !set_value(r, &keys[i], keys[i].initial, (place){"defaults", 0}, error))
-            return false;
+    bool left_out[KEY_COUNT]; /* such a key has no value of its own; it may be what others go by */
+    for (int i = 0; i < KEY_COUNT; i++) left_out[i] = r->given[i] > 0 && !recipe_applies(r, i);
+    for (int i = 0; i < KEY_COUNT; i++) {
+        if (left_out[i] && !reset(r, i, error)) return false;
+        if (left_out[i]) r->given[i] = RECIPE_LEFT_OUT;
+    }
     settle(r);
     if (!check_groups(r, at, error) || !check_metrics(r, at, error)) return false;
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");
@@ -530,7 +559,8 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
         return fail(error, at, "give one of training.max_steps and training.max_epochs");
     if (r->optimizer.betas.count != 2)
         return fail(error, at, "optimizer.betas must have 2 values, not %d", r->optimizer.betas.count);
-    if (!strcmp(r->training.checkpointing, "none") && !recipe_is_choice("none|auto", r->training.memory_budget))
+    if (!strcmp(r->training.checkpointing, "none") && !recipe_is_choice("none|auto", r->training.memory_budget) &&
+        !leaves_out(r, "training.memory_budget", "training.checkpointing"))
         return fail(error, at,
                     "training.memory_budget %s with training.checkpointing none: then nothing may be computed again to "
                     "meet it; make checkpointing auto, or leave the budget out",
@@ -539,7 +569,8 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
         if (r->schedule.milestones.v[i] < r->schedule.milestones.v[i - 1])
             return fail(error, at, "schedule.milestones must ascend, but %.15g comes after %.15g",
                         r->schedule.milestones.v[i], r->schedule.milestones.v[i - 1]);
-    if (r->training.ema_warmup && r->training.ema_decay == 0)
+    if (r->training.ema_warmup && r->training.ema_decay == 0 &&
+        !leaves_out(r, "training.ema_warmup", "training.ema_decay"))
         return fail(error, at, "training.ema_warmup needs a training.ema_decay above 0");
     if (r->data.mean.count != r->data.std.count)
         return fail(error, at, "data.mean and data.std must have as many values");

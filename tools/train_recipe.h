@@ -22,7 +22,8 @@ typedef struct recipe_list {
 
 #define UNBOUNDED 9e15 /* of recipe.def: no bound that matters */
 
-enum { RECIPE_OVERRIDDEN = -1 }; /* on the command line */
+/* On the command line; in the file, but it does not go with what the command line chooses. */
+enum { RECIPE_OVERRIDDEN = -1, RECIPE_LEFT_OUT = -2 };
 
 /* What a key's value is kept as, by the types of recipe.def. */
 typedef char *recipe_STRING, *recipe_PATH, *recipe_CHOICE, *recipe_BUDGET;
@@ -46,7 +47,7 @@ enum {
 /* One field a key, in structs as its path says: training.early_stopping.patience. Strings are owned. */
 typedef struct recipe {
     char *file;                  /* for messages */
-    int given[RECIPE_KEY_COUNT]; /* by key: its line in the file; RECIPE_OVERRIDDEN; 0: it has its default */
+    int given[RECIPE_KEY_COUNT]; /* by key: its line in the file; RECIPE_OVERRIDDEN, _LEFT_OUT; 0: it has its default */
 #define RECIPE_SECTION(name) struct {
 #define RECIPE_END(name) \
     }                    \

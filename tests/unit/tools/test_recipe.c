@@ -282,6 +282,11 @@ static void overrides_replace_what_they_contradict(void **state) {
     char *left = recipe_left_out(&r);
     assert_string_equal(left, "model.cifar_stem");
     free(left);
+    char again[1024] = "";
+    FILE *out = fmemopen(again, sizeof again, "w");
+    recipe_print(&r, out);
+    fclose(out);
+    assert_null(strstr(again, "cifar_stem"));
     assert_true(recipe_override(&r, "model.heads=2", error));
     assert_false(recipe_check(&r, error)); /* both are asked for on the command line */
     assert_non_null(strstr(error, "command line: model.heads does not apply to model.name mlp"));
@@ -400,6 +405,42 @@ static void prints_what_parses_again(void **state) {
     recipe_free(&again);
 }
 
+/* What the command line makes meaningless is left out, by whatever rule, and said. */
+static void overrides_leave_out(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *override, *said;
+    } cases[] = {
+        {"optimizer: {betas: [0.5, 0.9], eps: 1e-6}\n", "optimizer.name=sgd", "optimizer.betas, optimizer.eps"},
+        {"optimizer: {betas: [0.5, 0.9]}\n", "optimizer.name=adafactor", "optimizer.betas"},
+        {"optimizer: {name: sgd, momentum: 0.5, nesterov: true}\n", "optimizer.name=adamw",
+         "optimizer.momentum, optimizer.nesterov"},
+        {"optimizer: {groups: [{match: a, betas: [0.5, 0.9], lr_scale: 2}]}\n", "optimizer.name=sgd",
+         "betas or momentum of optimizer.groups"},
+        {"schedule: {name: cyclic, cycle_mode: exp_range, gamma: 0.5}\n", "schedule.name=linear",
+         "schedule.gamma, schedule.cycle_mode"},
+        {"training: {memory_budget: 50%, seed: 3}\n", "training.checkpointing=none", "training.memory_budget"},
+        {"training: {ema_decay: 0.9, ema_warmup: true}\n", "training.ema_decay=0", "training.ema_warmup"},
+        {"training: {eval_every: 5, early_stopping: {patience: 2}}\n", "training.eval_every=0",
+         "training.early_stopping.patience"},
+        {"training: {metrics: [f1]}\n", "data.regression=true", "training.metrics"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        recipe r;
+        char error[RECIPE_ERROR_MAX], text[512];
+        snprintf(text, sizeof text, "model: {name: mlp}\ndata: {kind: csv, path: a}\n%s", cases[i].text);
+        assert_true(recipe_init(&r));
+        if (!parse(&r, text, error) || !recipe_override(&r, "training.max_steps=9", error) ||
+            !recipe_override(&r, cases[i].override, error) || !recipe_check(&r, error))
+            fail_msg("%s: %s", cases[i].override, error);
+        char *left = recipe_left_out(&r);
+        assert_string_equal(left, cases[i].said);
+        assert_true(recipe_check(&r, error)); /* once more: nothing is left to refuse */
+        free(left);
+        recipe_free(&r);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_values_and_defaults),
@@ -422,6 +463,7 @@ int main(void) {
         cmocka_unit_test(lists_are_lists),
         cmocka_unit_test(keys_that_do_not_apply),
         cmocka_unit_test(overrides_replace_what_they_contradict),
+        cmocka_unit_test(overrides_leave_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
