@@ -119,12 +119,18 @@ static tcc_status write_failed(tcc_diag *d, tcc__out *o, const char *what, int e
     return status;
 }
 
-/* Whether `path` is there and is no file: a pipe, a terminal, /dev/full. Such a thing is written to, never replaced;
- * nor is /dev/stdout, whatever that leads to. */
+/* The names of streams that are open, whatever these lead to: a file that the shell has opened, too. */
+static bool is_stream(const char *path) {
+    static const char *const begins[] = {"/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/"};
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
+        if (!strncmp(path, begins[i], strlen(begins[i]))) return true;
+    return false;
+}
+
+/* Whether `path` is there and is no file: a pipe, a terminal, /dev/full. Such a thing is written to, never replaced. */
 static bool is_device(const char *path) {
     struct stat info;
-    if (stat(path, &info) || S_ISDIR(info.st_mode)) return false;
-    return !S_ISREG(info.st_mode) || !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+    return !stat(path, &info) && !S_ISDIR(info.st_mode) && (!S_ISREG(info.st_mode) || is_stream(path));
 }
 
 /* Whether `name` still names the open file. */

@@ -198,6 +198,28 @@ static void in_the_way(void **state) {
     assert_error(tcc_file_write(&cx, path, NULL, 1), TCC_EINVAL, &cx.diag, "the bytes are NULL");
 }
 
+/* A file in a folder of devices is a file; an open stream is no name to put another file under. */
+static void files_and_streams(void **state) {
+    char path[64], *text;
+    (void)state;
+    snprintf(path, sizeof path, "/dev/shm/traincc-test-%d", (int)getpid());
+    for (int i = 0; i < 2; i++) {
+        if (tcc_file_write(&cx, path, i ? "b" : "aaa", i ? 1 : 3) != TCC_OK) skip(); /* without such a folder */
+        text = test_read(path, NULL);
+        assert_string_equal(text, i ? "b" : "aaa");
+        free(text);
+    }
+    FILE *f = fopen(path, "w");
+    char stream[64];
+    snprintf(stream, sizeof stream, "/proc/self/fd/%d", fileno(f));
+    assert_ok(tcc_file_write(&cx, stream, "through", 7), &cx.diag);
+    fclose(f);
+    text = test_read(path, NULL);
+    assert_string_equal(text, "through");
+    free(text);
+    unlink(path);
+}
+
 static void out_of_memory(void **state) {
     for (int64_t n = 0;; n++) {
         tcc_diag_clear(&cx.diag);
@@ -223,6 +245,7 @@ int main(void) {
         FOLDER_TEST(parameters_of_another_save),
         FOLDER_TEST(a_full_disk_loses_nothing),
         FOLDER_TEST(in_the_way),
+        FOLDER_TEST(files_and_streams),
         FOLDER_TEST(out_of_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
