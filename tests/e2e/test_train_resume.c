@@ -5,6 +5,7 @@
 #include "harness/files.h"
 #include "harness/patience.h"
 #include "harness/program.h"
+#include "harness/same_run.h"
 #include "harness/train_data.h"
 #include "traincc/checkpoint.h"
 #include "traincc/model.h"
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ARGUMENTS(...) \
@@ -23,40 +23,6 @@ static void train(const program_options *options, const char *const *arguments) 
     program_result r = program_run(options, "tcc-train", arguments);
     if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
     program_free(&r);
-}
-
-static void same_file(void **state, const char *a, const char *b, const char *name) {
-    char path[256];
-    size_t a_size, b_size;
-    snprintf(path, sizeof path, "%s/%s", a, name);
-    char *a_bytes = test_read(test_path(state, path), &a_size);
-    snprintf(path, sizeof path, "%s/%s", b, name);
-    char *b_bytes = test_read(test_path(state, path), &b_size);
-    if (a_size != b_size || memcmp(a_bytes, b_bytes, a_size)) fail_msg("%s and %s differ in %s", a, b, name);
-    free(a_bytes);
-    free(b_bytes);
-}
-
-/* The metrics of a run without what depends on the clock. From malloc. */
-static char *timeless_metrics(void **state, const char *run) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/metrics.jsonl", run);
-    char *text = test_read(test_path(state, path), NULL), *to = text;
-    for (const char *from = text; *from;) {
-        bool timed = !strncmp(from, "\"step_ms\":", 10) || !strncmp(from, "\"tokens_per_s\":", 15) ||
-                     !strncmp(from, "\"samples_per_s\":", 16);
-        if (timed) from += strcspn(from, ",}") + (from[strcspn(from, ",}")] == ',');
-        else *to++ = *from++;
-    }
-    *to = '\0';
-    return text;
-}
-
-static void same_metrics(void **state, const char *a, const char *b) {
-    char *x = timeless_metrics(state, a), *y = timeless_metrics(state, b);
-    if (strcmp(x, y)) fail_msg("the metrics of %s and %s differ:\n%s\n%s", a, b, x, y);
-    free(x);
-    free(y);
 }
 
 static void same_run(void **state, const char *a, const char *b) {
@@ -280,51 +246,6 @@ static void keeps_the_newest_and_the_best(void **state) {
     assert_true(test_exists(test_path(state, "run/checkpoints/step-000002.safetensors")));
 }
 
-/* Starts or resumes a run and kills it after so long, unless it ends by itself. True when it ended. */
-static bool run_and_kill(void **state, const char *recipe, const char *run, unsigned delay_us) {
-    char last[4200];
-    snprintf(last, sizeof last, "%s/checkpoints/step-000000.safetensors", run);
-    const bool begun = access(last, F_OK) == 0; /* else there is nothing to resume from */
-    const char *const arguments[] = {
-        "--quiet", recipe, "--run-dir", run, "training.save_every=3", begun ? "--resume" : NULL, NULL};
-    (void)state;
-    program_process p = program_start(NULL, "tcc-train", arguments);
-    usleep(delay_us);
-    kill(p.pid, SIGKILL);
-    program_result r = program_wait(&p);
-    if (r.status != 0 && r.status != 128 + SIGKILL) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
-    const bool ended = r.status == 0;
-    program_free(&r);
-    return ended;
-}
-
-/* Killed at 50 moments (TCC_TEST_COUNT chooses how many), and resumed each time: the same bits as a run that nobody
- * killed. The times are those of a whole run, measured. */
-static void killed_at_any_moment(void **state) {
-    const char *recipe = write_recipe(state, "mlp");
-    char run[4200];
-    struct timespec begin, end;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", test_path(state, "whole"), "training.save_every=3"));
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    const double whole_us = 1e6 * (double)(end.tv_sec - begin.tv_sec) + 1e-3 * (double)(end.tv_nsec - begin.tv_nsec);
-    const char *count = getenv("TCC_TEST_COUNT");
-    const int wanted = count ? atoi(count) : 50;
-    unsigned seed = 1;
-    for (int kills = 0, runs = 0; kills < wanted; runs++) {
-        snprintf(run, sizeof run, "%s", test_path(state, "run"));
-        snprintf(run + strlen(run), 16, "-%d", runs);
-        while (!run_and_kill(state, recipe, run, (unsigned)(whole_us * 1.2 * (seed >> 16 & 0xff) / 256))) {
-            seed = seed * 1103515245 + 12345;
-            kills++;
-        }
-        seed = seed * 1103515245 + 12345;
-        const char *name = strrchr(run, '/') + 1;
-        same_file(state, "whole", name, "checkpoints/best.safetensors");
-        same_run(state, "whole", name);
-    }
-}
-
 /* A checkpoint of a version that did not count updates: the same without the count. */
 static void forget_updates(void **state, const char *from, const char *to) {
     static const char *const keys[] = {"loader.seed", "loader.epoch", "loader.index"};
@@ -467,7 +388,6 @@ int main(void) {
                                        FOLDER_TEST(reader_gone),
                                        FOLDER_TEST(interrupted_while_compiling),
                                        FOLDER_TEST(keeps_the_newest_and_the_best),
-                                       FOLDER_TEST(killed_at_any_moment),
                                        FOLDER_TEST(from_before_updates_were_counted),
                                        FOLDER_TEST(the_best_of_a_branch),
                                        FOLDER_TEST(left_over),

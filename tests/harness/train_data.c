@@ -3,6 +3,7 @@
 #include "train_data.h"
 #include "check.h"
 #include "files.h"
+#include "pictures.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,4 +123,56 @@ const char *write_recipe(void **state, const char *model) {
     }
     fail_msg("no recipe for %s", model);
     return NULL;
+}
+
+/* -- By kind -- */
+
+const char *write_token_data(void **state) {
+    uint16_t tokens[2000];
+    uint64_t seed = 3;
+    for (int i = 0; i < 2000; i++) tokens[i] = (uint16_t)(i % 5 + draw(&seed, 4) * 5);
+    return test_write(state, "tokens.bin", tokens, sizeof tokens);
+}
+
+const char *write_image_data(void **state) {
+    enum { SIDE = 8, PIXELS = SIDE * SIDE };
+    uint8_t pixels[3 * PIXELS];
+    char name[64];
+    for (int i = 0; i < 24; i++) {
+        for (int j = 0; j < 3 * PIXELS; j++)
+            pixels[j] = (uint8_t)((j / (3 * SIDE) < SIDE / 2) == i % 2 ? 200 + i : 20 + j % 7);
+        snprintf(name, sizeof name, "pictures/%s/%d.%s", i % 2 ? "above" : "below", i, i < 12 ? "png" : "jpg");
+        if (i < 12) write_png(state, name, SIDE, SIDE, 3, pixels);
+        else write_jpeg(state, name, SIDE, SIDE, pixels);
+    }
+    return test_path(state, "pictures");
+}
+
+#define GPT "name: gpt, layers: 1, heads: 2, width: 8, context: 8, dropout: 0.1"
+#define MLP "name: mlp, hidden: [8], dropout: 0.1"
+
+const train_kind train_kinds[TRAIN_KINDS] = {
+    {"text", GPT, "text", write_text_data, "", NULL},
+    {"tokens", GPT, "tokens", write_token_data, "", NULL},
+    {"idx", MLP, "idx", write_idx_data, "", NULL},
+    {"cifar", MLP, "cifar", write_cifar_data, ", augment: true", NULL},
+    {"table", MLP, "csv", write_csv_data, ", val_split: 0.2", NULL},
+    {"regression", MLP, "csv", write_csv_data, ", val_split: 0.2, label: width, regression: true", NULL},
+    {"images", MLP, "images", write_image_data, ", val_split: 0.25, augment: true", NULL},
+    {"texts", "name: distilbert, layers: 1, heads: 2, width: 8, context: 16, dropout: 0.1", "text_classes",
+     write_text_classes_data, ", padding: dynamic", "vocab.txt"},
+};
+
+const char *write_kind_recipe(void **state, const train_kind *kind, const char **data) {
+    char text[8192], extra[4200], name[64];
+    *data = kind->write(state);
+    snprintf(extra, sizeof extra, kind->beside ? ", vocab_file: %2$s/%3$s%1$s" : "%1$s", kind->extra, (char *)*state,
+             kind->beside);
+    snprintf(text, sizeof text,
+             "model: {%s}\ndata: {kind: %s, path: %s, batch_size: 4%s}\noptimizer: {lr: 3e-3}\n"
+             "training: {max_steps: 12, log_every: 1, eval_every: 6, eval_batches: 2, save_every: 3}\n"
+             "sample: {length: 0}\n",
+             kind->model, kind->kind, *data, extra);
+    snprintf(name, sizeof name, "%s.yaml", kind->name);
+    return test_write_text(state, name, text);
 }

@@ -16,4 +16,20 @@ const char *write_text_classes_data(void **state);
  * Returns its path. */
 const char *write_recipe(void **state, const char *model);
 
+/* The kinds of data that a run may have, and what goes with each. */
+typedef struct train_kind {
+    const char *name, *model, *kind;
+    const char *(*write)(void **state); /* its data */
+    const char *extra;                  /* further keys of data */
+    const char *beside;                 /* the tokenizer's file in the same folder; NULL: none */
+} train_kind;
+enum { TRAIN_KINDS = 8 };
+extern const train_kind train_kinds[TRAIN_KINDS];
+
+const char *write_token_data(void **state); /* 16-bit tokens below 20 */
+const char *write_image_data(void **state); /* folders of two classes of PNG and JPEG files */
+
+/* A recipe NAME.yaml of the kind, whose data is written to *data: 12 steps, with shuffling. */
+const char *write_kind_recipe(void **state, const train_kind *kind, const char **data);
+
 #endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * Moved and orphaned: a run's folder is somewhere else, and the data that it was trained on is gone. For each kind of
+ * data what can be done with the run is what could be done before, or is refused with the reason. */
+#include "harness/check.h"
+#include "harness/files.h"
+#include "harness/program.h"
+#include "harness/train_data.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define RUN(...) program_run(&elsewhere, "tcc-train", (const char *const[]){__VA_ARGS__, NULL})
+
+static const program_options elsewhere = {.folder = "/"};
+
+static char *output(const char *kind, program_result r) {
+    if (r.status) fail_msg("%s: exit status %d:\n%s%s", kind, r.status, r.out, r.err);
+    free(r.err);
+    return r.out;
+}
+
+static void refused(const char *kind, program_result r, const char *why) {
+    if (!r.status || !strstr(r.err, why)) fail_msg("%s: %d, not \"%s\":\n%s%s", kind, r.status, why, r.out, r.err);
+    program_free(&r);
+}
+
+/* The line of an evaluation. */
+static const char *evaluation(const char *out) {
+    const char *line = strstr(out, "  val_loss");
+    if (!line) fail_msg("no evaluation:\n%s", out);
+    return line;
+}
+
+static void same(const char *kind, char *before, char *after) {
+    if (strcmp(before, after)) fail_msg("%s: before\n%safter\n%s", kind, before, after);
+    free(before);
+    free(after);
+}
+
+static bool has_rows(const train_kind *k) { return !strcmp(k->kind, "csv") || !strcmp(k->kind, "text_classes"); }
+
+static void moved(void **state, const train_kind *k) {
+    char at[4300], there[4200], beside[4200], end[64], *own = NULL, *answers = NULL;
+    const char *data, *recipe = write_kind_recipe(state, k, &data);
+    const char *run = test_path(state, "run"), *whole = test_path(state, "whole"), *now = test_path(state, "b/run"),
+               *kept = test_path(state, "kept");
+    free(output(k->name, RUN("--quiet", recipe, "--run-dir", run)));
+    free(output(k->name, RUN("--quiet", recipe, "--run-dir", whole, "training.max_steps=16")));
+    snprintf(at, sizeof at, "data.val_path=%s", data);
+    own = output(k->name, RUN("eval", run, at, "data.val_split=auto"));
+    if (has_rows(k)) answers = output(k->name, RUN("predict", run, data));
+
+    test_make_folders(state, "b/run");
+    assert_int_equal(rename(run, now), 0);
+    test_make_folders(state, "kept/data");
+    snprintf(there, sizeof there, "%s%s", kept, strrchr(data, '/'));
+    assert_int_equal(rename(data, there), 0);
+    snprintf(beside, sizeof beside, "%s/%s", kept, k->beside ? k->beside : "");
+    if (k->beside) assert_int_equal(rename(test_path(state, k->beside), beside), 0);
+
+    refused(k->name, RUN("eval", now), data);
+    snprintf(at, sizeof at, "data.val_path=%s", there);
+    char *again = output(k->name, RUN("eval", now, at, "data.val_split=auto"));
+    if (strcmp(evaluation(own), evaluation(again))) fail_msg("%s: before\n%safter\n%s", k->name, own, again);
+    free(own);
+    free(again);
+    if (has_rows(k)) same(k->name, answers, output(k->name, RUN("predict", now, there)));
+    free(output(k->name, RUN("report", now)));
+
+    /* On the data that is back, under another name, it goes on as if nothing had happened. */
+    char old[4200], vocabulary[4300];
+    snprintf(old, sizeof old, "%s/recipe.yaml", now);
+    snprintf(at, sizeof at, "data.path=%s", there);
+    snprintf(vocabulary, sizeof vocabulary, "data.vocab_file=%s", beside);
+    snprintf(end, sizeof end, "checkpoints/step-000016.safetensors");
+    refused(k->name, RUN("--quiet", old, "--run-dir", now, "--resume", "training.max_steps=16"), "");
+    free(output(k->name, RUN("--quiet", old, "--run-dir", now, "--resume", at, "training.max_steps=16",
+                             k->beside ? vocabulary : NULL)));
+    size_t size, size_again;
+    snprintf(old, sizeof old, "whole/%s", end);
+    char *a = test_read(test_path(state, old), &size);
+    snprintf(old, sizeof old, "b/run/%s", end);
+    char *b = test_read(test_path(state, old), &size_again);
+    if (size != size_again || memcmp(a, b, size)) fail_msg("%s: resumed, it ends otherwise", k->name);
+    free(a);
+    free(b);
+}
+
+#define KIND(name, i) \
+    static void name(void **state) { moved(state, &train_kinds[i]); }
+KIND(text, 0)
+KIND(tokens, 1)
+KIND(idx, 2)
+KIND(cifar, 3)
+KIND(table, 4)
+KIND(regression, 5)
+KIND(images, 6)
+KIND(texts, 7)
+
+int main(void) {
+    const struct CMUnitTest tests[TRAIN_KINDS] = {FOLDER_TEST(text),   FOLDER_TEST(tokens), FOLDER_TEST(idx),
+                                                  FOLDER_TEST(cifar),  FOLDER_TEST(table),  FOLDER_TEST(regression),
+                                                  FOLDER_TEST(images), FOLDER_TEST(texts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
