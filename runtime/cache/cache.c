@@ -81,8 +81,12 @@ static void tell(tcc_cache *c, const char *text) {
 
 /* From now on there is nothing in it. Frees what `d` has. */
 static void give_up(tcc_cache *c, tcc_diag *d) {
+    tcc_diag quiet = {0};
+    const bool damaged = !c->read_only && tcc_database_is_damaged(c->db);
     tell(c, tcc_diag_words(d));
     tcc_diag_clear(d);
+    if (damaged) tcc_database_reset(c->db, &quiet); /* so that the next run has one */
+    tcc_diag_clear(&quiet);
     c->off = true;
 }
 
@@ -187,9 +191,9 @@ void tcc_cache_flush(tcc_cache *c) {
         tell(c, tcc_diag_words(&d));
         tcc_diag_clear(&d);
     } else if (!c->off && !c->read_only && (c->pending.count || c->touched.count) && write_all(c, &d) != TCC_OK) {
+        give_up(c, &d);
         tcc_database_run(c->db, &quiet, "ROLLBACK");
         tcc_diag_clear(&quiet);
-        give_up(c, &d);
     }
     forget_pending(c);
     c->touched.count = 0;

@@ -139,3 +139,16 @@ tcc_status tcc_database_ask(tcc_database *db, tcc_diag *d, const char *sql, int6
 }
 
 int64_t tcc_database_last_id(tcc_database *db) { return sqlite3_last_insert_rowid(db->handle); }
+
+bool tcc_database_is_damaged(const tcc_database *db) {
+    const int code = sqlite3_errcode(db->handle) & 0xff;
+    return code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+}
+
+tcc_status tcc_database_reset(tcc_database *db, tcc_diag *d) {
+    if (!sqlite3_get_autocommit(db->handle)) sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_RESET_DATABASE, 1, 0);
+    const tcc_status status = tcc_database_run(db, d, "VACUUM");
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_RESET_DATABASE, 0, 0);
+    return status;
+}

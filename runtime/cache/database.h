@@ -33,5 +33,9 @@ tcc_status tcc_database_do(tcc_database *db, tcc_diag *d, const char *sql, const
 /* The first column of a statement's first row; 0 where there is none. */
 tcc_status tcc_database_ask(tcc_database *db, tcc_diag *d, const char *sql, int64_t *out);
 int64_t tcc_database_last_id(tcc_database *db);
+/* Whether the last call failed as the file is damaged, or no database at all. */
+bool tcc_database_is_damaged(const tcc_database *db);
+/* Makes a database empty, also a damaged one, under the locks of those who use it. */
+tcc_status tcc_database_reset(tcc_database *db, tcc_diag *d);
 
 #endif

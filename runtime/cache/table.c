@@ -35,7 +35,12 @@ static tcc_status check(tcc_database *db, tcc_diag *d, const char *path, bool re
 
 tcc_status tcc_cache_open_table(tcc_diag *d, const char *path, bool read_only, tcc_database **out) {
     TCC_TRY(tcc_database_open(d, path, read_only, WAIT_MS, out));
-    const tcc_status status = check(*out, d, path, read_only);
+    tcc_status status = check(*out, d, path, read_only);
+    if (status == TCC_EFORMAT && !read_only && tcc_database_is_damaged(*out)) { /* once: then it is begun anew */
+        tcc_diag_clear(d);
+        status = tcc_database_reset(*out, d);
+        if (status == TCC_OK) status = check(*out, d, path, read_only);
+    }
     if (status == TCC_OK) return TCC_OK;
     tcc_database_close(*out);
     *out = NULL;
