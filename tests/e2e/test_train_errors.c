@@ -239,7 +239,7 @@ static void little_address_space(void **state) {
     const program_options half = {.memory_limit_bytes = 512L << 20};
     expect(program_run(&half, "tcc-train",
                        (const char *const[]){write_recipe(state, "mlp"), "--run-dir", test_path(state, "run"),
-                                             "model.hidden=[4096, 4096]", NULL}),
+                                             "model.hidden=[6144, 6144]", NULL}),
            1, " are free on cpu");
 }
 
