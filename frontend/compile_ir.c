@@ -100,8 +100,7 @@ static tcc_status open_target(tcc_context *cx, const tcc_ir_options *options, tc
 static tcc_status read_amp(tcc_diag *diag, const tcc_ir_options *options, tcc_amp_spec *spec, tcc_amp_class *classes) {
     spec->low = TCC_F32;
     if (!options->amp) return TCC_OK;
-    if (!tcc_dtype_parse(options->amp, strlen(options->amp), &spec->low) ||
-        (spec->low != TCC_F16 && spec->low != TCC_BF16))
+    if (!tcc_dtype_parse(options->amp, strlen(options->amp), &spec->low) || !tcc_dtype_is_narrow(spec->low))
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "mixed precision in '%s': f16 or bf16", options->amp);
     tcc_amp_table(classes);
     spec->classes = classes;

@@ -71,21 +71,13 @@ static double draw(int input, int64_t i) {
 }
 
 /* Ulps of the type, as a share of 1. */
-static double ulp_of(tcc_dtype dtype) {
-    switch (dtype) {
-    case TCC_F64: return 0x1p-52;
-    case TCC_F16: return 0x1p-10;
-    case TCC_BF16: return 0x1p-7;
-    default: return 0x1p-23;
-    }
-}
+static double ulp_of(tcc_dtype dtype) { return ldexp(1, 1 - tcc_dtype_digits(dtype)); }
 
 /* Values for an input. `positive`: floats are above 0; `disturbed`: each is off by a few ulps. */
 static void fill(const tcc_track *t, int input, bool positive, bool disturbed, void *packed) {
     const tcc_type *type = t->types[input];
     const int64_t n = tcc_type_numel(type), bound = index_bound(t->group);
-    const double off = disturbed ? (type->dtype == TCC_F32 || type->dtype == TCC_F64 ? 16 : 2) * ulp_of(type->dtype)
-                                 : 0;
+    const double off = disturbed ? (tcc_dtype_is_narrow(type->dtype) ? 2 : 16) * ulp_of(type->dtype) : 0;
     double row[BLOCK];
     const bool real = tcc_dtype_is_float(type->dtype);
     for (int64_t at = 0; at < n; at += BLOCK) {

@@ -130,9 +130,7 @@ tcc_status tcc__verify_inputs(const tcc_verification *v, const tcc_graph *g, tcc
 /* -- Comparing -- */
 
 /* Half of the distance between 1 and the next number; and what may come out as 0. */
-static double half_unit(tcc_dtype t) {
-    return t == TCC_F64 ? 0x1p-53 : t == TCC_F32 ? 0x1p-24 : t == TCC_F16 ? 0x1p-11 : 0x1p-8;
-}
+static double half_unit(tcc_dtype t) { return ldexp(1, -tcc_dtype_digits(t)); }
 
 static double smallest(tcc_dtype t) { return t == TCC_F64 ? 0x1p-1022 : t == TCC_F16 ? 0x1p-24 : 0x1p-126; }
 

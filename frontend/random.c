@@ -85,7 +85,7 @@ static double below(tcc_dtype dtype, double x) {
     if (x == 0) return tcc_dtype_round(dtype, dtype == TCC_F16 ? -0x1p-24 : -0x1p-126);
     int exponent;
     frexp(x, &exponent);
-    return tcc_dtype_round(dtype, x - 0.6 * ldexp(1, exponent - (dtype == TCC_F16 ? 11 : 8)));
+    return tcc_dtype_round(dtype, x - 0.6 * ldexp(1, exponent - tcc_dtype_digits(dtype)));
 }
 
 tcc_tensor tcc_random_uniform_at(tcc_trace *t, const char *name, double low, double high, tcc_dtype dtype, int rank,

@@ -39,7 +39,7 @@ tcc_node *tcc_ir_cast(tcc_graph *g, tcc_node *x, tcc_dtype dtype) {
 }
 
 tcc_node *tcc_ir_widen(tcc_graph *g, tcc_node *x) {
-    const bool narrow = x && (x->type.dtype == TCC_F16 || x->type.dtype == TCC_BF16);
+    const bool narrow = x && tcc_dtype_is_narrow(x->type.dtype);
     return narrow ? tcc_ir_cast(g, x, TCC_F32) : x;
 }
 

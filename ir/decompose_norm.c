@@ -94,7 +94,7 @@ TCC_DEFINITION(BATCH_NORM) {
 /* x in the type of statistic n, f32 at least. */
 static tcc_node *observed(tcc_graph *g, const tcc_node *n, tcc_node *x) {
     const tcc_dtype dtype = n->type.dtype;
-    return tcc_ir_cast(g, x, dtype == TCC_F16 || dtype == TCC_BF16 ? TCC_F32 : dtype);
+    return tcc_ir_cast(g, x, tcc_dtype_is_narrow(dtype) ? TCC_F32 : dtype);
 }
 
 TCC_DEFINITION(BATCH_NORM_MEAN) {

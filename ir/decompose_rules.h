@@ -9,7 +9,7 @@
 typedef tcc_node *tcc_definition(tcc_graph *g, const tcc_node *n, tcc_node *const *in);
 
 /* One declaration an op; those of ops that are not composite are never defined or used. */
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) \
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) \
     tcc_definition tcc__define_##id;
 #include "ir/ops.def"
 #undef TCC_OP

@@ -14,7 +14,7 @@
 #include <string.h>
 
 static tcc_eval_rule *const rules[TCC_OP_COUNT] = {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) \
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) \
     [TCC_OP_##id] = tcc__eval_##eval,
 #include "ir/ops.def"
 #undef TCC_OP

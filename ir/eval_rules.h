@@ -10,7 +10,7 @@
  * was built. */
 typedef tcc_status tcc_eval_rule(const tcc_node *n, const tcc_value *const *in, tcc_value *out, tcc_diag *diag);
 
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) \
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) \
     tcc_eval_rule tcc__eval_##eval;
 #include "ir/ops.def"
 #undef TCC_OP

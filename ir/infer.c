@@ -19,7 +19,7 @@ static tcc_status check_lists(const tcc_infer *q, tcc_attr_class attr_class) {
 tcc_status tcc__infer(const tcc_infer *q, tcc_type *out) {
     typedef tcc_status (*rule)(const tcc_infer *q, tcc_type *out);
     static const rule rules[TCC_OP_COUNT] = {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) \
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) \
     [TCC_OP_##id] = tcc__infer_##infer,
 #include "ir/ops.def"
 #undef TCC_OP

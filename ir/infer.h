@@ -10,7 +10,7 @@
 #include "ir/builder.h"
 
 /* Every rule that ops.def names. */
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) \
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) \
     tcc_status tcc__infer_##infer(const tcc_infer *q, tcc_type *out);
 #include "ir/ops.def"
 #undef TCC_OP

@@ -64,7 +64,7 @@ static tcc_status value_type(const tcc_infer *q, tcc_type *out) {
 static void lse_type(const tcc_infer *q, tcc_type *out) {
     *out = *operand(q, 0);
     out->dims[--out->rank] = 0;
-    if (out->dtype == TCC_F16 || out->dtype == TCC_BF16) out->dtype = TCC_F32;
+    if (tcc_dtype_is_narrow(out->dtype)) out->dtype = TCC_F32;
 }
 
 tcc_status tcc__infer_sdpa(const tcc_infer *q, tcc_type *out) {
@@ -141,7 +141,7 @@ tcc_status tcc__infer_norm_channel(const tcc_infer *q, tcc_type *out) {
 static tcc_status batch_norm_type(const tcc_infer *q, const tcc_type *x, tcc_dtype given, tcc_type *out) {
     TCC_TRY(tcc__need_axis(q, q->attrs->norm.axis, x->rank));
     if (q->attrs->norm.groups) return tcc__refuse(q, TCC_EINVAL, "groups have no meaning here");
-    const bool wide = given == TCC_F32 && (x->dtype == TCC_F16 || x->dtype == TCC_BF16);
+    const bool wide = given == TCC_F32 && tcc_dtype_is_narrow(x->dtype);
     *out = (tcc_type){wide ? TCC_F32 : x->dtype, 1, {x->dims[q->attrs->norm.axis]}};
     return TCC_OK;
 }

@@ -26,7 +26,7 @@
 /* -- Operations -- */
 
 typedef enum tcc_op {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) TCC_OP_##id,
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) TCC_OP_##id,
 #include "ir/ops.def"
 #undef TCC_OP
     TCC_OP_COUNT

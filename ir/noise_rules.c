@@ -8,62 +8,22 @@
 #include <math.h>
 #include <string.h>
 
+static const tcc_noise_origin origins[TCC_OP_COUNT] = {
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) \
+    [TCC_OP_##id] = TCC_NOISE_##noise,
+#include "ir/ops.def"
+#undef TCC_OP
+};
+
 tcc_noise_origin tcc__noise_origin(const tcc_noise *noise, const tcc_node *n) {
     if (!tcc_dtype_is_float(n->type.dtype)) return TCC_NOISE_NONE;
-    switch (n->op) {
-    case TCC_OP_CONSTANT: return noise->constants ? TCC_NOISE_CONSTANT : TCC_NOISE_NONE;
-    case TCC_OP_ADD:
-    case TCC_OP_SUB:
-    case TCC_OP_MUL:
-    case TCC_OP_DIV:
-    case TCC_OP_SQRT: return TCC_NOISE_POINT;
-    case TCC_OP_CAST: return noise->constants ? TCC_NOISE_CONSTANT : TCC_NOISE_POINT;
-    case TCC_OP_RNG_NORMAL:
-    case TCC_OP_EXP:
-    case TCC_OP_EXPM1:
-    case TCC_OP_LOG:
-    case TCC_OP_LOG1P:
-    case TCC_OP_RSQRT:
-    case TCC_OP_SIN:
-    case TCC_OP_COS:
-    case TCC_OP_TANH:
-    case TCC_OP_SIGMOID:
-    case TCC_OP_ERF:
-    case TCC_OP_POW:
-    case TCC_OP_REM:
-    case TCC_OP_GELU_TANH:
-    case TCC_OP_GELU_TANH_GRAD: return TCC_NOISE_FUNCTION;
-    case TCC_OP_REDUCE_SUM:
-    case TCC_OP_REDUCE_MEAN:
-    case TCC_OP_CUMSUM:
-    case TCC_OP_DOT:
-    case TCC_OP_CONV:
-    case TCC_OP_CONV_GRAD_INPUT:
-    case TCC_OP_CONV_GRAD_WEIGHT:
-    case TCC_OP_SCATTER_ADD:
-    case TCC_OP_SCATTER_ADD_ALONG:
-    case TCC_OP_MAX_POOL_GRAD:
-    case TCC_OP_AVG_POOL:
-    case TCC_OP_AVG_POOL_GRAD:
-    case TCC_OP_ADAPTIVE_AVG_POOL:
-    case TCC_OP_ADAPTIVE_AVG_POOL_GRAD:
-    case TCC_OP_RESIZE_NEAREST_GRAD:
-    case TCC_OP_RESIZE_BILINEAR:
-    case TCC_OP_RESIZE_BILINEAR_GRAD: return TCC_NOISE_SUM;
-    case TCC_OP_REDUCE_M2: return TCC_NOISE_SQUARES;
-    case TCC_OP_SDPA:
-    case TCC_OP_SDPA_LSE:
-    case TCC_OP_SDPA_GRAD_Q:
-    case TCC_OP_SDPA_GRAD_K:
-    case TCC_OP_SDPA_GRAD_V: return TCC_NOISE_OPERANDS;
-    default: return TCC_NOISE_NONE;
-    }
+    const tcc_noise_origin origin = origins[n->op];
+    if (origin == TCC_NOISE_CAST) return noise->constants ? TCC_NOISE_CONSTANT : TCC_NOISE_POINT;
+    return origin == TCC_NOISE_CONSTANT && !noise->constants ? TCC_NOISE_NONE : origin;
 }
 
 /* Half of the distance between 1 and the next number. */
-static double unit(tcc_dtype t) {
-    return t == TCC_F64 ? 0x1p-53 : t == TCC_F32 ? 0x1p-24 : t == TCC_F16 ? 0x1p-11 : 0x1p-8;
-}
+static double unit(tcc_dtype t) { return ldexp(1, -tcc_dtype_digits(t)); }
 
 /* What rounding may move the least numbers of a type by: half of the distance between two of f16; all of them in types
  * whose least numbers a machine may take for 0. */
@@ -159,7 +119,7 @@ static double factor_error(const void *user, double factor, int64_t element) {
 
 static bool rounds_factors(const tcc_node *n) {
     const tcc_dtype type = n->operands[0]->type.dtype;
-    return (type == TCC_F16 || type == TCC_BF16) && n->op != TCC_OP_SDPA_LSE &&
+    return tcc_dtype_is_narrow(type) && n->op != TCC_OP_SDPA_LSE &&
            tcc__noise_origin(&(tcc_noise){0}, n) == TCC_NOISE_OPERANDS;
 }
 

@@ -7,9 +7,10 @@
 
 /* How a result comes to be inexact. */
 typedef enum tcc_noise_origin {
-    TCC_NOISE_NONE,     /* moved, compared, chosen, drawn */
+    TCC_NOISE_NONE,     /* moved, compared, chosen, drawn; or a composite, whose definition says it */
     TCC_NOISE_POINT,    /* rounded once */
-    TCC_NOISE_CONSTANT, /* the same, in its own type */
+    TCC_NOISE_CONSTANT, /* the same, in its own type, where rounded constants are looked at */
+    TCC_NOISE_CAST,     /* of ops.def: then CONSTANT, else POINT */
     TCC_NOISE_FUNCTION, /* by an approximation of a few units */
     TCC_NOISE_SUM,      /* of the terms that the node gives for its operands' magnitudes */
     TCC_NOISE_SQUARES,  /* a sum of squared differences from a mean */

@@ -10,7 +10,7 @@ const tcc_op_info tcc__op_infos[TCC_OP_COUNT] = {
 #define COMPARE TCC_FLAG_COMPARE
 #define EXACT TCC_FLAG_EXACT
 #define WIDE(k) TCC_FLAG_WIDE_OPERAND(k)
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) \
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) \
     [TCC_OP_##id] = {text, least, most, TCC_ATTR_CLASS_##attrs, TCC_FUSION_##fusion, flags, TCC_AMP_##amp, cost, doc},
 #include "ir/ops.def"
 #undef TCC_OP

@@ -59,21 +59,11 @@ tcc_node *tcc__gen_build(tcc_gen *r, tcc_op op, tcc_node *const *operands, int n
     return tcc_ir_build(r->g, op, operands, n, attrs, type, TCC_NOWHERE);
 }
 
-/* How many bits a value of the type holds without rounding. */
-static int precision(tcc_dtype t) {
-    switch (t) {
-    case TCC_F64: return 53;
-    case TCC_F16: return 11;
-    case TCC_BF16: return 8;
-    default: return 24;
-    }
-}
-
 tcc_gen_value tcc__gen_made(tcc_node *n, double lo, double hi, double err, int grid) {
     enum { FINEST = 24 };
     tcc_gen_value v = {n, lo, hi, err, grid};
     if (!n || !tcc_dtype_is_float(n->type.dtype)) return v;
-    const int bits = precision(n->type.dtype);
+    const int bits = tcc_dtype_digits(n->type.dtype);
     if (grid > FINEST || ldexp(tcc__gen_magnitude(v), grid) > ldexp(1, bits)) v.grid = -1;
     /* One unit in the last place and a half: functions are not rounded to the nearest. */
     if (v.grid >= 0) v.err = 0;

@@ -17,21 +17,14 @@ typedef struct function {
 } function;
 
 static const function functions[] = {
-    {TCC_OP_EXP, -4, 3, 20.1, 0.018, 20.1},
-    {TCC_OP_EXPM1, -4, 3, 20.1, -1, 19.1},
-    {TCC_OP_LOG, 0.25, 8, 4, -1.39, 2.08},
-    {TCC_OP_LOG1P, -0.5, 8, 2, -0.7, 2.2},
-    {TCC_OP_SQRT, 0.25, 8, 1, 0.5, 2.83},
-    {TCC_OP_RSQRT, 0.25, 8, 4, 0.35, 2},
-    {TCC_OP_SIN, -6, 6, 1, -1, 1},
-    {TCC_OP_COS, -6, 6, 1, -1, 1},
-    {TCC_OP_TANH, -64, 64, 1, -1, 1},
-    {TCC_OP_SIGMOID, -64, 64, 1, 0, 1},
-    {TCC_OP_ERF, -8, 8, 1.13, -1, 1},
-    {TCC_OP_GELU, -8, 8, 1.13, -0.2, 8},
-    {TCC_OP_GELU_TANH, -8, 8, 1.13, -0.2, 8},
-    {TCC_OP_SILU, -8, 8, 1.1, -0.3, 8},
-    {TCC_OP_SOFTPLUS, -8, 8, 1, 0, 8.01},
+    {TCC_OP_EXP, -4, 3, 20.1, 0.018, 20.1}, {TCC_OP_EXPM1, -4, 3, 20.1, -1, 19.1},
+    {TCC_OP_LOG, 0.25, 8, 4, -1.39, 2.08},  {TCC_OP_LOG1P, -0.5, 8, 2, -0.7, 2.2},
+    {TCC_OP_SQRT, 0.25, 8, 1, 0.5, 2.83},   {TCC_OP_RSQRT, 0.25, 8, 4, 0.35, 2},
+    {TCC_OP_SIN, -6, 6, 1, -1, 1},          {TCC_OP_COS, -6, 6, 1, -1, 1},
+    {TCC_OP_TANH, -64, 64, 1, -1, 1},       {TCC_OP_SIGMOID, -64, 64, 1, 0, 1},
+    {TCC_OP_ERF, -8, 8, 1.13, -1, 1},       {TCC_OP_ERFINV, -0.9, 0.9, 3.5, -1.17, 1.17},
+    {TCC_OP_GELU, -8, 8, 1.13, -0.2, 8},    {TCC_OP_GELU_TANH, -8, 8, 1.13, -0.2, 8},
+    {TCC_OP_SILU, -8, 8, 1.1, -0.3, 8},     {TCC_OP_SOFTPLUS, -8, 8, 1, 0, 8.01},
 };
 
 static bool allows_composites(const tcc_gen *r) {
@@ -80,7 +73,7 @@ static void add_cast(tcc_gen *r) {
     tcc_dtype to = tcc__gen_float(r);
     if (x.grid >= 0 && tcc__gen_chance(r, 40)) to = TCC_GEN_ONE_OF(r, ints);
     if (to == TCC_U8 && (x.lo < 0 || x.hi > UINT8_MAX)) to = TCC_I32;
-    if (to == TCC_F16 || to == TCC_BF16) x = tcc_dtype_is_float(x.n->type.dtype) ? x : (tcc_gen_value){0};
+    if (tcc_dtype_is_narrow(to)) x = tcc_dtype_is_float(x.n->type.dtype) ? x : (tcc_gen_value){0};
     if (!x.n) return;
     tcc_node *n = tcc_ir_cast(r->g, x.n, to);
     if (n == x.n) return;

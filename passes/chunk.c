@@ -79,7 +79,7 @@ static bool pays(tcc_chunk_region *r, int64_t chunks) {
 /* In how many chunks to run what is around `dot`; 1: whole. */
 static int64_t decide(const tcc_pass_cx *cx, tcc_chunk_region *r, const tcc_node *dot) {
     const int64_t given = cx->options ? cx->options->chunk_rows : 0;
-    const bool low = dot->type.dtype == TCC_F16 || dot->type.dtype == TCC_BF16;
+    const bool low = tcc_dtype_is_narrow(dot->type.dtype);
     const int64_t least = given ? given : low ? LOW_ROWS : ROWS;
     if (!given && tcc_type_bytes(&dot->type) < LEAST_BYTES) return 1;
     r->reason = "few rows";

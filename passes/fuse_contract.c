@@ -116,8 +116,7 @@ static bool check_operand(const tcc_draft *d, const tcc_draft_scratch *s, int k,
         if (work->by_channels && n->op == TCC_OP_BROADCAST && !is_by_channels(n))
             return fail(reason, "work in front of a contraction with other vectors than of channels");
     }
-    if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 && dtype != TCC_F64)
-        return fail(reason, "work in front of a contraction of other types");
+    if (!tcc_dtype_is_float(dtype)) return fail(reason, "work in front of a contraction of other types");
     if (n_nodes > TCC_FUSE_MAX_FRONT || n_reads > work->reads)
         return fail(reason, "much work in front of a contraction");
     return true;

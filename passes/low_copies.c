@@ -19,7 +19,7 @@ static bool reads_memory(const tcc_node *n) {
 
 /* A trained input in a shorter type. */
 static bool is_low_weight(const tcc_node *n) {
-    if (n->op != TCC_OP_CAST || (n->type.dtype != TCC_F16 && n->type.dtype != TCC_BF16)) return false;
+    if (n->op != TCC_OP_CAST || !tcc_dtype_is_narrow(n->type.dtype)) return false;
     const tcc_node *weight = n->operands[0];
     return weight->op == TCC_OP_INPUT && weight->attrs->input.role == TCC_ROLE_PARAM && weight->type.dtype == TCC_F32;
 }

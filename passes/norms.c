@@ -23,7 +23,7 @@ static bool is_asked(const tcc_node *n) { return n->op == TCC_OP_BATCH_NORM || n
 /* What is cast to f32 here; NULL: nothing. */
 static const tcc_node *cast_from(const tcc_node *n) {
     const tcc_dtype from = n->op == TCC_OP_CAST ? n->operands[0]->type.dtype : TCC_F32;
-    return n->type.dtype == TCC_F32 && (from == TCC_F16 || from == TCC_BF16) ? n->operands[0] : NULL;
+    return n->type.dtype == TCC_F32 && tcc_dtype_is_narrow(from) ? n->operands[0] : NULL;
 }
 
 /* All that is done with `n` is to cast it to that type. */

@@ -94,28 +94,11 @@ static tcc_node *simplify_select(tcc_simplifier *s, tcc_node *c, tcc_node *a, tc
     return NULL;
 }
 
-/* Every value of `from` is one of `to`. */
-static bool holds_all(tcc_dtype from, tcc_dtype to) {
-    static const struct {
-        bool is_float;
-        int digits, exponent; /* significant bits; exponent bits of floats */
-        bool is_signed;
-    } facts[TCC_DTYPE_COUNT] = {
-        [TCC_F64] = {true, 53, 11, true}, [TCC_F32] = {true, 24, 8, true},   [TCC_F16] = {true, 11, 5, true},
-        [TCC_BF16] = {true, 8, 8, true},  [TCC_I64] = {false, 63, 0, true},  [TCC_I32] = {false, 31, 0, true},
-        [TCC_U8] = {false, 8, 0, false},  [TCC_BOOL] = {false, 1, 0, false},
-    };
-    if (facts[from].is_float && !facts[to].is_float) return false;
-    if (facts[from].is_float && facts[to].exponent < facts[from].exponent) return false;
-    if (facts[from].is_signed && !facts[to].is_signed) return false;
-    return facts[to].digits >= facts[from].digits;
-}
-
 static tcc_node *simplify_cast(tcc_simplifier *s, tcc_node *n) {
     tcc_node *x = n->operands[0];
     tcc_dtype to = n->type.dtype;
     if (x->type.dtype == to) return x;
-    if (x->op == TCC_OP_CAST && holds_all(x->operands[0]->type.dtype, x->type.dtype))
+    if (x->op == TCC_OP_CAST && tcc_dtype_holds(x->type.dtype, x->operands[0]->type.dtype))
         return tcc__simplify(s, tcc_ir_cast(s->g, x->operands[0], to));
     return NULL;
 }

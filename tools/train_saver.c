@@ -25,8 +25,11 @@ struct saver {
 };
 
 static int64_t array_bytes(const tcc_array *a) {
-    static const int sizes[TCC_DTYPE_COUNT] = {[TCC_F64] = 8, [TCC_I64] = 8,  [TCC_F32] = 4, [TCC_I32] = 4,
-                                               [TCC_F16] = 2, [TCC_BF16] = 2, [TCC_U8] = 1,  [TCC_BOOL] = 1};
+    static const int sizes[TCC_DTYPE_COUNT] = {
+#define TCC_DTYPE(id, text, bytes, ...) [TCC_##id] = bytes,
+#include <traincc/dtype.def>
+#undef TCC_DTYPE
+    };
     int64_t bytes = sizes[a->dtype];
     for (int i = 0; i < a->rank; i++) bytes *= a->dims[i];
     return bytes;

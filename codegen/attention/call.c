@@ -61,7 +61,7 @@ static const char *describe(const tcc_attention *a, const tcc_plan_buffer *buffe
                            .type = type,
                            .alignment = BASE_ALIGNMENT,
                            .workspace_bytes = a->backward ? BACKWARD_WORKSPACE_BYTES : FORWARD_WORKSPACE_BYTES};
-    if (type != TCC_F16 && type != TCC_BF16) return "it is not of f16 or bf16";
+    if (!tcc_dtype_is_narrow(type)) return "it is not of f16 or bf16";
     if (a->has[TCC_ATTENTION_MASK]) return "a query whose mask hides all keys would not give 0";
     if (a->has[TCC_ATTENTION_RNG]) return "its dropout would draw other random numbers";
     if (a->causal && a->T > a->S) return "its first queries see no key";

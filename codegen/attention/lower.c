@@ -389,7 +389,7 @@ static tcc_status launch_gpu(tcc_lowering *l, lowered *k) {
 static tcc_dtype narrow_type(const tcc_llvm_target *target, const tcc_node *main) {
     tcc_dtype dtype = main->operands[0]->type.dtype;
     bool backward = main->op != TCC_OP_SDPA;
-    if (dtype != TCC_F16 && dtype != TCC_BF16) return TCC_F32;
+    if (!tcc_dtype_is_narrow(dtype)) return TCC_F32;
     if (!target->lane_groups) return dtype;
     for (int i = 0; i < (backward ? 6 : 3); i++) {
         const tcc_type *t = &main->operands[i]->type;

@@ -163,7 +163,7 @@ LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype fr
     }
     if (to == TCC_BOOL) return LLVMBuildICmp(b, LLVMIntNE, value, tcc_emit_int(e, LLVMTypeOf(value), 0), "");
     if (tcc_dtype_is_float(to)) {
-        const bool narrow = to == TCC_F16 || to == TCC_BF16, twice = narrow && (from == TCC_I32 || from == TCC_I64);
+        const bool narrow = tcc_dtype_is_narrow(to), twice = narrow && (from == TCC_I32 || from == TCC_I64);
         if (twice) type = like(e, e->f64, value); /* f32 would round too */
         LLVMValueRef x = from == TCC_BOOL ? LLVMBuildUIToFP(b, value, type, "") : LLVMBuildSIToFP(b, value, type, "");
         return narrow ? tcc_scalar_convert(e, x, twice ? TCC_F64 : TCC_F32, to) : x;

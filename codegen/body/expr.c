@@ -72,7 +72,7 @@ static bool grow_table(tcc_body *b) {
 
 /* Whether the register holds a value of f16 or bf16 without more digits. */
 static bool is_rounded(const tcc_expr *x) {
-    if (x->dtype != TCC_F16 && x->dtype != TCC_BF16) return false;
+    if (!tcc_dtype_is_narrow(x->dtype)) return false;
     if (x->kind == TCC_EXPR_LOAD || (x->kind == TCC_EXPR_POINT && x->op == TCC_OP_CAST)) return true;
     if (x->kind == TCC_EXPR_CONST) return isnan(x->number) || tcc_dtype_round(x->dtype, x->number) == x->number;
     if (x->kind != TCC_EXPR_POINT && x->kind != TCC_EXPR_FOLD && x->kind != TCC_EXPR_REDUCE) return false;
@@ -133,7 +133,7 @@ const tcc_expr *tcc_expr_point(tcc_body *b, tcc_op op, tcc_dtype dtype, const tc
 }
 
 const tcc_expr *tcc_expr_round(tcc_body *b, const tcc_expr *x) {
-    if (!x || (x->dtype != TCC_F16 && x->dtype != TCC_BF16) || x->rounded) return x;
+    if (!x || !tcc_dtype_is_narrow(x->dtype) || x->rounded) return x;
     return tcc_expr_point(b, TCC_OP_CAST, x->dtype, &x, 1);
 }
 
@@ -144,7 +144,7 @@ static bool waits_behind(tcc_op op) {
 
 static const tcc_expr *before_rounding(tcc_body *b, const tcc_expr *x, int depth) {
     const tcc_expr *operands[3];
-    if (!x || (x->dtype != TCC_F16 && x->dtype != TCC_BF16) || x->kind != TCC_EXPR_POINT) return x;
+    if (!x || !tcc_dtype_is_narrow(x->dtype) || x->kind != TCC_EXPR_POINT) return x;
     if (tcc_expr_rounds(x)) return x->operands[0];
     if (!waits_behind(x->op) || depth == 0) return x;
     for (int i = 0; i < x->n_operands; i++) operands[i] = before_rounding(b, x->operands[i], depth - 1);

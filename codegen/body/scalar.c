@@ -196,50 +196,24 @@ COMPARISON(ge, OGE, SGE, UGE)
 
 static LLVMValueRef rule_select(const scalar_cx *c, LLVMValueRef *v) { return select_(c, v[0], v[1], v[2]); }
 
-/* iota and random draws have ways of their own, see tcc_scalar_random. */
+/* A POINT op has a rule, or says that it has none: iota and random draws, see tcc_scalar_random. */
+#define rule_own NULL
+#define EMITTED_POINT(rule) rule_##rule
+#define EMITTED_LEAF(rule) NULL
+#define EMITTED_VIEW(rule) NULL
+#define EMITTED_INDEX(rule) NULL
+#define EMITTED_REDUCE(rule) NULL
+#define EMITTED_SCAN(rule) NULL
+#define EMITTED_SCATTER(rule) NULL
+#define EMITTED_CONTRACT(rule) NULL
+#define EMITTED_WINDOW(rule) NULL
+#define EMITTED_ATTENTION(rule) NULL
+#define EMITTED_COMPOSITE(rule) NULL
 static const scalar_rule rules[TCC_OP_COUNT] = {
-    [TCC_OP_NEG] = rule_neg,
-    [TCC_OP_ABS] = rule_abs,
-    [TCC_OP_SIGN] = rule_sign,
-    [TCC_OP_EXP] = rule_exp,
-    [TCC_OP_EXPM1] = rule_expm1,
-    [TCC_OP_LOG] = rule_log,
-    [TCC_OP_LOG1P] = rule_log1p,
-    [TCC_OP_SQRT] = rule_sqrt,
-    [TCC_OP_RSQRT] = rule_rsqrt,
-    [TCC_OP_SIN] = rule_sin,
-    [TCC_OP_COS] = rule_cos,
-    [TCC_OP_TANH] = rule_tanh,
-    [TCC_OP_SIGMOID] = rule_sigmoid,
-    [TCC_OP_ERF] = rule_erf,
-    [TCC_OP_FLOOR] = rule_floor,
-    [TCC_OP_GELU_TANH] = rule_gelu_tanh,
-    [TCC_OP_GELU_TANH_GRAD] = rule_gelu_tanh_grad,
-    [TCC_OP_CEIL] = rule_ceil,
-    [TCC_OP_ROUND] = rule_round,
-    [TCC_OP_ISFINITE] = rule_isfinite,
-    [TCC_OP_NOT] = rule_not,
-    [TCC_OP_CAST] = rule_cast,
-    [TCC_OP_ADD] = rule_add,
-    [TCC_OP_SUB] = rule_sub,
-    [TCC_OP_MUL] = rule_mul,
-    [TCC_OP_DIV] = rule_div,
-    [TCC_OP_REM] = rule_rem,
-    [TCC_OP_POW] = rule_pow,
-    [TCC_OP_MAX] = rule_max,
-    [TCC_OP_MIN] = rule_min,
-    [TCC_OP_AND] = rule_and,
-    [TCC_OP_OR] = rule_or,
-    [TCC_OP_XOR] = rule_xor,
-    [TCC_OP_SHIFT_LEFT] = rule_shift_left,
-    [TCC_OP_SHIFT_RIGHT] = rule_shift_right,
-    [TCC_OP_EQ] = rule_eq,
-    [TCC_OP_NE] = rule_ne,
-    [TCC_OP_LT] = rule_lt,
-    [TCC_OP_LE] = rule_le,
-    [TCC_OP_GT] = rule_gt,
-    [TCC_OP_GE] = rule_ge,
-    [TCC_OP_SELECT] = rule_select,
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) \
+    [TCC_OP_##id] = EMITTED_##fusion(emit),
+#include "ir/ops.def"
+#undef TCC_OP
 };
 
 LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand, LLVMValueRef *operands) {

@@ -19,8 +19,7 @@ static const tcc_expr *out_of_memory(tcc_body *b) {
 /* The value that the node has, from what its rule computes. That may be of another type: partial sums are of f32. */
 static const tcc_expr *as_result(tcc_body *b, const tcc_node *n, const tcc_expr *value) {
     const tcc_dtype dtype = n->type.dtype;
-    if (!value || (dtype != TCC_F16 && dtype != TCC_BF16) || tcc_op_get_info(n->op)->flags & TCC_FLAG_EXACT)
-        return value;
+    if (!value || !tcc_dtype_is_narrow(dtype) || tcc_op_get_info(n->op)->flags & TCC_FLAG_EXACT) return value;
     return value->dtype == dtype ? tcc_expr_round(b, value) : tcc_expr_point(b, TCC_OP_CAST, dtype, &value, 1);
 }
 

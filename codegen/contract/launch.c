@@ -438,6 +438,6 @@ tcc_dtype tcc_contract_type_of_copy(const tcc_lowering *l, const tcc_node *n) {
 }
 
 tcc_dtype tcc_contract_type_in_place(const tcc_lowering *l, const tcc_node *n) {
-    bool narrow = n->type.dtype == TCC_F16 || n->type.dtype == TCC_BF16;
+    bool narrow = tcc_dtype_is_narrow(n->type.dtype);
     return narrow ? n->type.dtype : tcc_contract_type_of_copy(l, n);
 }

@@ -189,7 +189,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     }
     int temporary = -1;
     const bool rounds = !(tcc_op_get_info(hero->op)->flags & TCC_FLAG_EXACT);
-    if (rounds && (hero->type.dtype == TCC_F16 || hero->type.dtype == TCC_BF16)) {
+    if (rounds && tcc_dtype_is_narrow(hero->type.dtype)) {
         temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * tcc_dtype_bytes(TCC_F32));
         if (temporary < 0) return TCC_ENOMEM;
     }

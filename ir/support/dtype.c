@@ -9,10 +9,11 @@
 
 static const struct {
     const char *text, *safetensors;
-    int bytes;
+    int bytes, digits, exponent;
     tcc_dtype_kind kind;
 } table[TCC_DTYPE_COUNT] = {
-#define TCC_DTYPE(id, text, bytes, kind, st) [TCC_##id] = {text, st, bytes, TCC_KIND_##kind},
+#define TCC_DTYPE(id, text, bytes, kind, st, digits, exponent) \
+    [TCC_##id] = {text, st, bytes, digits, exponent, TCC_KIND_##kind},
 #include "dtype.def"
 #undef TCC_DTYPE
 };
@@ -20,7 +21,16 @@ static const struct {
 const char *tcc_dtype_text(tcc_dtype t) { return table[t].text; }
 const char *tcc_dtype_safetensors(tcc_dtype t) { return table[t].safetensors; }
 int tcc_dtype_bytes(tcc_dtype t) { return table[t].bytes; }
+int tcc_dtype_digits(tcc_dtype t) { return table[t].digits; }
 tcc_dtype_kind tcc_dtype_get_kind(tcc_dtype t) { return table[t].kind; }
+
+static bool is_unsigned(tcc_dtype t) { return t == TCC_U8 || t == TCC_BOOL; }
+
+bool tcc_dtype_holds(tcc_dtype to, tcc_dtype from) {
+    const bool is_float = tcc_dtype_is_float(from);
+    if (is_float && (!tcc_dtype_is_float(to) || table[to].exponent < table[from].exponent)) return false;
+    return (is_unsigned(from) || !is_unsigned(to)) && table[to].digits >= table[from].digits;
+}
 
 bool tcc_dtype_parse(const char *text, size_t length, tcc_dtype *out) {
     for (int t = 0; t < TCC_DTYPE_COUNT; t++) {

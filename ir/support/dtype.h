@@ -23,6 +23,10 @@ const char *tcc_dtype_safetensors(tcc_dtype t); /* "F32" */
 int tcc_dtype_bytes(tcc_dtype t);
 tcc_dtype_kind tcc_dtype_get_kind(tcc_dtype t);
 static inline bool tcc_dtype_is_float(tcc_dtype t) { return tcc_dtype_get_kind(t) == TCC_KIND_FLOAT; }
+/* f16 or bf16: computed with as f32, and rounded to its type. */
+static inline bool tcc_dtype_is_narrow(tcc_dtype t) { return tcc_dtype_is_float(t) && tcc_dtype_bytes(t) < 4; }
+int tcc_dtype_digits(tcc_dtype t);                                     /* significant bits: 24 of f32 */
+bool tcc_dtype_holds(tcc_dtype to, tcc_dtype from);                    /* every value of `from` is one of `to` */
 bool tcc_dtype_parse(const char *text, size_t length, tcc_dtype *out); /* "f32" */
 
 bool tcc_type_equal(const tcc_type *a, const tcc_type *b);

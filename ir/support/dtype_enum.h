@@ -4,7 +4,7 @@
 #define TCC_SUPPORT_DTYPE_ENUM_H
 
 typedef enum tcc_dtype {
-#define TCC_DTYPE(id, text, bytes, kind, st) TCC_##id,
+#define TCC_DTYPE(id, text, bytes, kind, st, digits, exponent) TCC_##id,
 #include "dtype.def"
 #undef TCC_DTYPE
     TCC_DTYPE_COUNT

@@ -38,7 +38,7 @@
 #include "passes/gradient/vjp.h"
 
 static tcc_vjp_rule *const rules[TCC_OP_COUNT] = {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) \
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) \
     [TCC_OP_##id] = tcc__vjp_##vjp,
 #include "ir/ops.def"
 #undef TCC_OP

@@ -57,7 +57,7 @@ void tcc__vjp_give(tcc_vjp *v, int i, tcc_node *gradient);
 tcc_node *tcc__gradient_sum(tcc_graph *g, tcc_node *const *given, int count);
 
 /* One declaration a name in the vjp column. */
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) \
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) \
     tcc_vjp_rule tcc__vjp_##vjp;
 #include "ir/ops.def"
 #undef TCC_OP

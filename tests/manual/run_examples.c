@@ -87,7 +87,7 @@ static int64_t count_of(const tcc_array *a) {
 
 static void print_type(const tcc_array *a, char *text, size_t size) {
     static const char *const names[] = {
-#define TCC_DTYPE(id, text, bytes, kind, st) text,
+#define TCC_DTYPE(id, text, bytes, kind, st, digits, exponent) text,
 #include <traincc/dtype.def>
 #undef TCC_DTYPE
     };

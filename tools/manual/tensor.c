@@ -107,6 +107,11 @@ TRACED(tcc_erf) {
     tcc_output(t, "y", tcc_erf(x)); /* -0.8427, 0, 0.9953 */
 }
 
+TRACED(tcc_erfinv) {
+    tcc_tensor x = tcc_literal(t, ((double[]){-0.5, 0, 0.9}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_erfinv(x)); /* -0.4769, 0, 1.163 */
+}
+
 TRACED(tcc_floor) {
     tcc_tensor x = tcc_literal(t, ((double[]){-1.5, 0.5, 2}), TCC_F32, TCC_DIMS(3));
     tcc_output(t, "y", tcc_floor(x)); /* -2, 0, 2 */

@@ -78,6 +78,7 @@ TCC_API tcc_tensor tcc_cos_at(tcc_tensor x, tcc_loc at);      /* cosine, of radi
 TCC_API tcc_tensor tcc_tanh_at(tcc_tensor x, tcc_loc at);     /* (e^x - e^-x) / (e^x + e^-x) */
 TCC_API tcc_tensor tcc_sigmoid_at(tcc_tensor x, tcc_loc at);  /* 1 / (1 + e^-x) */
 TCC_API tcc_tensor tcc_erf_at(tcc_tensor x, tcc_loc at);      /* the Gaussian error function */
+TCC_API tcc_tensor tcc_erfinv_at(tcc_tensor x, tcc_loc at);   /* its inverse: infinite at -1 and 1, NaN beyond */
 TCC_API tcc_tensor tcc_floor_at(tcc_tensor x, tcc_loc at);    /* the largest integer not above x */
 TCC_API tcc_tensor tcc_ceil_at(tcc_tensor x, tcc_loc at);     /* the smallest integer not below x */
 TCC_API tcc_tensor tcc_round_at(tcc_tensor x, tcc_loc at);    /* to nearest, ties to even */
@@ -108,6 +109,7 @@ TCC_API tcc_tensor tcc_softplus_at(tcc_tensor x, tcc_loc at);                 /*
 #define tcc_tanh(x) tcc_tanh_at(x, TCC_HERE)
 #define tcc_sigmoid(x) tcc_sigmoid_at(x, TCC_HERE)
 #define tcc_erf(x) tcc_erf_at(x, TCC_HERE)
+#define tcc_erfinv(x) tcc_erfinv_at(x, TCC_HERE)
 #define tcc_floor(x) tcc_floor_at(x, TCC_HERE)
 #define tcc_ceil(x) tcc_ceil_at(x, TCC_HERE)
 #define tcc_round(x) tcc_round_at(x, TCC_HERE)
