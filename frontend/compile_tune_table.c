@@ -20,7 +20,6 @@
 #include "runtime/files/file.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 tcc_status tcc__tune_key(const tcc_graph *g, const tcc_group *group, uint64_t *key, char **signature) {
     size_t room = 1;
@@ -158,44 +157,14 @@ static bool next_line(lock_reader *r, char *line, size_t room) {
     return true;
 }
 
-static tcc_status read_params(lock_reader *r, const char *at, tcc_implementation *out) {
-    tcc_vec(tcc_choice_param) params = {0};
-    tcc_status status = TCC_OK;
-    while (status == TCC_OK && *at != '}') {
-        char name[64], *end;
-        const size_t length = strcspn(at, "=");
-        if (!at[length] || !length || length >= sizeof name) status = refuse(r, "NAME=NUMBER");
-        if (status != TCC_OK) break;
-        snprintf(name, sizeof name, "%.*s", (int)length, at);
-        const int64_t value = strtoll(at + length + 1, &end, 10);
-        if (end == at + length + 1 || (*end != ',' && *end != '}')) status = refuse(r, "a number, then , or }");
-        const char *copy = tcc_arena_strdup(&r->m->making->tuning->arena, name);
-        if (status == TCC_OK && (!copy || !tcc_vec_push(&params, (tcc_choice_param){copy, value})))
-            status = tcc_enomem(&r->m->cx->diag);
-        at = end + (*end == ',');
-        at += strspn(at, " ");
-    }
-    out->n_params = params.count;
-    out->params = params.data;
-    return status;
-}
-
 static tcc_status read_choice(lock_reader *r, const char *line, tcc_tuned *entry) {
-    char name[64];
-    int length = 0;
-    if (!strcmp(line, "  cut")) {
-        entry->cut = true;
-        return TCC_OK;
-    }
-    if (sscanf(line, "  by \"%63[^\"]\"%n", name, &length) != 1 || !length)
-        return refuse(r, "by \"NAME\" {NAME=NUMBER, ...}, or cut, indented by two");
-    tcc_implementation x = {.name = name};
-    tcc_status status = TCC_OK;
-    if (!strncmp(line + length, " {", 2)) status = read_params(r, line + length + 2, &x);
-    else if (line[length]) status = refuse(r, "{NAME=NUMBER, ...}");
-    if (status == TCC_OK && !(entry->choice = tcc__tune_keep(r->m, &x))) status = TCC_ENOMEM;
-    tcc__free(x.params);
-    return status;
+    const tcc_loc at = {.file = r->m->making->tuning->locked, .line = r->line};
+    tcc_implementation *choice;
+    entry->cut = !strcmp(line, "  cut");
+    if (entry->cut) return TCC_OK;
+    TCC_TRY(tcc_implementation_parse(line, at, &r->m->making->tuning->arena, &r->m->cx->diag, &choice));
+    entry->choice = choice;
+    return TCC_OK;
 }
 
 bool tcc__tune_parse(tcc_model *m, const char *line, tcc_tuned *entry) {

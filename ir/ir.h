@@ -323,6 +323,10 @@ void tcc_graph_print_dot(tcc_strbuf *b, const tcc_graph *g);
 const char *tcc_group_kind_text(tcc_group_kind kind); /* "pointwise" */
 /* What runs a group, as it stands in the text, without the launches' values: for dumps and logs. */
 void tcc_implementation_print_name(tcc_strbuf *b, const tcc_implementation *x);
+/* Reads that, `by "NAME" {PARAMETER=NUMBER, ...}`, and nothing behind it. It lies in `arena`. `at` is where the text
+ * stands; errors, EPARSE and ENOMEM, have it. */
+tcc_status tcc_implementation_parse(const char *text, tcc_loc at, tcc_arena *arena, tcc_diag *diag,
+                                    tcc_implementation **out);
 /* "%12 = add(%3, %4) : f32[2,3]", for messages; rotating thread-local buffer. */
 const char *tcc_node_text(const tcc_node *n);
 /* Parses one graph. `file` names the text in messages. Errors carry the line and what was expected. */

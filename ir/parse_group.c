@@ -3,6 +3,7 @@
 #include "ir/parser.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum {
     MAX_GROUP_NODES = 1 << 20,
@@ -132,15 +133,33 @@ static tcc_status parse_choice_params(tcc_parser *p, tcc_implementation *x) {
     return x->params ? tcc__lex_punct(&p->x, '}') : tcc_enomem(p->x.diag);
 }
 
+/* by "NAME" {PARAMETER=NUMBER, ...} */
+static tcc_status parse_choice_name(tcc_parser *p, tcc_implementation **out) {
+    tcc_implementation *x = *out = TCC_ARENA_NEW(&p->scratch, tcc_implementation);
+    if (!x) return tcc_enomem(p->x.diag);
+    TCC_TRY(tcc__parse_word(p, "by"));
+    TCC_TRY(tcc__lex_string(&p->x, &p->scratch, &x->name));
+    return tcc__lex_is(&p->x, '{') ? parse_choice_params(p, x) : TCC_OK;
+}
+
+tcc_status tcc_implementation_parse(const char *text, tcc_loc at, tcc_arena *arena, tcc_diag *diag,
+                                    tcc_implementation **out) {
+    tcc_parser p = {0};
+    tcc_implementation *x;
+    tcc_status status = tcc__lex_start(&p.x, text, strlen(text), at.file, diag);
+    p.x.loc.line = at.line;
+    if (status == TCC_OK) status = parse_choice_name(&p, &x);
+    if (status == TCC_OK && p.x.token.kind != TCC_TOKEN_END) status = tcc__lex_expected(&p.x, "the end of the line");
+    if (status == TCC_OK && !(*out = tcc_implementation_copy(arena, x, NULL))) status = tcc_enomem(diag);
+    tcc_arena_free(&p.scratch);
+    return status;
+}
+
 static tcc_status parse_choice(tcc_parser *p, tcc_implementation **out) {
     tcc_vec(tcc_launch) launches = {0};
     tcc_vec(tcc_temporary) temporaries = {0};
-    tcc_implementation *x = TCC_ARENA_NEW(&p->scratch, tcc_implementation);
-    if (!x) return tcc_enomem(p->x.diag);
-    *out = x;
-    TCC_TRY(tcc__parse_word(p, "by"));
-    TCC_TRY(tcc__lex_string(&p->x, &p->scratch, &x->name));
-    if (tcc__lex_is(&p->x, '{')) TCC_TRY(parse_choice_params(p, x));
+    TCC_TRY(parse_choice_name(p, out));
+    tcc_implementation *x = *out;
     tcc_status status = TCC_OK;
     while (status == TCC_OK && is_word(p, "temporary")) {
         tcc_temporary t;

@@ -327,7 +327,10 @@ static void a_lock_that_does_not_fit_is_refused(void **state) {
     check_refusal(f, path, changed, TCC_EINVAL, "cannot have rows=");
     strcpy(changed, text);
     *strstr(strstr(changed, "by \""), "\"") = '<';
-    check_refusal(f, path, changed, TCC_EFORMAT, "expected by \"NAME\" {NAME=NUMBER, ...}, or cut");
+    check_refusal(f, path, changed, TCC_EPARSE, ":4: error: unexpected character '<'");
+    strcpy(changed, text);
+    *strstr(strstr(changed, "{rows="), "}") = ' ';
+    check_refusal(f, path, changed, TCC_EPARSE, ":4: error: expected '}'");
     strcpy(changed, text);
     *strstr(strstr(changed, "\ngroup "), "\n  by") = 0;
     check_refusal(f, path, changed, TCC_EFORMAT, "expected what runs the group");
