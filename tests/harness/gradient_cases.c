@@ -403,7 +403,7 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(tanh, of_one(w, TCC_OP_TANH, -2, 2)) \
     C(sigmoid, of_one(w, TCC_OP_SIGMOID, -4, 4)) \
     C(erf, of_one(w, TCC_OP_ERF, -2, 2)) \
-    C(erfinv, of_one(w, TCC_OP_ERFINV, -0.9, 0.9)) \
+    C(erfinv, of_one(w, TCC_OP_ERFINV, -0.6, 0.6)) \
     C(relu, of_one(w, TCC_OP_RELU, -2, 2)) \
     C(gelu, of_one(w, TCC_OP_GELU, -3, 3)) \
     C(gelu_tanh, of_one(w, TCC_OP_GELU_TANH, -3, 3)) \
