@@ -265,7 +265,7 @@ bool record_read(run_record *r, const char *folder, char *error, int error_size)
     *r = (run_record){.folder = folder};
     reader in = {r, error, error_size};
     return read_metrics(&in) && read_optional(&in, "recipe.yaml", &r->recipe) &&
-           read_optional(&in, "data.txt", &r->data) && read_optional(&in, "memory.svg", &r->memory_svg) &&
+           read_optional(&in, "dataset.txt", &r->data) && read_optional(&in, "memory.svg", &r->memory_svg) &&
            read_profile(&in);
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What was read, in words: on the terminal, and in the run's folder as data.txt. */
+ * What was read, in words: on the terminal, and in the run's folder as dataset.txt. */
 #include "train_run.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,11 +18,8 @@ tcc_status run_describe_data(run *s) {
 tcc_status run_keep_description(run *s) {
     char *path = NULL, *text = NULL;
     tcc_status status = tcc_dataset_describe(s->cx, s->data, &text);
-    FILE *f = status == TCC_OK && asprintf(&path, "%s/data.txt", s->folder.path) >= 0 ? fopen(path, "w") : NULL;
-    if (status == TCC_OK && (!f || fputs(text, f) < 0)) status = TCC_EIO;
-    if (f && fclose(f)) status = TCC_EIO;
-    if (status == TCC_EIO)
-        snprintf(s->problem, sizeof s->problem, "cannot write %s/data.txt: %s", s->folder.path, strerror(errno));
+    if (status == TCC_OK && asprintf(&path, "%s/dataset.txt", s->folder.path) < 0) path = NULL, status = TCC_ENOMEM;
+    if (status == TCC_OK) status = tcc_file_write(s->cx, path, text, strlen(text));
     tcc_string_free(text);
     free(path);
     return status;
