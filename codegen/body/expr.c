@@ -223,8 +223,8 @@ void tcc_body_rebase(tcc_body *b) {
         for (int k = 0; k < b->exprs.count; k++) {
             const tcc_expr *x = b->exprs.data[k];
             if (x->kind != TCC_EXPR_LOAD || x->buffer != i) continue;
-            int64_t first = 0, last; /* guarded: it may begin before the value */
-            if (!x->n_operands) tcc_affine_range(b, &x->affine, &first, &last);
+            int64_t first, last;
+            tcc_affine_range(b, &x->affine, &first, &last);
             if (first < least) least = first;
         }
         if (least <= 0 || least == INT64_MAX) continue;
