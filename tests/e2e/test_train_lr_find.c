@@ -107,7 +107,7 @@ static void refuses(void **state) {
     program_free(&r);
     test_write_text(state, "file", "");
     r = RUN(recipe, "--device", "cpu", "--run-dir", test_path(state, "file"), "--lr-find=20");
-    if (r.status != 1 || !strstr(r.err, "file/lr_find.csv: Not a directory"))
+    if (r.status != 1 || !strstr(r.err, "file/lr_find.csv: error: cannot create the file: Not a directory"))
         fail_msg("%d: %s%s", r.status, r.out, r.err);
     program_free(&r);
 }

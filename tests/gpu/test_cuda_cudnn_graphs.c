@@ -193,7 +193,7 @@ enum { BATCH = 8, PIXELS = 12, CLASSES = 5, STEPS = 10, STEPS_WITHOUT = 2 };
 static void cnn(tcc_trace *t, void *user) {
     (void)user;
     tcc_tensor x = tcc_relu(tcc_conv_layer(tcc_input(t, "x"), "conv1", 32, 3, .padding = 1));
-    x = tcc_max_pool(tcc_relu(tcc_conv_layer(x, "conv2", 64, 3, .padding = 1)), 4);
+    x = tcc_relu(tcc_conv_layer(x, "conv2", 64, 3, .padding = 1));
     tcc_loss(t, tcc_cross_entropy(tcc_linear(tcc_flatten(x, 1), "fc", CLASSES), tcc_input(t, "y")));
 }
 

@@ -256,7 +256,8 @@ static void test_profile(void **state) {
 /* mix reads far past its buffer. */
 static tcc_status run_broken(rig *r) {
     assert_ok(start(r), &r->cx.diag);
-    *(int64_t *)r->program->steps[2].instances[0].params = INT64_C(1) << 30;
+    const tcc_instance *instance = &r->program->steps[2].instances[0];
+    *(int64_t *)instance->params = instance->buffers[0].size_bytes; /* no more than a plan may say */
     r->program->steps[2].label = "mix them";
     r->program->steps[2].lines = "net.c:7";
     rig_reload(r);
