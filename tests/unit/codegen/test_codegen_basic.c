@@ -132,7 +132,7 @@ static char *assembly_of(const char *text) {
     tcc_graph *g = parse_graph(text, &diag), *graph;
     tcc_program *program;
     assert_int_equal(tcc_llvm_target_host("znver4", &diag, &target), TCC_OK);
-    target.quick = false;
+    target.quick = false; /* what is looked at is what LLVM makes of them */
     compiled_build(g, &(compiled_options){.dump_dir = "."}, &target, &cx, &graph, &program);
     char *assembly = calloc(1, 1 << 20);
     FILE *f = fopen("g.module00.s", "r");
