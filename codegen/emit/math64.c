@@ -109,13 +109,9 @@ LLVMValueRef tcc_math64_erf(tcc_emitter *e, LLVMValueRef x) {
     return copy_sign(e, y, x);
 }
 
-LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
+LLVMValueRef tcc_math64_pow_signs(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y, LLVMValueRef result) {
     LLVMBuilderRef b = e->builder;
-    LLVMValueRef a = magnitude(e, x), one = constant(e, x, 1), nan = constant(e, x, __builtin_nan(""));
-    /* |x| = 1 needs care where y is infinite: log is 0 */
-    LLVMValueRef log = tcc_math64_log(e, a), product = mul(e, y, log);
-    LLVMValueRef result = tcc_math64_exp(e, product);
-    result = choose(e, compare(e, LLVMRealOEQ, a, 1), one, result);
+    LLVMValueRef one = constant(e, x, 1), nan = constant(e, x, __builtin_nan(""));
     LLVMValueRef y_whole = LLVMBuildFCmp(b, LLVMRealOEQ, function(e, "llvm.floor", y), y, "");
     LLVMValueRef half = mul(e, y, constant(e, x, 0.5));
     LLVMValueRef y_odd = LLVMBuildAnd(b, y_whole,
@@ -125,10 +121,18 @@ LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
     LLVMValueRef below = compare(e, LLVMRealOLT, x, 0), finite = compare(e, LLVMRealOGT, x, -__builtin_inf());
     LLVMValueRef fraction = LLVMBuildNot(b, y_whole, "");
     result = choose(e, LLVMBuildAnd(b, LLVMBuildAnd(b, below, finite, ""), fraction, ""), nan, result);
-    LLVMValueRef unordered = LLVMBuildFCmp(b, LLVMRealUNO, x, y, "");
-    result = choose(e, unordered, nan, result);
+    result = choose(e, LLVMBuildFCmp(b, LLVMRealUNO, x, y, ""), nan, result);
     result = choose(e, compare(e, LLVMRealOEQ, x, 1), one, result);
     return choose(e, compare(e, LLVMRealOEQ, y, 0), one, result);
+}
+
+LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
+    LLVMValueRef a = magnitude(e, x);
+    /* |x| = 1 needs care where y is infinite: log is 0 */
+    LLVMValueRef log = tcc_math64_log(e, a), product = mul(e, y, log);
+    LLVMValueRef result = tcc_math64_exp(e, product);
+    result = choose(e, compare(e, LLVMRealOEQ, a, 1), constant(e, x, 1), result);
+    return tcc_math64_pow_signs(e, x, y, result);
 }
 
 LLVMValueRef tcc_math64_rem(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {

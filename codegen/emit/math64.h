@@ -24,6 +24,8 @@ LLVMValueRef tcc_math64_erf(tcc_emitter *e, LLVMValueRef x);
 /* exp(y log |x|) with the signs and special cases of C's pow; relative error about |y log x| units of the last place of
  * f64. */
 LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y);
+/* x^y, of `result` = |x|^y: its sign, and what C's pow says of x < 0, of 1 and of NaN. */
+LLVMValueRef tcc_math64_pow_signs(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y, LLVMValueRef result);
 /* Remainder with the sign of x, exact. */
 LLVMValueRef tcc_math64_rem(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y);
 

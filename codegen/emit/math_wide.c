@@ -87,25 +87,13 @@ static LLVMValueRef power_of_magnitude(tcc_emitter *e, LLVMValueRef a, LLVMValue
 /* As C's pow. */
 LLVMValueRef tcc_math_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
     LLVMBuilderRef b = e->builder;
-    LLVMValueRef a = magnitude(e, x), one = constant(e, x, 1), nan = constant(e, x, __builtin_nan(""));
-    LLVMValueRef zero = constant(e, x, 0), infinity = constant(e, x, __builtin_inf());
+    LLVMValueRef a = magnitude(e, x), zero = constant(e, x, 0), infinity = constant(e, x, __builtin_inf());
     /* of 1 any power is 1: so an infinite one is a large number */
     LLVMValueRef result = power_of_magnitude(e, a, clamp(e, y, -0x1.fffffep127, 0x1.fffffep127));
     LLVMValueRef is_zero = compare(e, LLVMRealOEQ, x, 0), is_infinite = compare(e, LLVMRealOEQ, a, __builtin_inf());
     LLVMValueRef grows = LLVMBuildXor(b, is_zero, compare(e, LLVMRealOGT, y, 0), "");
     result = choose(e, LLVMBuildOr(b, is_zero, is_infinite, ""), choose(e, grows, infinity, zero), result);
-    LLVMValueRef y_whole = LLVMBuildFCmp(b, LLVMRealOEQ, function(e, "llvm.floor", y), y, "");
-    LLVMValueRef half = mul(e, y, constant(e, x, 0.5));
-    LLVMValueRef y_odd = LLVMBuildAnd(b, y_whole,
-                                      LLVMBuildFCmp(b, LLVMRealUNE, function(e, "llvm.floor", half), half, ""), "");
-    LLVMValueRef negative = LLVMBuildICmp(b, LLVMIntSLT, to_bits(e, x), integer(e, x, 0), "");
-    result = choose(e, LLVMBuildAnd(b, negative, y_odd, ""), LLVMBuildFNeg(b, result, ""), result);
-    LLVMValueRef below = compare(e, LLVMRealOLT, x, 0), finite = compare(e, LLVMRealOGT, x, -__builtin_inf());
-    LLVMValueRef fraction = LLVMBuildNot(b, y_whole, "");
-    result = choose(e, LLVMBuildAnd(b, LLVMBuildAnd(b, below, finite, ""), fraction, ""), nan, result);
-    result = choose(e, LLVMBuildFCmp(b, LLVMRealUNO, x, y, ""), nan, result);
-    result = choose(e, compare(e, LLVMRealOEQ, x, 1), one, result);
-    return choose(e, compare(e, LLVMRealOEQ, y, 0), one, result);
+    return tcc_math64_pow_signs(e, x, y, result);
 }
 
 /* sin(r + k pi / 2), |r| <= pi / 4 and a bit, k an integer. */
