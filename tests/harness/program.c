@@ -2,6 +2,7 @@
  * The built programs, run as a user runs them. */
 #include "program.h"
 #include "check.h"
+#include "sanitizer.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -79,11 +80,6 @@ void program_free(program_result *r) {
 }
 
 bool program_takes_memory_limit(void) {
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-    puts("skipped: AddressSanitizer reserves terabytes of address space");
-    return false;
-#endif
-#endif
-    return true;
+    if (address_sanitizer) puts("skipped: AddressSanitizer reserves terabytes of address space");
+    return !address_sanitizer;
 }

@@ -30,20 +30,24 @@ __attribute__((format(printf, 2, 3))) static void fail(const example *e, const c
 
 /* -- What a source says that comes out -- */
 
-/* The example's body, from malloc: up to a brace at a line's begin, or the last one of its first line. */
+/* The example's body, from malloc: up to a brace at a line's begin, or the last one of its first line; NULL: it cannot
+ * be read. The compiler may have been given the file's path relative to a folder that is not this one. */
 static char *read_body(const example *e) {
-    FILE *f = fopen(e->file, "r");
-    char *body = NULL, line[512];
+    char *body = NULL, path[512], line[512];
+    const char *slash = strrchr(e->file, '/');
+    snprintf(path, sizeof path, "%s/%s", TCC_EXAMPLES, slash ? slash + 1 : e->file);
+    FILE *f = fopen(path, "r");
+    if (!f) return NULL;
     size_t size = 0;
     FILE *out = open_memstream(&body, &size);
-    for (int n = 1; f && out && fgets(line, sizeof line, f); n++) {
+    for (int n = 1; out && fgets(line, sizeof line, f); n++) {
         if (n > e->line && *line == '}') break;
         const bool alone = n == e->line && strcmp(line + strlen(line) - 2, "}\n") == 0;
         if (n > e->line) fputs(line, out);
         else if (n == e->line) fputs(strchr(line, '{') + 1, out);
         if (alone) break;
     }
-    if (f) fclose(f);
+    fclose(f);
     if (out) fclose(out);
     return body;
 }

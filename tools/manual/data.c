@@ -110,8 +110,8 @@ EXAMPLE(tcc_dataset_count) {
 }
 
 EXAMPLE(tcc_dataset_skipped) {
-    const char *what;
-    for (int i = 0; (what = tcc_dataset_skipped(data, i)); i++) puts(what); /* nothing is left out of a text */
+    const char *what; /* of a text nothing is left out, so this prints no line */
+    for (int i = 0; (what = tcc_dataset_skipped(data, i)); i++) puts(what);
 }
 
 EXAMPLE(tcc_loader_create) {

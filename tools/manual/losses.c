@@ -110,11 +110,11 @@ TRACED(tcc_ohem_cross_entropy) {
 TRACED(tcc_edge_dice_loss) {
     tcc_tensor x = tcc_iota(t, 3, TCC_F32, TCC_DIMS(1, 2, 1, 4));
     tcc_tensor labels = tcc_literal(t, ((double[]){0, 0, 1, 255}), TCC_I32, TCC_DIMS(1, 1, 4));
-    tcc_output(t, "y", tcc_edge_dice_loss(x, labels, .ignore_index = 255)); /* 0.8929 */
+    tcc_output(t, "y", tcc_edge_dice_loss(x, labels, .ignore_index = 255)); /* 0.9008 */
 }
 
 TRACED(tcc_detail_loss) {
     tcc_tensor x = tcc_constant(t, 0, TCC_F32, TCC_DIMS(1, 1, 1, 4));
     tcc_tensor labels = tcc_literal(t, ((double[]){0, 0, 1, 255}), TCC_I32, TCC_DIMS(1, 1, 4));
-    tcc_output(t, "y", tcc_detail_loss(x, labels, .ignore_index = 255)); /* 1.026 */
+    tcc_output(t, "y", tcc_detail_loss(x, labels, .ignore_index = 255)); /* 0.9789 */
 }
