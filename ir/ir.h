@@ -121,7 +121,7 @@ bool tcc_op_parse(const char *text, size_t length, tcc_op *out);
 
 enum {
     TCC_MARK_FULL = 1,   /* amp leaves it in f32: the user said so */
-    TCC_MARK_REMAT = 2,  /* a value of the forward pass, computed again for the backward pass (passes/remat.c) */
+    TCC_MARK_REMAT = 2,  /* a value of the forward pass, computed again for the backward pass (passes/remat/remat.c) */
     TCC_MARK_PASSES = 4, /* of those, one that its readers evaluate where they can, even if that takes longer, so that
                             it is not stored */
 };

@@ -2,7 +2,7 @@
  * What holds for every well-formed graph, checked from scratch: types are inferred again, and the
  * lists around the nodes (inputs, outputs, groups, places) are compared with them. All errors are
  * reported: the first as the error, the others as notes. Whether places overlap in time is checked
- * by passes/plan.c, which knows lifetimes. */
+ * by passes/memory/plan.c, which knows lifetimes. */
 #include "ir/attrs.h"
 #include "ir/builder.h"
 #include "ir/support/alloc.h"

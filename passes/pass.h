@@ -51,7 +51,7 @@ typedef struct tcc_pass_options {
     int64_t chunk_rows; /* chunk: rows of a chunk, of whatever product has more; 0: what pays, by cost (chunk.c) */
     bool eager;         /* every op its own group */
     bool apart; /* plan-memory: memory of its own for all that lives, so that each value can be read after a run */
-    const struct tcc_remat_spec *remat;   /* rematerialization (passes/remat.h); NULL: none */
+    const struct tcc_remat_spec *remat;   /* rematerialization (passes/remat/remat.h); NULL: none */
     const struct tcc_pass_target *target; /* what the passes ask (passes/select.h); NULL: code for no target yet */
 } tcc_pass_options;
 

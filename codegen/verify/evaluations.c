@@ -5,7 +5,7 @@
 #include "codegen/verify/checker.h"
 
 #include "ir/support/alloc.h"
-#include "passes/evaluations.h"
+#include "passes/fuse/evaluations.h"
 
 static tcc_status check_group(const tcc_checker *c, const tcc_fact_group *f, tcc_draft_scratch *s, int64_t *charged) {
     const tcc_group *group = f->group;

@@ -5,7 +5,7 @@
 #include "harness/check.h"
 #include "harness/optimizer.h"
 
-#include "frontend/compile_cache.h"
+#include "frontend/cache/cache.h"
 #include "traincc/traincc.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "harness/environment.h"
 #include "harness/optimizer.h"
 
-#include "frontend/compile_cache.h"
+#include "frontend/cache/cache.h"
 #include "frontend/run/options.h"
 #include "traincc/traincc.h"
 

@@ -2,7 +2,7 @@
  * Tuning with a clock that says what the test wants: what is measured, what
  * wins, what is kept, and what is refused. */
 #include "codegen/build.h"
-#include "frontend/compile_tune.h"
+#include "frontend/tune/tune.h"
 #include "harness/check.h"
 #include "harness/patience.h"
 #include "traincc/traincc.h"

@@ -3,7 +3,7 @@
  * for a GPU with libraries and without, and each allocation of device memory is counted. Run with names of models for a
  * table of these: test_cuda_planned gpt2_1024 resnet50. */
 #include "bench/models.h"
-#include "frontend/compile.h"
+#include "frontend/compile/compile.h"
 #include "harness/check.h"
 #include "runtime/cpu/device.h"
 #include "runtime/cuda/context.h"

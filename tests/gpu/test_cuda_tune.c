@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Tuning on a CUDA device, with a clock that says what the test wants: a candidate that fails to launch, and a device
  * that disappears. */
-#include "frontend/compile_tune.h"
+#include "frontend/tune/tune.h"
 #include "harness/check.h"
 #include "harness/cuda_device.h"
 #include "harness/judged_model.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Tuning among cuDNN's engines, with a clock that says what the test wants: the engines that may be taken are
  * candidates, the fastest is used, and the cache and a lock file hold it by its index and knobs. */
-#include "frontend/compile_tune.h"
+#include "frontend/tune/tune.h"
 #include "harness/check.h"
 #include "harness/cudnn_device.h"
 #include "harness/judged_model.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Tuning among a library's algorithms, with a clock that says what the test wants: cuBLASLt's answers are candidates,
  * the fastest that computes what the default does is taken, and a lock file holds it by its configuration. */
-#include "frontend/compile_tune.h"
+#include "frontend/tune/tune.h"
 #include "harness/check.h"
 #include "harness/cublaslt.h"
 #include "harness/judged_model.h"

@@ -4,7 +4,7 @@
 #include "harness/cuda_device.h"
 #include "harness/optimizer.h"
 
-#include "frontend/compile.h"
+#include "frontend/compile/compile.h"
 #include <traincc/traincc.h>
 
 #include <stdio.h>

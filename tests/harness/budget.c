@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "harness/budget.h"
 
-#include "frontend/compile.h"
+#include "frontend/compile/compile.h"
 
 #include <stdio.h>
 #include <stdlib.h>

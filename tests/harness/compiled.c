@@ -11,7 +11,7 @@
 #include "ir/random.h"
 #include "ir/support/element.h"
 #include "passes/pass.h"
-#include "passes/plan.h"
+#include "passes/memory/plan.h"
 #include "runtime/cpu/device.h"
 
 #include <math.h>

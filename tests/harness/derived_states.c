@@ -3,7 +3,7 @@
 #include "harness/derived_states.h"
 #include "harness/check.h"
 
-#include "frontend/compile.h"
+#include "frontend/compile/compile.h"
 #include "ir/build.h"
 #include "traincc/checkpoint.h"
 #include "traincc/traincc.h"

@@ -3,7 +3,7 @@
 #include "harness/judged_model.h"
 #include "harness/patience.h"
 
-#include "frontend/compile_tune.h"
+#include "frontend/tune/tune.h"
 
 static int64_t count(const tcc_array *a) {
     int64_t n = 1;

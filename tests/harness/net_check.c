@@ -2,7 +2,7 @@
  * Networks in the default mode against eager. */
 #include "harness/net_check.h"
 
-#include "frontend/compile.h"
+#include "frontend/compile/compile.h"
 #include "harness/user_check.h"
 
 #include <math.h>

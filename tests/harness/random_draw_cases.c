@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "harness/random_draw_cases.h"
 
-#include "frontend/compile.h"
+#include "frontend/compile/compile.h"
 #include "harness/check.h"
 #include "ir/eval.h"
 #include "traincc/traincc.h"

@@ -4,7 +4,7 @@
 #include "harness/check.h"
 #include "harness/optimizer.h"
 
-#include "frontend/compile.h"
+#include "frontend/compile/compile.h"
 #include "ir/build.h"
 #include "ir/support/element.h"
 #include "traincc/checkpoint.h"

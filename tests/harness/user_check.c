@@ -2,7 +2,7 @@
  * Users' programs in all modes against the reference. */
 #include "harness/user_check.h"
 
-#include "frontend/compile.h"
+#include "frontend/compile/compile.h"
 #include "harness/budget.h"
 #include "harness/user_reference.h"
 #include "runtime/cpu/device.h"

@@ -2,7 +2,7 @@
  * Expected values of a user's program, and their noise. */
 #include "harness/user_reference.h"
 
-#include "frontend/compile.h"
+#include "frontend/compile/compile.h"
 #include "ir/support/alloc.h"
 
 #include <math.h>

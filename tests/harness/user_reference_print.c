@@ -2,7 +2,7 @@
  * A reference as JSON, for another framework that repeats the program. */
 #include "harness/user_reference.h"
 
-#include "frontend/compile.h"
+#include "frontend/compile/compile.h"
 
 #include <math.h>
 

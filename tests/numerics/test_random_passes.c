@@ -4,7 +4,7 @@
 #include "harness/passes.h"
 #include "harness/random.h"
 
-#include "passes/plan.h"
+#include "passes/memory/plan.h"
 
 #include <stdlib.h>
 

@@ -11,7 +11,7 @@
 #include "ir/eval.h"
 #include "ir/random.h"
 #include "ir/support/alloc.h"
-#include "passes/remat.h"
+#include "passes/remat/remat.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "harness/check.h"
 #include "harness/passes.h"
 #include "ir/random.h"
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 #include "passes/select.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "ir/eval.h"
 #include "ir/random.h"
-#include "passes/plan.h"
+#include "passes/memory/plan.h"
 
 #include <math.h>
 #include <stdio.h>

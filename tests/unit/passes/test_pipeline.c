@@ -6,8 +6,8 @@
 #include "codegen/emit/llvm.h"
 #include "codegen/select.h"
 #include "ir/support/clock.h"
-#include "passes/plan.h"
-#include "passes/remat.h"
+#include "passes/memory/plan.h"
+#include "passes/remat/remat.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * Budgets of memory as text. */
 #include "harness/check.h"
 
-#include "passes/remat_budget.h"
+#include "passes/remat/budget.h"
 
 #include <locale.h>
 

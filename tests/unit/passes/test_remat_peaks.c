@@ -8,7 +8,7 @@
 #include "codegen/select.h"
 #include "frontend/trace.h"
 #include "ir/random.h"
-#include "passes/remat.h"
+#include "passes/remat/remat.h"
 #include "traincc/traincc.h"
 
 #include <stdio.h>

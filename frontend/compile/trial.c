@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * Trials: a planned graph to a program, the program to a device, values in, values out. */
+#include "frontend/compile/trial.h"
+
+static int64_t bytes_of(const tcc_trial *t, int binding) { return tcc_type_bytes(&t->program->bindings[binding].type); }
+
+void tcc__trial_clear(tcc_trial *t) {
+    tcc_exec_destroy(t->exec);
+    for (int i = 0; t->memory && i < t->program->n_bindings; i++)
+        t->m->device->ops->free(t->m->device, t->memory[i], bytes_of(t, i));
+    tcc__free(t->memory);
+    tcc__free(t->binding);
+    tcc__free(t->offset_bytes);
+    tcc_program_destroy(t->program);
+    *t = (tcc_trial){0};
+}
+
+/* Inputs are their own bindings. An output's value may lie in its binding alone. */
+static tcc_status find_values(tcc_trial *t) {
+    const tcc_graph *g = t->g;
+    const size_t count = (size_t)g->nodes.count + 1;
+    t->binding = tcc__malloc(count * sizeof *t->binding);
+    t->offset_bytes = tcc__malloc(count * sizeof *t->offset_bytes);
+    if (!t->binding || !t->offset_bytes) return tcc_enomem(&t->m->cx->diag);
+    for (size_t i = 0; i < count; i++) t->binding[i] = -1, t->offset_bytes[i] = -1;
+    for (int i = 0, own = g->inputs.count; i < g->outputs.count; i++) {
+        const tcc_output *output = &g->outputs.data[i];
+        t->binding[output->node->id] = output->alias >= 0 ? output->alias : own++;
+    }
+    for (int i = 0; i < g->places.count; i++) {
+        t->binding[g->places.data[i].node->id] = -1;
+        t->offset_bytes[g->places.data[i].node->id] = g->places.data[i].offset_bytes;
+    }
+    return TCC_OK;
+}
+
+static tcc_status bind_all(tcc_trial *t) {
+    const tcc_device_ops *ops = t->m->device->ops;
+    tcc_diag *diag = &t->m->cx->diag;
+    if (!(t->memory = tcc__calloc((size_t)t->program->n_bindings + 1, sizeof *t->memory))) return tcc_enomem(diag);
+    for (int i = 0; i < t->program->n_bindings; i++) {
+        TCC_TRY(tcc__device_alloc(t->m, bytes_of(t, i), t->program->bindings[i].name, &t->memory[i]));
+        if (i < t->g->inputs.count) TCC_TRY(ops->upload(t->m->device, diag, t->memory[i], t->given[i], bytes_of(t, i)));
+        TCC_TRY(tcc_exec_bind(t->exec, diag, i, t->memory[i], bytes_of(t, i)));
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc__trial_run(tcc_model *m, const tcc_graph *g, const void *const *given, tcc_trial *out) {
+    tcc_diag *diag = &m->cx->diag;
+    *out = (tcc_trial){.m = m, .g = g, .given = given};
+    TCC_TRY(find_values(out));
+    TCC_TRY(tcc__model_codegen(m, g, NULL, &out->program));
+    TCC_TRY(tcc_exec_create(m->cx, m->device, out->program, &out->exec));
+    TCC_TRY(bind_all(out));
+    TCC_TRY(tcc_exec_poison(out->exec, diag));
+    TCC_TRY(tcc_exec_run(out->exec, diag));
+    return m->device->ops->synchronize(m->device, diag);
+}
+
+tcc_status tcc__trial_binding(const tcc_trial *t, int binding, void *packed) {
+    return t->m->device->ops->download(t->m->device, &t->m->cx->diag, packed, t->memory[binding], bytes_of(t, binding));
+}
+
+tcc_status tcc__trial_value(const tcc_trial *t, const tcc_node *n, void *packed) {
+    for (int i = 0; i < t->g->inputs.count; i++)
+        if (t->g->inputs.data[i] == n) {
+            memcpy(packed, t->given[i], (size_t)tcc_type_bytes(&n->type));
+            return TCC_OK;
+        }
+    if (t->binding[n->id] >= 0) return tcc__trial_binding(t, t->binding[n->id], packed);
+    return tcc_exec_read_arena(t->exec, &t->m->cx->diag, t->offset_bytes[n->id], tcc_type_bytes(&n->type), packed);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ * The kernels of a training step, one by one. The twin's groups run once more in a program whose plan gives every value
+ * memory of its own, so that all of them can be read. Three things follow. The step itself must give the same bits:
+ * what differs is a fault of the memory plan or of the steps, seen without any tolerance. Each group's outputs must be
+ * what the interpreter makes of the very values that the group has read: so no error of one kernel is taken for
+ * another's, and no tolerance has to cover what the network makes of rounding. Of results that would take it too long a
+ * sample is compared (ir/sample.h): the kernel is that of the whole batch all the same. And where a group is wrong
+ * there, it runs as a program by itself: if that is right, the kernel is, and the steps are not. */
+#include "frontend/compile/alone.h"
+#include "frontend/compile/trial.h"
+#include "frontend/verify/verify.h"
+
+#include "ir/support/clock.h"
+#include "passes/group.h"
+
+#include <math.h>
+
+enum {
+    DRAWS = 4,
+    FACTOR = 16,      /* of the disturbances */
+    MULTIPLE = 2,     /* of the noise that is allowed */
+    NEIGHBOURS = 128, /* over which noise is evened out */
+    PROGRESS_SECONDS = 5
+};
+/* What is spent on the kernels of a program, and on one of them at least, in operations: each is done by so many draws
+ * and some more. */
+static const double most_work = 1e9, least_work = 2e6;
+
+/* The graph with a plan that keeps all values, or, for a lone group, just a plan. */
+static tcc_status plan(tcc_verification *v, const tcc_graph *g, bool apart, tcc_graph **out) {
+    const tcc_pass_options options = {.apart = apart};
+    tcc_pass_cx cx = {.cx = v->m->cx, .diag = &v->m->cx->diag, .options = &options};
+    return tcc_pass_plan_memory(&cx, g, out);
+}
+
+/* -- The same bits -- */
+
+/* What the twin's program has left in the memory of output `i`. */
+static tcc_status twin_output(tcc_verification *v, const tcc_verified *p, int i, const void **out) {
+    const tcc_graph *g = p->t.g;
+    const tcc_output *output = &g->outputs.data[i];
+    *out = NULL;
+    if (output->alias < 0) {
+        const tcc_program *program = p->c->program;
+        for (int k = 0; k < program->n_bindings; k++) {
+            const tcc_binding *b = &program->bindings[k];
+            if (b->role != TCC_ROLE_OUTPUT || strcmp(b->name, output->name) != 0) continue;
+            void *host;
+            TCC_TRY(tcc__bound_host(v->twin, &p->c->bound[k], &host));
+            *out = host;
+        }
+        return *out ? TCC_OK : TCC_BUG(&v->m->cx->diag, "there is no output '%s'", output->name);
+    }
+    const char *name = g->inputs.data[output->alias]->attrs->input.name;
+    const tcc_stored *stored = tcc__model_stored(v->twin, name);
+    if (stored) *out = stored->data;
+    return *out ? TCC_OK : TCC_BUG(&v->m->cx->diag, "there is no state '%s'", name);
+}
+
+static tcc_status compare_bits(tcc_verification *v, const tcc_verified *p, int i, int binding, tcc_blame *out) {
+    const tcc_output *output = &p->t.g->outputs.data[i];
+    const size_t bytes = (size_t)tcc_type_bytes(&output->node->type);
+    const void *expected;
+    TCC_TRY(twin_output(v, p, i, &expected));
+    unsigned char *packed = tcc__malloc(bytes);
+    if (!packed) return tcc_enomem(&v->m->cx->diag);
+    tcc_status status = tcc__trial_binding(&p->t, binding, packed);
+    if (status == TCC_OK && memcmp(packed, expected, bytes) != 0) {
+        size_t at = 0;
+        while (packed[at] == ((const unsigned char *)expected)[at]) at++;
+        tcc_strbuf_printf(
+            &out->text, "verify: \"%s\" has other bits when each value has memory of its own, from byte %zu of %zu on",
+            output->name, at, bytes);
+        tcc_strbuf_add(&out->cause, "every kernel by itself is right: the steps or the memory plan are wrong");
+        tcc__blame_graph(out, p->c->made->graph, NULL);
+    }
+    tcc__free(packed);
+    return status;
+}
+
+tcc_status tcc__verify_bits(tcc_verification *v, const tcc_verified *p, tcc_blame *out) {
+    const tcc_graph *g = p->t.g;
+    TCC_TRY(tcc_model_synchronize(v->twin));
+    for (int i = 0, own = g->inputs.count; i < g->outputs.count && !out->text.length; i++) {
+        const int alias = g->outputs.data[i].alias;
+        TCC_TRY(compare_bits(v, p, i, alias >= 0 ? alias : own++, out));
+    }
+    return TCC_OK;
+}
+
+/* -- One group -- */
+
+typedef struct group_check {
+    tcc_verification *v;
+    const tcc_verified *p;
+    const tcc_group *group;
+    int n_loads;
+    tcc_node **loads;
+    void **packed; /* what it loads */
+    tcc_graph *alone;
+    tcc_sample sample; /* of alone */
+    tcc_noisy *expected;
+} group_check;
+
+static void group_check_clear(group_check *c) {
+    for (int i = 0; c->packed && i < c->n_loads; i++) tcc__free(c->packed[i]);
+    tcc__noisy_array_free(c->expected, c->group->n_outputs);
+    tcc__free(c->packed);
+    tcc__free(c->loads);
+    tcc_sample_free(&c->sample);
+    tcc_graph_destroy(c->alone);
+}
+
+static tcc_status group_check_begin(group_check *c) {
+    tcc_diag *diag = &c->v->m->cx->diag;
+    size_t room = 1;
+    for (int i = 0; i < c->group->n_nodes; i++) room += (size_t)c->group->nodes[i]->n_operands;
+    if (!(c->loads = tcc__calloc(room, sizeof(tcc_node *)))) return tcc_enomem(diag);
+    c->n_loads = tcc_group_inputs(c->group, c->loads);
+    if (!(c->packed = tcc__calloc((size_t)c->n_loads + 1, sizeof(void *)))) return tcc_enomem(diag);
+    for (int i = 0; i < c->n_loads; i++) {
+        if (!(c->packed[i] = tcc__malloc((size_t)tcc_type_bytes(&c->loads[i]->type)))) return tcc_enomem(diag);
+        TCC_TRY(tcc__trial_value(&c->p->t, c->loads[i], c->packed[i]));
+    }
+    return tcc__group_alone(c->v->m, c->p->t.g, c->group, c->loads, c->n_loads, &c->alone);
+}
+
+/* A fair share of what is left; what a group does not need is for the others. */
+static tcc_status take_sample(group_check *c, tcc_verified *p, int number) {
+    const double fair = p->work_left / (p->t.g->groups.count - number), most = fair > least_work ? fair : least_work;
+    TCC_TRY(tcc_sample_create(c->alone, most, (uint64_t)number + 1, &c->sample, &c->v->m->cx->diag));
+    p->work_left -= tcc_graph_work(c->sample.graph);
+    c->v->sampled += !c->sample.all;
+    return TCC_OK;
+}
+
+static tcc_status interpret(group_check *c) {
+    tcc_diag *diag = &c->v->m->cx->diag;
+    tcc_noise noise = c->v->noise;
+    noise.draws = DRAWS, noise.factor = FACTOR;
+    const int n_inputs = c->sample.graph->inputs.count;
+    tcc_value *inputs = tcc__calloc((size_t)n_inputs + 1, sizeof *inputs);
+    tcc_noisy *outputs = tcc__calloc((size_t)c->group->n_outputs + 1, sizeof *outputs);
+    tcc_status status = inputs && outputs ? TCC_OK : tcc_enomem(diag);
+    if (status == TCC_OK) status = tcc_sample_inputs(&c->sample, (const void *const *)c->packed, inputs, diag);
+    if (status == TCC_OK) status = tcc_graph_eval_noisy(c->sample.graph, inputs, &noise, outputs, diag);
+    tcc__values_free(inputs, n_inputs);
+    if (status == TCC_OK) c->expected = outputs;
+    else tcc__free(outputs);
+    return status;
+}
+
+/* Compares output i of the group, which `node` is in the trial; *worst is raised. */
+static tcc_status compare_output(const group_check *c, const tcc_trial *t, const tcc_node *node, int i,
+                                 tcc_difference *worst, int *worst_output) {
+    tcc_diag *diag = &c->v->m->cx->diag;
+    const tcc_node *own = c->alone->outputs.data[i].node;
+    void *packed = tcc__malloc((size_t)tcc_type_bytes(&node->type));
+    tcc_value got = {.type = node->type};
+    tcc_status status = packed ? tcc__trial_value(t, node, packed) : tcc_enomem(diag);
+    if (status == TCC_OK) status = tcc_sample_value(&c->sample, own, packed, &got, diag);
+    if (status == TCC_OK) {
+        tcc_difference d = tcc__noisy_difference(&c->expected[i], &got, MULTIPLE, NEIGHBOURS, c->v->tolerance);
+        d.element = tcc_sample_element(&c->sample, own, d.element);
+        if (d.ratio > worst->ratio) *worst = d, *worst_output = i;
+    }
+    tcc_value_free(&got);
+    tcc__free(packed);
+    return status;
+}
+
+static tcc_status compare(const group_check *c, const tcc_trial *t, tcc_difference *worst, int *worst_output) {
+    *worst = (tcc_difference){0};
+    for (int i = 0; i < c->group->n_outputs; i++) {
+        const bool whole = t == &c->p->t;
+        TCC_TRY(
+            compare_output(c, t, whole ? c->group->outputs[i] : t->g->outputs.data[i].node, i, worst, worst_output));
+    }
+    return TCC_OK;
+}
+
+/* The group is wrong in the program: is it so by itself? */
+static tcc_status blame(group_check *c, int number, const tcc_difference *d, int wrong, tcc_blame *out) {
+    tcc_trial t = {0};
+    tcc_graph *planned = NULL;
+    tcc_difference alone;
+    int output;
+    tcc_status status = plan(c->v, c->alone, false, &planned);
+    if (status == TCC_OK) status = tcc__trial_run(c->v->m, planned, (const void *const *)c->packed, &t);
+    if (status == TCC_OK) status = compare(c, &t, &alone, &output);
+    if (t.m) tcc__trial_clear(&t);
+    tcc_graph_destroy(planned);
+    if (status != TCC_OK) return status;
+    const tcc_node *n = c->group->outputs[wrong];
+    tcc_strbuf_printf(&out->text,
+                      "verify: %s differs from the interpreter on the values that its kernel gets: ", tcc_node_text(n));
+    tcc__difference_print(&out->text, d, &n->type);
+    if (alone.ratio > 1) {
+        tcc_strbuf_printf(&out->cause, "the code generated for group %d, around %s, is wrong", number,
+                          tcc_node_text(c->group->hero));
+        tcc__blame_graph(out, c->alone, NULL);
+    } else {
+        tcc_strbuf_add(&out->cause, "every kernel by itself is right: the steps or the memory plan are wrong");
+        tcc__blame_graph(out, c->p->c->made->graph, NULL);
+    }
+    return TCC_OK;
+}
+
+static tcc_status check_group(tcc_verification *v, tcc_verified *p, int number, tcc_blame *out) {
+    group_check c = {.v = v, .p = p, .group = &p->t.g->groups.data[number]};
+    tcc_difference worst = {0};
+    int output = 0;
+    tcc_status status = group_check_begin(&c);
+    if (status == TCC_OK) status = take_sample(&c, p, number);
+    if (status == TCC_OK) status = interpret(&c);
+    if (status == TCC_OK) status = compare(&c, &p->t, &worst, &output);
+    if (status == TCC_OK && worst.ratio > v->worst_kernel) {
+        v->worst_kernel = worst.ratio;
+        snprintf(v->worst_kernel_name, sizeof v->worst_kernel_name, "%s", tcc_node_text(c.group->hero));
+    }
+    if (status == TCC_OK && worst.ratio > 1) status = blame(&c, number, &worst, output, out);
+    group_check_clear(&c);
+    return status;
+}
+
+/* -- All -- */
+
+static tcc_status check_groups(tcc_verification *v, tcc_verified *p, tcc_blame *out) {
+    double said = tcc_clock_seconds();
+    p->work_left = most_work;
+    const int count = p->t.g->groups.count;
+    v->groups += count;
+    for (int i = 0; i < count && !out->text.length; i++) {
+        TCC_TRY(check_group(v, p, i, out));
+        if (tcc_clock_seconds() - said < PROGRESS_SECONDS) continue;
+        said = tcc_clock_seconds();
+        tcc__verify_say(v, "%d of %d kernels compared", i + 1, count);
+    }
+    return TCC_OK;
+}
+
+/* Packed values of all inputs, borrowed but for zeros, which `zeros` owns. */
+static tcc_status given_values(const tcc_verification *v, const tcc_graph *g, const float *hyper, const int64_t *rng,
+                               const void **given, void **zeros) {
+    size_t most = 1;
+    for (int i = 0; i < g->inputs.count; i++) {
+        const size_t bytes = (size_t)tcc_type_bytes(&g->inputs.data[i]->type);
+        if (bytes > most) most = bytes;
+    }
+    if (!(*zeros = tcc__calloc(most, 1))) return tcc_enomem(&v->m->cx->diag);
+    for (int i = 0; i < g->inputs.count; i++) {
+        given[i] = tcc__verify_input(v, g->inputs.data[i], hyper, rng);
+        if (!given[i]) given[i] = *zeros;
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc__verify_program(tcc_verification *v, tcc_compiled *c, tcc_verified *p, tcc_blame *out) {
+    float hyper[TCC_HYPER_MOST];
+    int64_t rng[2];
+    tcc__verify_feed(v, hyper, rng);
+    p->c = c;
+    TCC_TRY(plan(v, c->made->graph, true, &p->g));
+    if (!(p->given = tcc__calloc((size_t)p->g->inputs.count + 1, sizeof(void *)))) return tcc_enomem(&v->m->cx->diag);
+    TCC_TRY(given_values(v, p->g, hyper, rng, p->given, &p->zeros));
+    TCC_TRY(tcc__trial_run(v->m, p->g, p->given, &p->t));
+    return check_groups(v, p, out);
+}
+
+void tcc__verified_clear(tcc_verified *p) {
+    if (p->t.m) tcc__trial_clear(&p->t);
+    tcc__free(p->given);
+    tcc__free(p->zeros);
+    tcc_graph_destroy(p->g);
+    *p = (tcc_verified){0};
+}
+
+tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out) {
+    tcc_verified p = {0};
+    tcc_status status = tcc__verify_program(v, v->twin->last, &p, out);
+    if (status == TCC_OK && !out->text.length) status = tcc__verify_bits(v, &p, out);
+    tcc__verified_clear(&p);
+    return status;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * fuse: what a group costs. The unit is a byte of memory traffic. Arithmetic on vectors is counted by the traffic that
+ * takes as long on a CPU whose cores share a few bytes a cycle; a GPU has more arithmetic for its bandwidth, so there
+ * the figures err on the side of storing. */
+#include "passes/fuse/draft.h"
+#include "passes/group.h"
+#include "passes/select.h"
+
+/* Of those cores. */
+static const double bytes_a_ns = 16.384;
+
+/* The traffic that takes as long as one simple instruction for each element. */
+static const double instruction_bytes = 0.4;
+
+static bool draws(tcc_op op) { return op == TCC_OP_RNG_BITS || op == TCC_OP_RNG_UNIFORM || op == TCC_OP_RNG_NORMAL; }
+
+/* Random draws are recomputed wherever they are needed, since a stored mask would live from forward to backward. */
+double tcc_op_cost(tcc_op op) { return draws(op) ? 0 : instruction_bytes * tcc_op_get_info(op)->cost; }
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* What a prologue costs beyond doing its work once for each element. Let it have n elements of w bytes. Storing them
+ * means to write and to read them: fusing saves 2 n w and a launch. With r repeats fusing costs (r - 1) n (work + half
+ * of the bytes by which its tensors exceed w), since those mostly come from the cache. So in f32 a scaling pays for
+ * itself up to 20 repeats (2560 columns); a gradient of ReLU, which reads 4 bytes more, up to 3; a random mask or an
+ * exponential only where nothing is repeated. That is where the target asks the usual price. Where it asks less, the
+ * work is hidden beside the products from the first time on. */
+static double cost_of_repeats(const tcc_draft *d, tcc_draft_scratch *s) {
+    static const double cached = 0.5;
+    int64_t repeats[TCC_FUSE_MAX_NODES] = {0};
+    double work = 0, bytes = 0, price[TCC_FUSE_MAX_NODES];
+    bool computes = false;
+    for (int i = d->n_nodes - 1; i >= 0; i--) {
+        const tcc_node *n = d->nodes[i];
+        const bool hero = n == d->hero;
+        if (!hero && !repeats[i]) continue;
+        if (!hero && tcc_type_numel(&n->type) > 1 && tcc_fusion_of(n) == TCC_FUSION_POINT)
+            work += (price[i] * (double)repeats[i] - 1) * (double)tcc_type_numel(&n->type) * instruction_bytes *
+                    tcc_op_get_info(n->op)->cost,
+                computes = true;
+        for (int k = 0; k < n->n_operands; k++) {
+            const tcc_node *x = n->operands[k];
+            const int p = s->position[x->id];
+            const tcc_operand_work *work_of = hero ? tcc_draft_operand_work(s, d->hero, k) : NULL;
+            const int64_t again = hero ? larger(work_of->repeats, 1) : repeats[i];
+            const double part = hero ? work_of->price : price[i];
+            if (p >= 0) repeats[p] = larger(repeats[p], again), price[p] = part;
+            double read = (double)tcc_dtype_bytes(x->type.dtype) *
+                          (double)tcc_type_numel(n->op == TCC_OP_SLICE ? &n->type : &x->type);
+            if (hero) bytes -= p >= 0 ? part * (double)(again - 1) * read : 0;
+            else if (p < 0 && x->op != TCC_OP_CONSTANT) bytes += part * (double)(again - 1) * read;
+        }
+    }
+    return computes ? work + cached * (bytes > 0 ? bytes : 0) : 0;
+}
+
+/* Counts in s->loaded, by node, the bytes of each input that the draft's nodes read. */
+static void count_loads(const tcc_draft *d, tcc_draft_scratch *s) {
+    for (int i = 0; i < d->n_nodes; i++)
+        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
+            const tcc_node *n = d->nodes[i], *x = n->operands[k];
+            if (x->op == TCC_OP_CONSTANT || s->position[x->id] >= 0) continue;
+            bool part = n->op == TCC_OP_SLICE || (tcc_fusion_of(n) == TCC_FUSION_INDEX && k == 0);
+            s->loaded[x->id] += (double)tcc_type_numel(part ? &n->type : &x->type) * tcc_dtype_bytes(x->type.dtype);
+        }
+}
+
+static bool moves_last_dim(const tcc_node *n) {
+    const tcc_dims *perm = &n->attrs->perm.perm;
+    return n->op == TCC_OP_TRANSPOSE && perm->v[perm->count - 1] != perm->count - 1;
+}
+
+double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
+    const double launch = TCC_LAUNCH_NS * bytes_a_ns;
+    const double hoisted = 1.0 / 4096; /* a scalar is computed once a work item, not in the loop */
+    double cost = launch;
+    count_loads(d, s);
+    if (d->kind == TCC_GROUP_CONTRACT) cost += cost_of_repeats(d, s);
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        if (d->stored[i]) cost += (double)tcc_type_bytes(&n->type);
+        double work = tcc_op_cost(n->op) * (double)s->times[i];
+        cost += tcc_type_numel(&n->type) == 1 ? hoisted * work : work;
+        bool strided = moves_last_dim(n) && (d->kind == TCC_GROUP_POINTWISE || d->kind == TCC_GROUP_REDUCE);
+        if (strided) cost += (double)tcc_type_bytes(&n->type);
+        for (int k = 0; k < n->n_operands; k++) {
+            const tcc_node *x = n->operands[k];
+            const double all = (double)tcc_type_bytes(&x->type), read = s->loaded[x->id];
+            cost += read < all ? read : all; /* once: at the first of its readers */
+            s->loaded[x->id] = 0;
+        }
+    }
+    return cost;
+}

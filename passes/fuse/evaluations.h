@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * How often fuse takes it that a kernel evaluates each node of its group: what it has charged for. Codegen compares
+ * what it emits. */
+#ifndef TCC_PASSES_FUSE_EVALUATIONS_H
+#define TCC_PASSES_FUSE_EVALUATIONS_H
+
+#include "ir/ir.h"
+
+typedef struct tcc_draft_scratch tcc_draft_scratch;
+
+/* For groups of one graph. NULL when memory is short. */
+tcc_draft_scratch *tcc_evaluations_create(const tcc_graph *g);
+void tcc_evaluations_free(tcc_draft_scratch *s);
+/* By position in the group. INT64_MAX in front of a contraction, whose kernel is charged for repeating it; 0 where
+ * these are more than fuse lets a kernel do. */
+void tcc_evaluations_count(tcc_draft_scratch *s, const tcc_group *group, int64_t *evaluations);
+
+#endif

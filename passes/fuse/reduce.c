@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * fuse: groups of reductions over one space, and sums over the rows beside reductions of rows. A reduced value stays at
+ * its kept points until a broadcast brings it back to its rows. */
+#include "passes/fuse/draft.h"
+
+#include "passes/group.h"
+
+static bool has_dim(const tcc_dims *list, int64_t dim) {
+    for (int i = 0; i < list->count; i++)
+        if (list->v[i] == dim) return true;
+    return false;
+}
+
+typedef struct space {
+    const tcc_type *dims; /* the iteration space */
+    tcc_dims axes;        /* reduced */
+    tcc_type kept;        /* dims that stay */
+    tcc_type reduced;     /* dims that do not */
+} space;
+
+static void open_space(const tcc_node *hero, space *out) {
+    *out = (space){.dims = &hero->operands[0]->type, .axes = tcc_reduction_axes(hero)};
+    for (int i = 0; i < out->dims->rank; i++) {
+        tcc_type *side = has_dim(&out->axes, i) ? &out->reduced : &out->kept;
+        side->dims[side->rank++] = out->dims->dims[i];
+    }
+}
+
+/* The reduced dims are the last ones, but for dims of 1: a kept point's values lie together. */
+static bool is_row_space(const space *sp) {
+    bool seen = false;
+    for (int i = 0; i < sp->dims->rank; i++) {
+        if (sp->dims->dims[i] == 1) continue;
+        if (has_dim(&sp->axes, i)) seen = true;
+        else if (seen) return false;
+    }
+    return true;
+}
+
+static bool same_space(const tcc_node *n, const space *sp) {
+    tcc_dims axes = tcc_reduction_axes(n);
+    if (!tcc_same_dims(&n->operands[0]->type, sp->dims) || axes.count != sp->axes.count) return false;
+    for (int i = 0; i < axes.count; i++)
+        if (axes.v[i] != sp->axes.v[i]) return false;
+    return true;
+}
+
+/* A sum over all kept dims and no other: over the rows, one value a column. */
+static bool sums_columns(const tcc_node *n, const space *sp) {
+    if (n->op != TCC_OP_REDUCE_SUM || !tcc_same_dims(&n->operands[0]->type, sp->dims)) return false;
+    tcc_dims axes = tcc_reduction_axes(n);
+    for (int i = 0; i < sp->dims->rank; i++)
+        if (sp->dims->dims[i] != 1 && has_dim(&axes, i) == has_dim(&sp->axes, i)) return false;
+    return true;
+}
+
+/* A broadcast that puts each kept dim back in its place. */
+static bool restores(const tcc_node *n, const space *sp) {
+    if (!tcc_same_dims(&n->type, sp->dims)) return false;
+    const tcc_dims *dims = &n->attrs->broadcast.dims;
+    const tcc_type *from = &n->operands[0]->type;
+    for (int i = 0; i < sp->dims->rank; i++) {
+        if (sp->dims->dims[i] == 1) continue;
+        bool covered = false;
+        for (int k = 0; k < dims->count; k++) covered |= dims->v[k] == i && from->dims[k] > 1;
+        if (covered == has_dim(&sp->axes, i)) return false;
+    }
+    return true;
+}
+
+/* Sums over the rows beside the rows' own reductions: a kernel keeps the sums of all columns at hand while it goes from
+ * row to row. */
+static bool check_columns(const space *sp, const char **reason) {
+    enum { LEAST_ROWS = 16, LONGEST_ROW = 8192 };
+    if (!is_row_space(sp)) return fail(reason, "column sums beside reductions that are not of rows");
+    if (tcc_type_numel(&sp->kept) < LEAST_ROWS) return fail(reason, "too few rows for column sums beside");
+    int64_t row = tcc_type_numel(&sp->reduced);
+    return (row > 1 && row <= LONGEST_ROW) || fail(reason, "rows too long for column sums beside");
+}
+
+/* The level of a node of a reduction's group by the levels of its operands. False: it may not be there. */
+static bool find_level(const tcc_draft *d, tcc_draft_scratch *s, int i, const space *sp, const char **reason) {
+    const tcc_node *n = d->nodes[i];
+    unsigned levels = tcc_draft_operand_levels(n, s);
+    bool full = levels >> TCC_LEVEL_FULL & 1, kept = levels >> TCC_LEVEL_KEPT & 1,
+         across = levels >> TCC_LEVEL_ACROSS & 1;
+    bool keeps_place = n->op == TCC_OP_RESHAPE && tcc_dims_alike(&n->type, &n->operands[0]->type);
+    tcc_draft_level *level = &s->level[i];
+    *level = full ? TCC_LEVEL_FULL : kept ? TCC_LEVEL_KEPT : across ? TCC_LEVEL_ACROSS : TCC_LEVEL_POINT;
+    switch (tcc_fusion_of(n)) {
+    case TCC_FUSION_REDUCE:
+        *level = TCC_LEVEL_KEPT;
+        if (!kept && !across && same_space(n, sp)) return true;
+        *level = TCC_LEVEL_ACROSS;
+        return (!kept && !across && sums_columns(n, sp)) || fail(reason, "reductions over different spaces");
+    case TCC_FUSION_POINT:
+        if (across && (full || kept)) return fail(reason, "a column sum meets the rows that it is made from");
+        return !full || !kept || fail(reason, "full and kept values meet without a broadcast");
+    case TCC_FUSION_VIEW:
+        if (full) return tcc_draft_is_last_reshape(d, i) || fail(reason, "a view of work behind the reduction");
+        if (across) return keeps_place || fail(reason, "a view of a column sum");
+        if (kept && n->op == TCC_OP_BROADCAST && restores(n, sp)) *level = TCC_LEVEL_FULL;
+        else if (kept && !keeps_place) return fail(reason, "a reduced value goes elsewhere than back to its rows");
+        return true;
+    case TCC_FUSION_INDEX:
+        if (full || kept || across || !tcc_draft_loads_table(n, s))
+            return fail(reason, "a table that the kernel computes itself");
+        return true;
+    default: return fail(reason, "two heroes of different kinds");
+    }
+}
+
+bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    space sp;
+    open_space(d->hero, &sp);
+    int depth[TCC_FUSE_MAX_NODES]; /* sweeps before the value is known */
+    int deepest = 0;
+    bool has_full = false, has_across = false;
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        if (!find_level(d, s, i, &sp, reason)) return false;
+        depth[i] = 0;
+        for (int k = 0; k < n->n_operands; k++) {
+            int p = position_of(s, n->operands[k]);
+            if (p >= 0 && depth[p] > depth[i]) depth[i] = depth[p];
+        }
+        if (tcc_is_reduction(n) && s->level[i] == TCC_LEVEL_KEPT && ++depth[i] > deepest) deepest = depth[i];
+        has_full |= s->level[i] == TCC_LEVEL_FULL;
+        has_across |= s->level[i] == TCC_LEVEL_ACROSS;
+    }
+    s->levels = deepest;
+    if (deepest > TCC_FUSE_MAX_LEVELS) return fail(reason, "too many dependent reductions");
+    int64_t rows = tcc_type_numel(&sp.kept), points = tcc_type_numel(sp.dims);
+    if (has_full || deepest > 1) {
+        enum { FEW_ROWS = 4, LARGE_ROW = 16384 };
+        if (!is_row_space(&sp)) return fail(reason, "a column would be read twice");
+        if (rows < FEW_ROWS && points / rows > LARGE_ROW) return fail(reason, "too few rows to read them twice");
+    }
+    if (has_across && !check_columns(&sp, reason)) return false;
+    for (int i = 0; i < d->n_nodes; i++) {
+        if (!d->stored[i]) continue;
+        const tcc_type *type = &d->nodes[i]->type;
+        bool last = s->level[i] == TCC_LEVEL_FULL && d->nodes[i]->op == TCC_OP_RESHAPE;
+        bool fits = s->level[i] == TCC_LEVEL_KEPT     ? tcc_dims_alike(type, &sp.kept)
+                    : s->level[i] == TCC_LEVEL_ACROSS ? tcc_dims_alike(type, &sp.reduced)
+                                                      : tcc_dims_alike(type, sp.dims) || last;
+        if (!fits) return fail(reason, "an output is neither full nor kept nor a column sum");
+    }
+    return true;
+}
+
+bool tcc_draft_reduces_rows(const tcc_node *n) {
+    space sp;
+    open_space(n, &sp);
+    return is_row_space(&sp);
+}

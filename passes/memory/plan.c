@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ * Reading a memory plan back from a graph: lives, and the check that no two live values share memory. */
+#include "passes/memory/plan.h"
+
+#include "ir/support/alloc.h"
+#include "passes/group.h"
+#include "passes/memory/launches.h"
+
+#include <string.h>
+
+/* -- Reading a plan -- */
+
+bool tcc_plan_overwrites(const tcc_plan *plan, const tcc_plan_value *earlier, const tcc_plan_value *later) {
+    if (!earlier->node || !later->node || earlier->last != later->first || earlier->first >= later->first) return false;
+    const int moment = later->first - plan->start[later->group];
+    return tcc_moment_overwrites(plan->launches[later->group], moment, earlier->node, later->node);
+}
+
+/* Values are listed by the moment that writes them first, so that a large graph takes no longer a value. */
+static bool mark_written_over(const tcc_graph *g, tcc_plan *plan) {
+    const int moments = plan->start[g->groups.count] + 2, count = plan->values.count;
+    int *begins = tcc__malloc(sizeof *begins * (size_t)moments),
+        *next = tcc__malloc(sizeof *next * (size_t)(count + 1));
+    for (int t = 0; t < moments && begins; t++) begins[t] = -1;
+    for (int i = 0; i < count && begins && next; i++) {
+        const int first = plan->values.data[i].first;
+        if (first < 0) continue;
+        next[i] = begins[first];
+        begins[first] = i;
+    }
+    for (int i = 0; i < count && begins && next; i++) {
+        tcc_plan_value *v = &plan->values.data[i];
+        for (int k = v->last < 0 ? -1 : begins[v->last]; k >= 0; k = next[k]) {
+            const tcc_plan_value *u = &plan->values.data[k];
+            v->written_over |= v->first < u->first && u->offset_bytes == v->offset_bytes &&
+                               u->size_bytes == v->size_bytes;
+        }
+    }
+    const bool ok = begins && next;
+    tcc__free(begins);
+    tcc__free(next);
+    return ok;
+}
+
+static void find_peak(const tcc_graph *g, tcc_plan *plan, int64_t *change) {
+    const int end = plan->start[g->groups.count];
+    memset(change, 0, sizeof *change * ((size_t)end + 2));
+    for (int i = 0; i < plan->values.count; i++) {
+        const tcc_plan_value *v = &plan->values.data[i];
+        if (v->first < 0) continue;
+        change[v->first] += v->size_bytes;
+        change[v->written_over ? v->last : v->last + 1] -= v->size_bytes;
+    }
+    int64_t live = 0;
+    for (int t = 0; t <= end; t++) {
+        live += change[t];
+        if (live <= plan->peak_bytes) continue;
+        plan->peak_bytes = live;
+        plan->peak_moment = t;
+    }
+}
+
+static bool list_launches(const tcc_graph *g, tcc_plan *plan) {
+    const int count = g->groups.count;
+    plan->launches = TCC_ARENA_ARRAY(&plan->arena, const tcc_implementation *, count + 1);
+    plan->start = TCC_ARENA_ARRAY(&plan->arena, int, count + 1);
+    if (!plan->launches || !plan->start) return false;
+    plan->start[0] = 0;
+    for (int t = 0; t < count; t++) {
+        plan->launches[t] = tcc_group_launches(&plan->arena, &g->groups.data[t]);
+        if (!plan->launches[t]) return false;
+        plan->start[t + 1] = plan->start[t] + tcc_launch_moments(plan->launches[t]);
+    }
+    return true;
+}
+
+static bool list_values(const tcc_graph *g, tcc_plan *plan) {
+    bool ok = true;
+    for (int i = 0; i < g->places.count; i++) {
+        tcc_node *n = g->places.data[i].node;
+        tcc_plan_value value = {n, -1, -1, g->places.data[i].offset_bytes, tcc_plan_size(n), -1, -1, false};
+        ok &= tcc_vec_push(&plan->values, value);
+    }
+    for (int t = 0; t < g->groups.count; t++) {
+        const tcc_implementation *x = plan->launches[t];
+        for (int i = 0; i < x->n_temporaries; i++) {
+            const tcc_temporary *temporary = &x->temporaries[i];
+            tcc_plan_value value = {NULL,
+                                    t,
+                                    i,
+                                    temporary->placed ? temporary->offset_bytes : 0,
+                                    tcc_plan_aligned(temporary->size_bytes),
+                                    plan->start[t] + tcc_launch_moment(x, temporary->first),
+                                    plan->start[t] + tcc_launch_moment(x, temporary->last),
+                                    false};
+            ok &= tcc_vec_push(&plan->values, value);
+        }
+    }
+    const int end = plan->start[g->groups.count];
+    for (int i = 0; i < g->outputs.count; i++) {
+        const tcc_output *o = &g->outputs.data[i];
+        tcc_plan_value value = {NULL, -1, i, o->stage_bytes, tcc_plan_size(o->node), end, end, false};
+        if (o->staged) ok &= tcc_vec_push(&plan->values, value);
+    }
+    return ok;
+}
+
+/* Moments in which values are used; `value_of` by node. */
+static void find_lives(const tcc_graph *g, tcc_plan *plan, const int *value_of) {
+    for (int t = 0; t < g->groups.count; t++) {
+        const tcc_implementation *x = plan->launches[t];
+        for (int i = 0, moment = plan->start[t]; i < x->n_launches; i++) {
+            const tcc_launch *launch = &x->launches[i];
+            moment += i && !launch->beside;
+            for (int k = 0; k < launch->n_writes; k++) {
+                int v = launch->writes[k].node ? value_of[launch->writes[k].node->id] : -1;
+                if (v < 0) continue;
+                tcc_plan_value *value = &plan->values.data[v];
+                if (value->first < 0) value->first = moment, value->group = t;
+                value->last = moment;
+            }
+            for (int k = 0; k < launch->n_reads; k++) {
+                int v = launch->reads[k].node ? value_of[launch->reads[k].node->id] : -1;
+                if (v >= 0) plan->values.data[v].last = moment;
+            }
+        }
+    }
+    for (int i = 0; i < g->outputs.count; i++) {
+        int v = value_of[g->outputs.data[i].node->id];
+        if (v >= 0) plan->values.data[v].last = plan->start[g->groups.count]; /* copied out at the end */
+    }
+}
+
+/* First writes and last reads of all nodes, bindings among them. */
+static bool find_uses(const tcc_graph *g, tcc_plan *plan) {
+    plan->first_write = TCC_ARENA_ARRAY(&plan->arena, int, g->nodes.count + 1);
+    plan->last_read = TCC_ARENA_ARRAY(&plan->arena, int, g->nodes.count + 1);
+    if (!plan->first_write || !plan->last_read) return false;
+    for (int i = 0; i < g->nodes.count; i++) plan->first_write[i] = plan->last_read[i] = -1;
+    for (int t = 0; t < g->groups.count; t++)
+        for (int i = 0; i < plan->launches[t]->n_launches; i++) {
+            const tcc_launch *launch = &plan->launches[t]->launches[i];
+            const int moment = plan->start[t] + tcc_launch_moment(plan->launches[t], i);
+            for (int k = 0; k < launch->n_writes; k++) {
+                const tcc_node *n = launch->writes[k].node;
+                if (n && plan->first_write[n->id] < 0 && tcc_group_stores(&g->groups.data[t], n))
+                    plan->first_write[n->id] = moment;
+            }
+            for (int k = 0; k < launch->n_reads; k++)
+                if (launch->reads[k].node) plan->last_read[launch->reads[k].node->id] = moment;
+        }
+    return true;
+}
+
+tcc_status tcc_plan_read(const tcc_graph *g, tcc_plan *out, tcc_diag *diag) {
+    *out = (tcc_plan){0};
+    int *value_of = tcc__malloc(sizeof *value_of * (size_t)(g->nodes.count + 1));
+    int64_t *change = NULL;
+    bool ok = value_of && list_launches(g, out) && find_uses(g, out) && list_values(g, out);
+    if (ok) ok = (change = tcc__malloc(sizeof *change * ((size_t)out->start[g->groups.count] + 2)));
+    if (ok) {
+        for (int i = 0; i < g->nodes.count; i++) value_of[i] = -1;
+        for (int i = 0; i < g->places.count; i++) value_of[g->places.data[i].node->id] = i;
+        find_lives(g, out, value_of);
+        if ((ok = mark_written_over(g, out))) find_peak(g, out, change);
+    }
+    tcc__free(value_of);
+    tcc__free(change);
+    if (ok) return TCC_OK;
+    tcc_plan_free(out);
+    return tcc_enomem(diag);
+}
+
+void tcc_plan_free(tcc_plan *plan) {
+    tcc_vec_free(&plan->values);
+    tcc_arena_free(&plan->arena);
+    *plan = (tcc_plan){0};
+}
+
+/* -- States that are replaced in place -- */
+
+/* The group that a moment belongs to. */
+static int group_at(const tcc_graph *g, const tcc_plan *plan, int moment) {
+    int low = 0, high = g->groups.count - 1;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (plan->start[middle + 1] <= moment) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+bool tcc_plan_may_replace(const tcc_graph *g, const tcc_plan *plan, const tcc_output *output) {
+    const tcc_node *old = g->inputs.data[output->alias];
+    const int written = plan->first_write[output->node->id], read = plan->last_read[old->id];
+    if (written < 0 || read < written) return written >= 0;
+    if (read > written) return false;
+    const int t = group_at(g, plan, written);
+    return tcc_moment_overwrites(plan->launches[t], written - plan->start[t], old, output->node);
+}
+
+/* -- The check -- */
+
+static bool share_memory(const tcc_plan_value *a, const tcc_plan_value *b) {
+    return a->offset_bytes < b->offset_bytes + b->size_bytes && b->offset_bytes < a->offset_bytes + a->size_bytes;
+}
+
+/* `earlier` dies in the moment that writes `later` over it, element by element. */
+static bool in_place(const tcc_plan *plan, const tcc_plan_value *earlier, const tcc_plan_value *later) {
+    return earlier->offset_bytes == later->offset_bytes && tcc_plan_overwrites(plan, earlier, later);
+}
+
+static tcc_status check_values(const tcc_graph *g, const tcc_plan *plan, tcc_diag *diag) {
+    for (int i = 0; i < plan->values.count; i++) {
+        const tcc_plan_value *a = &plan->values.data[i];
+        if (a->first < 0) return TCC_BUG(diag, "no group stores %s, which has a place", tcc_plan_value_text(g, a));
+        if (!a->node && a->group >= 0 && !plan->launches[a->group]->temporaries[a->temporary].placed)
+            return TCC_BUG(diag, "%s has no place", tcc_plan_value_text(g, a));
+        if (a->offset_bytes % TCC_PLAN_ALIGNMENT || a->offset_bytes < 0 ||
+            a->offset_bytes + a->size_bytes > g->arena_bytes)
+            return TCC_BUG(diag, "%s lies at %lld, outside the arena of %lld bytes or badly aligned",
+                           tcc_plan_value_text(g, a), (long long)a->offset_bytes, (long long)g->arena_bytes);
+        for (int k = i + 1; k < plan->values.count; k++) {
+            const tcc_plan_value *b = &plan->values.data[k];
+            if (a->last < b->first || b->last < a->first || !share_memory(a, b)) continue;
+            if (in_place(plan, a, b) || in_place(plan, b, a)) continue;
+            tcc_status status = TCC_BUG(diag, "%s (launches %d to %d) shares memory with", tcc_plan_value_text(g, a),
+                                        a->first, a->last);
+            tcc_note(diag, TCC_NOWHERE, "%s (launches %d to %d)", tcc_plan_value_text(g, b), b->first, b->last);
+            return status;
+        }
+    }
+    return TCC_OK;
+}
+
+static tcc_status check_outputs(const tcc_graph *g, const tcc_plan *plan, tcc_diag *diag) {
+    for (int i = 0; i < g->outputs.count; i++) {
+        const tcc_output *output = &g->outputs.data[i];
+        if (output->in_place && output->node->op != TCC_OP_INPUT && !tcc_plan_may_replace(g, plan, output))
+            return TCC_BUG(diag, "%s is read after output %s overwrote it",
+                           g->inputs.data[output->alias]->attrs->input.name, output->name);
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_plan_check(const tcc_graph *g, tcc_diag *diag) {
+    tcc_plan plan;
+    TCC_TRY(tcc_plan_read(g, &plan, diag));
+    tcc_status status = check_values(g, &plan, diag);
+    if (status == TCC_OK) status = check_outputs(g, &plan, diag);
+    tcc_plan_free(&plan);
+    return status;
+}

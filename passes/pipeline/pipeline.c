@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * The pipeline: which passes run, in which order, when. */
+#include "passes/pipeline/pipeline.h"
+
+#define ALWAYS TCC_WHEN_ALWAYS
+#define IF_AMP TCC_WHEN_AMP
+#define IF_TRAINING TCC_WHEN_TRAINING
+#define IF_GRADIENTS TCC_WHEN_GRADIENTS
+#define UNLESS_EAGER TCC_WHEN_FUSING
+#define IF_NORMS TCC_WHEN_NORMS
+#define IF_REMAT TCC_WHEN_REMAT
+#define IF_TARGET TCC_WHEN_TARGET
+enum { MUST, MAY_SKIP };
+
+/* clang-format off */
+const tcc_pipeline_step tcc_pipeline_steps[] = {
+    {TCC_PASS_AMP,         IF_AMP,       MUST},     /* sees the ops as the user wrote them */
+    {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP},
+    {TCC_PASS_AUTODIFF,    IF_GRADIENTS, MUST},     /* before decompose: gradient rules know composites */
+    {TCC_PASS_TRAIN_STEP,  IF_TRAINING,  MUST},
+    {TCC_PASS_LOW_COPIES,  IF_AMP,       MAY_SKIP}, /* after the updates of weights */
+    {TCC_PASS_DECOMPOSE,   ALWAYS,       MUST},
+    {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP}, /* layout looks for primitive patterns */
+    {TCC_PASS_CHUNK,       UNLESS_EAGER, MAY_SKIP}, /* follows rows through primitive ops */
+    {TCC_PASS_LAYOUT,      UNLESS_EAGER, MAY_SKIP},
+    {TCC_PASS_SIMPLIFY,    UNLESS_EAGER, MAY_SKIP}, /* transposes that layout pushed together cancel here */
+    {TCC_PASS_NORMS,       IF_NORMS,     MUST},     /* after layout: the library sees the norms' strides */
+    {TCC_PASS_SIMPLIFY,    IF_NORMS,     MAY_SKIP},
+    {TCC_PASS_REMAT,       IF_REMAT,     MUST},     /* tries the passes behind it */
+    {TCC_PASS_FUSE,        ALWAYS,       MUST},     /* from here on the nodes stay as they are */
+    {TCC_PASS_SELECT,      IF_TARGET,    MUST},     /* the last to make groups */
+    {TCC_PASS_ORDER,       UNLESS_EAGER, MAY_SKIP},
+    {TCC_PASS_PLAN_MEMORY, ALWAYS,       MUST},     /* last: needs the final order */
+};
+/* clang-format on */
+
+const int tcc_pipeline_count = sizeof tcc_pipeline_steps / sizeof tcc_pipeline_steps[0];

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * A model of a training step's memory and time, in which the effect of computing a value again is a matter of
+ * microseconds. It is made from the planned step in which nothing is computed again: the values that this stores, the
+ * moments in which they live, and the predicted times of its groups.
+ *
+ * The plan's peak parts the step: what runs up to that moment is early (the forward pass, and a little more), the rest
+ * is late. A value is `again` where it is released after its last early use and computed again, once, just before late
+ * work needs it first. Computing it again starts from what is there at that time: parameters, the batch, values that
+ * are kept for late work anyway, and small ones. What lies between is computed again with it. Work that late groups
+ * evaluate for themselves, from values that are there, stays as it is.
+ *
+ * What all late readers can evaluate for themselves from a few tensors is not stored again at all (remat_passing.h).
+ *
+ * A value that the plan does not store may be kept instead of others: of a product, its activation and the factor of
+ * the activation's gradient, the plan may store the last two, which both follow from the first at little cost. Such a
+ * value is `extra`. */
+#ifndef TCC_PASSES_REMAT_MODEL_H
+#define TCC_PASSES_REMAT_MODEL_H
+
+#include "passes/memory/plan.h"
+
+/* A value of the arena, by index in plan.values; behind those of the plan come the extra ones. */
+typedef struct tcc_remat_life {
+    int early_end;      /* the last early moment that writes or reads it; -1: none */
+    int late_begin;     /* the first late one that does; INT_MAX: none */
+    bool stays;         /* it is never computed again by itself */
+    bool written_over;  /* another value takes over its memory in its last moment */
+    int first_follower; /* of an extra value: place in model.followers of the stored values that follow from it, and */
+    int followers;      /* their number; 0: it is none */
+    int extra;          /* of a follower: the extra value that it follows from; -1: none */
+} tcc_remat_life;
+
+/* A late group that reads a value which may pass. */
+typedef struct tcc_remat_reader {
+    int group, next; /* of the model's readers, the next one of the same value; -1: none */
+} tcc_remat_reader;
+
+/* How a contraction computes an operand as it reads it (passes/select.h). */
+typedef struct tcc_remat_computes {
+    int64_t repeats;
+    double price;
+} tcc_remat_computes;
+
+typedef struct tcc_remat_model {
+    const tcc_graph *g; /* planned; borrowed */
+    tcc_plan plan;
+    int moments;
+    bool *late;       /* by node: no early group evaluates it */
+    int *value_of;    /* by node: index in plan.values; -1: it is not in the arena */
+    bool *stored;     /* by node: some group stores it */
+    bool *passing;    /* by node: each late group that reads it could evaluate it for itself */
+    int *last_reader; /* by node that may pass: the last of its readers; -1: none */
+    tcc_vec(tcc_remat_reader) readers;
+    tcc_remat_computes *computes; /* by late contraction that computes an operand which may pass */
+    int *room;                    /* by late group: tensors that its kernel may access beside those that it does */
+    double *node_ns;              /* by node: time to evaluate it once more, where it is not loaded */
+    bool *beside;                 /* by node: a late dot's group reads it at the index of its result */
+    bool *elsewhere;              /* by node: a late group reads it in another way */
+    bool *hidden;                 /* by node: computed again beside a late dot, which hides the time that this takes */
+    double ns_per_byte;           /* of traffic */
+    tcc_remat_life *lives;        /* by value */
+    tcc_vec(int) followers;
+    /* The set at hand, and what follows from it (tcc_remat_evaluate): */
+    bool *again;      /* by node: a stored value that is computed again */
+    bool *kept;       /* by node: an extra value that is stored */
+    bool *stale;      /* by node: late work cannot have it without computing something again */
+    bool *passes;     /* by node: it is computed again, and each late group that reads it evaluates it for itself */
+    int *left;        /* by late group: of its room, what that leaves */
+    int *when;        /* by node: the moment before which it is computed again; INT_MAX: never */
+    bool *read_again; /* by node: a contraction, reduction or the like that is computed again reads it */
+    int *until;       /* by node: the last moment before which it is */
+    bool *worked;     /* by node: it is, or something that needs it, not only where late groups read it */
+    int *needed;      /* by value: the first late moment that reads it; INT_MAX: none */
+    int *last;        /* by value: the last one */
+    int64_t *profile; /* by moment: bytes alive */
+    int64_t peak;
+    int peak_moment;
+    double added_ns;
+    int *mark, stamp; /* by node: scratch, as is */
+    const tcc_node **stack;
+} tcc_remat_model;
+
+struct tcc_pass_target;
+/* `planned` has groups and places, and stays the caller's. `target`: as fuse asks it; NULL: there is none. */
+tcc_status tcc_remat_model_create(const tcc_graph *planned, const struct tcc_pass_target *target, tcc_diag *diag,
+                                  tcc_remat_model *out);
+void tcc_remat_model_free(tcc_remat_model *m);
+
+/* Brings all that follows from m->again up to date. */
+void tcc_remat_evaluate(tcc_remat_model *m);
+/* The predicted time that computing the values again, too, would add to the set at hand. `values` are indices. */
+double tcc_remat_cost(tcc_remat_model *m, const int *values, int count);
+
+#endif
