@@ -13,7 +13,8 @@ mapfile -t folders < <(cd "$tree" && find frontend ir passes codegen runtime -na
 for folder in "${folders[@]}"; do
     echo 'extern int tcc_planted;' >"$tree/$folder/conv.c"
 done
-sed "s|$build|$made|g; s|$source|$tree|g" "$build/CMakeCache.txt" >"$made/CMakeCache.txt"
+sed "s|$build|@made@|g; s|$source|@tree@|g; s|@made@|$made|g; s|@tree@|$tree|g" "$build/CMakeCache.txt" \
+    >"$made/CMakeCache.txt"
 cp -r "$build"/CMakeFiles/[0-9]* "$made/CMakeFiles"
 "$cmake" -S "$tree" -B "$made" -DBUILD_TESTING=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >"$scratch/log" 2>&1 ||
     { cat "$scratch/log"; exit 1; }

@@ -27,9 +27,9 @@ declare -A header=(
     [compile_verify]=frontend/verify/verify.h
 )
 below='support ir passes program options' # what each room of codegen may include beside those under it
-everything='support ir gradient passes simplify fuse memory remat pipeline program options emit body schedule library
-            contract attention verify codegen files tokenize pictures data runtime cpu cuda cache public run frontend
-            making'
+everything='support ir gradient passes simplify fuse memory remat pipeline program options'
+everything+=' emit body schedule library contract attention verify codegen'
+everything+=' files tokenize pictures data runtime cpu cuda cache public run frontend making'
 declare -A arrows=(
     [support]='' [program]='support' [ir]='support' [gradient]='support ir' [passes]='support ir gradient'
     [simplify]='support ir passes' [fuse]='support ir passes' [memory]='support ir passes'
