@@ -133,6 +133,8 @@ tcc_status run_open_data(run *s) {
                           .token_bytes = (int)r->data.token_bytes,
                           .vocab_size = r->data.vocab_size,
                           .classes = recipe_has(r, "data.classes") ? (int)r->data.classes : 0,
+                          .has_ignored_label = !isnan(r->data.ignored_label),
+                          .ignored_label = isnan(r->data.ignored_label) ? 0 : (int)r->data.ignored_label,
                           .csv_separator = separator(s)};
     o.n_channels = r->data.mean.count;
     for (int i = 0; i < r->data.mean.count; i++) {

@@ -14,7 +14,7 @@ static bool is_classifier(const run *s) { return !s->language && !s->regression;
 /* By which metric a checkpoint is the best. */
 static eval_metric best_metric(const run *s) {
     const char *name = s->recipe->training.best_metric;
-    if (!strcmp(name, "auto")) return is_classifier(s) ? EVAL_ACCURACY : EVAL_LOSS;
+    if (!strcmp(name, "auto")) return s->pixels ? EVAL_MEAN_IOU : is_classifier(s) ? EVAL_ACCURACY : EVAL_LOSS;
     return eval_find(name);
 }
 
@@ -38,41 +38,46 @@ static bool wants_confusion(const run *s) {
 #undef TCC_HERE
 #define TCC_HERE tcc_scope_place(t, "metrics")
 
-static tcc_tensor count_of(tcc_trace *t, tcc_tensor holds) { return tcc_sum(tcc_cast(holds, TCC_F32), TCC_ALL); }
+/* Counts are whole numbers: a batch of pixels has more of them than f32 counts. */
+static tcc_tensor count_of(tcc_trace *t, tcc_tensor holds) { return tcc_sum(tcc_cast(holds, TCC_I32), TCC_ALL); }
 
 /* Rows that have no NaN, of which no answer is right. */
 static tcc_tensor are_numbers(tcc_tensor rows, tcc_trace *t) { return tcc_all(tcc_eq(rows, rows), TCC_DIMS(-1)); }
 
 /* How many logits of a row come before that of its label is the label's place: larger ones, and equal ones of classes
  * before it. */
-static tcc_tensor top5(tcc_trace *t, tcc_tensor logits, tcc_tensor y, int64_t classes) {
+static tcc_tensor top5(tcc_trace *t, tcc_tensor logits, tcc_tensor y, tcc_tensor good, int64_t classes) {
     const tcc_tensor rows = tcc_reshape(logits, TCC_DIMS(-1, classes)), labels = tcc_reshape(y, TCC_DIMS(-1, 1));
     const tcc_tensor own = tcc_take_along(rows, labels, 1), class = tcc_iota(t, 0, TCC_I32, TCC_DIMS(classes));
     const tcc_tensor before = tcc_or(tcc_gt(rows, own), tcc_and(tcc_eq(rows, own), tcc_lt(class, labels)));
     const tcc_tensor place = tcc_sum(tcc_cast(before, TCC_I32), TCC_DIMS(1));
     const tcc_tensor among = tcc_lt(place, tcc_constant(t, 5, TCC_I32, TCC_DIMS(1)));
-    return count_of(t, tcc_and(among, are_numbers(rows, t)));
+    return count_of(t, tcc_and(among, tcc_reshape(good, TCC_DIMS(-1))));
 }
 
-/* Additions at label * classes + answer, which are exact up to 2^24 labels a batch. */
-static tcc_tensor confusion(tcc_trace *t, tcc_tensor answers, tcc_tensor y, int64_t classes) {
+/* Additions at label * classes + answer, of what counts. */
+static tcc_tensor confusion(tcc_trace *t, tcc_tensor answers, tcc_tensor y, tcc_tensor counts, int64_t classes) {
     const tcc_tensor at = tcc_add(tcc_mul(y, tcc_constant(t, (double)classes, TCC_I32, TCC_DIMS(1))), answers);
-    const tcc_tensor flat = tcc_reshape(at, TCC_DIMS(-1));
-    const tcc_tensor one = tcc_constant(t, 1, TCC_F32, TCC_DIMS(tcc_dim(flat, 0)));
-    return tcc_scatter_add(tcc_constant(t, 0, TCC_F32, TCC_DIMS(classes * classes)), flat, one, 0);
+    return tcc_scatter_add(tcc_constant(t, 0, TCC_I32, TCC_DIMS(classes * classes)), tcc_reshape(at, TCC_DIMS(-1)),
+                           tcc_reshape(tcc_cast(counts, TCC_I32), TCC_DIMS(-1)), 0);
 }
 
+/* Labels below 0 do not count; only pixels have them. They become class 0, so that all indices are within. */
 void run_metric_outputs(const run *s, tcc_trace *t, tcc_tensor logits, tcc_tensor y) {
-    const int64_t classes = tcc_dim(logits, -1);
+    const int64_t classes = s->info.classes;
     const bool matrix = wants_confusion(s);
+    if (s->pixels) logits = tcc_transpose(logits, TCC_DIMS(0, 2, 3, 1));
+    const tcc_tensor counts = tcc_ge_scalar(y, 0);
+    if (s->pixels) y = tcc_select_scalar(counts, y, 0);
     const tcc_tensor answers = wants(s, EVAL_ACCURACY) || matrix ? tcc_argmax(logits, -1) : y,
-                     numbers = are_numbers(logits, t);
-    if (wants(s, EVAL_ACCURACY)) tcc_output(t, "correct", count_of(t, tcc_and(tcc_eq(answers, y), numbers)));
-    if (wants(s, EVAL_TOP5)) tcc_output(t, "top5", top5(t, logits, y, classes));
+                     numbers = are_numbers(logits, t), good = s->pixels ? tcc_and(numbers, counts) : numbers;
+    if (s->pixels) tcc_output(t, "labels", count_of(t, counts));
+    if (wants(s, EVAL_ACCURACY)) tcc_output(t, "correct", count_of(t, tcc_and(tcc_eq(answers, y), good)));
+    if (wants(s, EVAL_TOP5)) tcc_output(t, "top5", top5(t, logits, y, good, classes));
     if (matrix) { /* NaN counts as the class behind the label's */
         const tcc_tensor all = tcc_constant(t, (double)classes, TCC_I32, 0, NULL),
                          wrong = tcc_rem(tcc_add_scalar(y, 1), all);
-        tcc_output(t, "confusion", confusion(t, tcc_select(numbers, answers, wrong), y, classes));
+        tcc_output(t, "confusion", confusion(t, tcc_select(numbers, answers, wrong), y, counts, classes));
     }
 }
 
@@ -82,7 +87,8 @@ void run_metric_outputs(const run *s, tcc_trace *t, tcc_tensor logits, tcc_tenso
 static tcc_status add_output(run *s, const char *name, int64_t count, double *to) {
     tcc_array a;
     tcc_status status = tcc_model_output(s->model, name, &a);
-    for (int64_t i = 0; i < count && status == TCC_OK; i++) to[i] += ((const float *)a.data)[i];
+    for (int64_t i = 0; i < count && status == TCC_OK; i++)
+        to[i] += a.dtype == TCC_I32 ? (double)((const int32_t *)a.data)[i] : (double)((const float *)a.data)[i];
     return status;
 }
 
@@ -93,7 +99,9 @@ static tcc_status add_batch(run *s, const tcc_batch *batch, eval_sums *sums) {
     if (status != TCC_OK) return status;
     sums->loss += loss * (double)batch->count;
     sums->samples += (double)batch->count;
-    sums->labels += (double)batch->count * (s->language ? (double)s->recipe->model.context : 1);
+    if (s->pixels) status = add_output(s, "labels", 1, &sums->labels);
+    else sums->labels += (double)batch->count * (s->language ? (double)s->recipe->model.context : 1);
+    if (status != TCC_OK) return status;
     if (wants(s, EVAL_ACCURACY)) status = add_output(s, "correct", 1, &sums->correct);
     if (status == TCC_OK && wants(s, EVAL_TOP5)) status = add_output(s, "top5", 1, &sums->top5);
     if (status == TCC_OK && sums->confusion)

@@ -64,15 +64,36 @@ static tcc_tensor build_mlp(tcc_trace *t, tcc_tensor x, const run *s, int64_t ou
             .n_hidden = r->model.hidden.count, .hidden = hidden, .outputs = outputs, .dropout = r->model.dropout});
 }
 
-/* Each model.name: what it gives, and what builds it by the recipe's options. */
+/* Each model.name: what it gives, and what builds it by the recipe's options: a classifier or a language model, or a
+ * network for pixels of this variant. */
 static const struct model_row {
     const char *name;
-    enum { NEXT_TOKENS, CLASSES } task; /* logits of each token's next, or of each sample's class; or a number */
+    enum {
+        NEXT_TOKENS,
+        CLASSES,
+        PIXELS
+    } task; /* logits of each token's next, of each sample's class, or a number, or
+                                                   of each pixel's class */
     tcc_tensor (*build)(tcc_trace *t, tcc_tensor x, const run *s, int64_t outputs);
+    tcc_segmentation (*build_heads)(tcc_trace *t, tcc_tensor x, const run *s, int variant);
+    int variant;
 } models[] = {
-    {"gpt", NEXT_TOKENS, build_gpt},     {"distilbert", CLASSES, build_distilbert}, {"mlp", CLASSES, build_mlp},
-    {"cnn", CLASSES, build_cnn},         {"resnet18", CLASSES, build_resnet},       {"resnet34", CLASSES, build_resnet},
-    {"resnet50", CLASSES, build_resnet},
+    {"gpt", NEXT_TOKENS, build_gpt, NULL, 0},
+    {"distilbert", CLASSES, build_distilbert, NULL, 0},
+    {"mlp", CLASSES, build_mlp, NULL, 0},
+    {"cnn", CLASSES, build_cnn, NULL, 0},
+    {"resnet18", CLASSES, build_resnet, NULL, 0},
+    {"resnet34", CLASSES, build_resnet, NULL, 0},
+    {"resnet50", CLASSES, build_resnet, NULL, 0},
+    {"pp-liteseg-t", PIXELS, NULL, build_pp_liteseg, 'T'},
+    {"pp-liteseg-b", PIXELS, NULL, build_pp_liteseg, 'B'},
+    {"stdc1", PIXELS, NULL, build_stdc, 1},
+    {"stdc2", PIXELS, NULL, build_stdc, 2},
+    {"ddrnet-23", PIXELS, NULL, build_ddrnet, 0},
+    {"ddrnet-23-slim", PIXELS, NULL, build_ddrnet, DDRNET_SLIM},
+    {"regseg", PIXELS, NULL, build_regseg, 0},
+    {"segformer-b0", PIXELS, NULL, build_segformer, 0},
+    {"segformer-b1", PIXELS, NULL, build_segformer, 1},
 };
 
 /* Of a name that a recipe may have. */
@@ -84,8 +105,14 @@ static const struct model_row *row_of(const recipe *r) {
 
 bool run_is_language(const recipe *r) { return row_of(r)->task == NEXT_TOKENS; }
 
-static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
-    return row_of(s->recipe)->build(t, x, s, s->regression ? s->info.y.dims[0] : s->info.classes);
+bool run_is_pixels(const recipe *r) { return row_of(r)->task == PIXELS; }
+
+/* All heads of the model, of which most have one. */
+static tcc_segmentation heads_of(const run *s, tcc_trace *t, tcc_tensor x) {
+    const struct model_row *row = row_of(s->recipe);
+    if (row->build_heads) return row->build_heads(t, x, s, row->variant);
+    const int64_t outputs = s->regression ? s->info.y.dims[0] : s->info.classes;
+    return (tcc_segmentation){.count = 1, .logits = {row->build(t, x, s, outputs)}};
 }
 
 #undef TCC_HERE
@@ -95,13 +122,15 @@ static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
 static void build(tcc_trace *t, void *user) {
     const run *s = user;
     const tcc_loc data = {.file = "data"};
-    const tcc_tensor x = tcc_input_at(t, "x", data), logits = logits_of(s, t, x);
+    const tcc_tensor x = tcc_input_at(t, "x", data);
+    const tcc_segmentation heads = heads_of(s, t, x);
+    const tcc_tensor logits = heads.logits[0];
     if (!tcc_has_input(t, "y")) {
         tcc_output(t, "logits", logits);
         return;
     }
     tcc_tensor y = tcc_input_at(t, "y", data);
-    tcc_loss(t, run_loss(s, t, x, logits, y));
+    tcc_loss(t, s->pixels ? run_pixels_loss(s, t, &heads, y) : run_loss(s, t, x, logits, y));
     if (!s->regression && !tcc_is_training(t)) run_metric_outputs(s, t, logits, y);
 }
 

@@ -457,6 +457,7 @@ static void settle(recipe *r) {
     tcc_optimizer_init(&o, recipe_optimizer(r));
     if (isnan(r->optimizer.lr)) r->optimizer.lr = o.lr;
     if (isnan(r->optimizer.eps)) r->optimizer.eps = o.eps;
+    if (!strcmp(r->data.kind, "idx") && !r->data.classes) r->data.classes = 10;
     const int given = r->given[key_index("optimizer.betas")];
     if (!r->optimizer.betas.count && (!given || given == RECIPE_LEFT_OUT))
         r->optimizer.betas = (recipe_list){2, {o.beta1, o.beta2}};
@@ -547,11 +548,12 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
     settle(r);
     if (!check_groups(r, at, error) || !check_metrics(r, at, error)) return false;
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");
-    if (language != !strcmp(r->model.name, "gpt") || !strcmp(r->data.kind, "segmentation"))
+    bool classified = !strcmp(r->data.kind, "text_classes"), pixels = !strcmp(r->data.kind, "segmentation");
+    if (language != !strcmp(r->model.name, "gpt") || classified != !strcmp(r->model.name, "distilbert") ||
+        pixels != recipe_is_choice(PIXEL_MODELS, r->model.name))
         return fail(error, at, "model.name %s cannot be trained on data.kind %s", r->model.name, r->data.kind);
-    bool classified = !strcmp(r->data.kind, "text_classes");
-    if (classified != !strcmp(r->model.name, "distilbert"))
-        return fail(error, at, "model.name %s cannot be trained on data.kind %s", r->model.name, r->data.kind);
+    if (r->loss.weights.count > 4)
+        return fail(error, at, "loss.weights has %d values; networks have up to 4 heads", r->loss.weights.count);
     if ((language || classified) && r->model.width % r->model.heads)
         return fail(error, at, "model.width %lld is not a multiple of model.heads %lld", (long long)r->model.width,
                     (long long)r->model.heads);

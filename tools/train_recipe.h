@@ -20,7 +20,9 @@ typedef struct recipe_list {
     double v[RECIPE_LIST_MAX];
 } recipe_list;
 
-#define UNBOUNDED 9e15 /* of recipe.def: no bound that matters */
+/* Of recipe.def: no bound that matters; networks that give a class for each pixel. */
+#define UNBOUNDED 9e15
+#define PIXEL_MODELS "pp-liteseg-t|pp-liteseg-b|stdc1|stdc2|ddrnet-23|ddrnet-23-slim|regseg|segformer-b0|segformer-b1"
 
 /* On the command line; in the file, but it does not go with what the command line chooses. */
 enum { RECIPE_OVERRIDDEN = -1, RECIPE_LEFT_OUT = -2 };

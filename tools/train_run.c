@@ -246,6 +246,7 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
              .folder = {.lock = -1},
              .terminal = isatty(STDOUT_FILENO)};
     s.language = run_is_language(recipe);
+    s.pixels = run_is_pixels(recipe);
     s.regression = recipe->data.regression;
     int status = run_all(&s);
     if (!options->quiet && !options->emit) run_tell_skipped(&s);

@@ -9,6 +9,7 @@
 
 #include <traincc/checkpoint.h>
 #include <traincc/metrics.h>
+#include <traincc/models.h>
 
 typedef struct run {
     const train_options *options;
@@ -34,6 +35,7 @@ typedef struct run {
         int64_t waited, step; /* evaluations since then; the step of the last */
     } stopping;               /* early */
     bool language, regression, terminal;
+    bool pixels;  /* the model gives a class for each pixel */
     bool late;    /* a step is reported when the next one is under way, so that the device is never idle */
     bool pending; /* a step is not yet reported: */
     int64_t pending_step;
@@ -83,6 +85,18 @@ tcc_status run_first_batch(run *s, const tcc_batch **batch);
 tcc_status run_create_model(run *s);
 /* Whether the recipe's model gives logits of the next token. */
 bool run_is_language(const recipe *r);
+/* Whether it gives a class for each pixel. */
+bool run_is_pixels(const recipe *r);
+
+/* train_pixels.c. What builds such a network. */
+enum { DDRNET_SLIM = 1 };
+tcc_segmentation build_pp_liteseg(tcc_trace *t, tcc_tensor x, const run *s, int variant);
+tcc_segmentation build_stdc(tcc_trace *t, tcc_tensor x, const run *s, int variant);
+tcc_segmentation build_ddrnet(tcc_trace *t, tcc_tensor x, const run *s, int variant);
+tcc_segmentation build_regseg(tcc_trace *t, tcc_tensor x, const run *s, int variant);
+tcc_segmentation build_segformer(tcc_trace *t, tcc_tensor x, const run *s, int variant);
+/* The loss of all its heads. */
+tcc_tensor run_pixels_loss(const run *s, tcc_trace *t, const tcc_segmentation *heads, tcc_tensor y);
 
 /* train_features.c. The features that the model sees of a batch of a table: embedded, and without weights. */
 tcc_tensor run_features(const run *s, tcc_trace *t, tcc_tensor x);
