@@ -11,7 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum type { STRING, PATH, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, NAMES, GROUPS, PAIRS } type;
+typedef enum type {
+    STRING,
+    PATH,
+    CHOICE,
+    BUDGET,
+    WEIGHTS,
+    INTEGER,
+    NUMBER,
+    FLAG,
+    LIST,
+    WHOLES,
+    NAMES,
+    GROUPS,
+    PAIRS
+} type;
 
 #define NONE NULL
 #define REQUIRED ""

@@ -158,6 +158,7 @@ tcc_status run_open_data(run *s) {
 
     if (s->options->task == TASK_DESCRIBE) return TCC_OK;
     if (!check_validation(s)) return TCC_EINVAL;
+    if ((status = run_check_class_weights(s)) != TCC_OK) return status;
     if (s->options->task == TASK_GENERATE) return TCC_OK; /* the vocabulary is all that it needs */
     if (!r->data.batch_size && (status = run_choose_batch(s)) != TCC_OK) return status;
     return s->options->task == TASK_PREDICT || s->options->task == TASK_EXPORT ? TCC_OK : run_open_loaders(s);

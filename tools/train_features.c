@@ -3,7 +3,10 @@
  * the loss. */
 #include "train_run.h"
 
+#include "recipe_weights.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +71,18 @@ static bool row_weights(const run *s, tcc_trace *t, tcc_tensor x, tcc_tensor *ou
     return false;
 }
 
+tcc_status run_check_class_weights(run *s) {
+    int64_t count;
+    double *list = recipe_weights_list(s->recipe->training.class_weights, &count);
+    if (!list) return TCC_OK;
+    free(list);
+    if (count == s->info.classes) return TCC_OK;
+    snprintf(s->problem, sizeof s->problem,
+             "training.class_weights has %lld numbers, but there are %lld classes; tcc-train data lists them",
+             (long long)count, (long long)s->info.classes);
+    return TCC_EINVAL;
+}
+
 /* N / (C N_c) for a class of N_c of N samples; 0 for one without. From malloc. */
 static double *balanced_weights(const run *s) {
     double *weights = calloc((size_t)s->info.classes, sizeof *weights), sum = 0;
@@ -81,14 +96,17 @@ static double *balanced_weights(const run *s) {
 
 static tcc_tensor classes_loss(const run *s, tcc_trace *t, tcc_tensor x, tcc_tensor logits, tcc_tensor y) {
     tcc_tensor rows, classes;
-    const bool weighted = row_weights(s, t, x, &rows),
-               balanced = !strcmp(s->recipe->training.class_weights, "balanced");
-    double *weights = balanced ? balanced_weights(s) : NULL;
+    int64_t count;
+    const bool weighted = row_weights(s, t, x, &rows);
+    const char *asked = s->recipe->training.class_weights;
+    const double smoothing = tcc_is_training(t) ? s->recipe->training.label_smoothing : 0;
+    double *weights = !strcmp(asked, "balanced") ? balanced_weights(s) : recipe_weights_list(asked, &count);
     if (weights) classes = tcc_literal(t, weights, TCC_F32, TCC_DIMS(s->info.classes));
     free(weights);
-    if (!weighted) return tcc_cross_entropy(logits, y, .weight = weights ? &classes : NULL);
+    if (!weighted)
+        return tcc_cross_entropy(logits, y, .weight = weights ? &classes : NULL, .label_smoothing = smoothing);
     const tcc_tensor each = tcc_cross_entropy(logits, y, .weight = weights ? &classes : NULL,
-                                              .reduction = TCC_REDUCE_NONE);
+                                              .label_smoothing = smoothing, .reduction = TCC_REDUCE_NONE);
     return tcc_mean(tcc_mul(each, rows), TCC_ALL);
 }
 

@@ -4,6 +4,7 @@
 #include "eval_metrics.h"
 #include "recipe_paths.h"
 #include "recipe_rules.h"
+#include "recipe_weights.h"
 
 #include <traincc/model.h>
 #include <traincc/nearest.h>
@@ -20,6 +21,7 @@ typedef enum key_kind {
     PATH,
     CHOICE,
     BUDGET,
+    WEIGHTS,
     INTEGER,
     NUMBER,
     FLAG,
@@ -61,7 +63,7 @@ static const char *choices_of(const key *k) { return k->listed ? k->listed() : k
 
 static bool has_default(const key *k) { return k->initial && *k->initial; }
 
-static bool is_text(const key *k) { return k->kind <= BUDGET; }
+static bool is_text(const key *k) { return k->kind <= WEIGHTS; }
 
 /* -- Messages: "recipe.yaml:12: ..." or "command line: ..." -- */
 
@@ -199,6 +201,17 @@ static bool set_text(const key *k, char **to, const char *text, place at, char *
     return set_string(to, text) || fail(error, at, "out of memory");
 }
 
+static bool set_weights(const key *k, char **to, const char *text, place at, char *error) {
+    if (recipe_is_choice(k->choices, text)) return set_string(to, text) || fail(error, at, "out of memory");
+    char *list = recipe_weights_text(text);
+    if (!list)
+        return fail(error, at, "%s: \"%s\" is neither %s nor a list of numbers from 0 to 1e6, as [1, 2.5]", k->path,
+                    text, k->choices);
+    free(*to);
+    *to = list;
+    return true;
+}
+
 static bool set_pairs(const key *k, recipe_pairs *to, const char *text, place at, char *error) {
     char problem[RECIPE_PROBLEM_MAX] = "";
     return recipe_pairs_parse(to, text, problem) || fail(error, at, "%s: %s", k->path, problem);
@@ -220,6 +233,7 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
                     "%s: \"%s\" is no budget; one is bytes (1.5GiB, 800MB, 123456789), a share of the activation "
                     "memory (50%%), min, auto or none",
                     k->path, text);
+    case WEIGHTS: return set_weights(k, to, text, at, error);
     case INTEGER:
         x = 0;
         if ((!k->choices || !recipe_is_choice(k->choices, text)) && !bounded_number(k, text, at, error, &x))
@@ -331,6 +345,26 @@ static bool read_list(reader *in, recipe *r, const key *k) {
     return true;
 }
 
+/* As the command line has it. */
+static bool read_weights(reader *in, recipe *r, const key *k) {
+    char *text = NULL;
+    size_t length;
+    const place at = here(in);
+    FILE *out = open_memstream(&text, &length);
+    if (!out) return fail(in->error, at, "out of memory");
+    bool ok = true;
+    for (const char *separator = "["; ok && next(in) != YAML_ITEM_END; separator = ", ") {
+        ok = in->item->kind == YAML_ITEM_SCALAR ||
+             fail(in->error, here(in), "%s: a list of numbers is expected", k->path);
+        if (ok) fprintf(out, "%s%s", separator, in->item->text);
+    }
+    fputc(']', out);
+    if (fclose(out)) ok = fail(in->error, at, "out of memory");
+    ok = ok && set_value(r, k, text, at, in->error);
+    free(text);
+    return ok;
+}
+
 static bool read_groups(reader *in, recipe *r, const key *k) {
     char problem[RECIPE_PROBLEM_MAX];
     size_t line;
@@ -352,6 +386,7 @@ static bool is_null(const reader *in) {
 
 /* The value of a key that stands alone (not a section). */
 static bool read_value(reader *in, recipe *r, const key *k) {
+    if (in->item->kind == YAML_ITEM_LIST && k->kind == WEIGHTS) return read_weights(in, r, k);
     if (in->item->kind == YAML_ITEM_LIST) return k->kind == GROUPS ? read_groups(in, r, k) : read_list(in, r, k);
     if (in->item->kind == YAML_ITEM_MAPPING && k->kind == PAIRS) return read_pairs(in, r, k);
     if (in->item->kind != YAML_ITEM_SCALAR) return fail(in->error, here(in), "%s: a value is expected", k->path);
@@ -503,6 +538,16 @@ static bool check_groups(recipe *r, place at, char *error) {
     return true;
 }
 
+/* What goes by classes is nothing where numbers are predicted. */
+static bool check_classes(recipe *r, place at, char *error) {
+    const bool weighted = strcmp(r->training.class_weights, "none"), smoothed = r->training.label_smoothing > 0;
+    if (weighted && r->data.regression && !leaves_out(r, "training.class_weights", "data.regression"))
+        return fail(error, at, "training.class_weights: with data.regression there are no classes");
+    if (smoothed && r->data.regression && !leaves_out(r, "training.label_smoothing", "data.regression"))
+        return fail(error, at, "training.label_smoothing: with data.regression there are no classes");
+    return true;
+}
+
 /* Metrics that cannot be had for this model. */
 static bool check_metrics(recipe *r, place at, char *error) {
     const bool language = !strcmp(r->model.name, "gpt");
@@ -546,7 +591,7 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
         if (left_out[i]) r->given[i] = RECIPE_LEFT_OUT;
     }
     settle(r);
-    if (!check_groups(r, at, error) || !check_metrics(r, at, error)) return false;
+    if (!check_groups(r, at, error) || !check_metrics(r, at, error) || !check_classes(r, at, error)) return false;
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");
     bool classified = !strcmp(r->data.kind, "text_classes"), pixels = !strcmp(r->data.kind, "segmentation");
     if (language != !strcmp(r->model.name, "gpt") || classified != !strcmp(r->model.name, "distilbert") ||
@@ -639,6 +684,7 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
     case STRING:
     case BUDGET: recipe_print_quoted(*(const char *const *)from, out); break;
     case PATH: print_path(*(const char *const *)from, out); break;
+    case WEIGHTS: fputs(*(const char *const *)from, out); break;
     case CHOICE: print_choice(*(const char *const *)from, out); break;
     case INTEGER:
         if (k->choices && !*(const int64_t *)from) fputs(k->choices, out);

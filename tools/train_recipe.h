@@ -28,7 +28,7 @@ typedef struct recipe_list {
 enum { RECIPE_OVERRIDDEN = -1, RECIPE_LEFT_OUT = -2 };
 
 /* What a key's value is kept as, by the types of recipe.def. */
-typedef char *recipe_STRING, *recipe_PATH, *recipe_CHOICE, *recipe_BUDGET;
+typedef char *recipe_STRING, *recipe_PATH, *recipe_CHOICE, *recipe_BUDGET, *recipe_WEIGHTS;
 typedef int64_t recipe_INTEGER;
 typedef double recipe_NUMBER;
 typedef bool recipe_FLAG;

@@ -100,6 +100,8 @@ tcc_tensor run_pixels_loss(const run *s, tcc_trace *t, const tcc_segmentation *h
 
 /* train_features.c. The features that the model sees of a batch of a table: embedded, and without weights. */
 tcc_tensor run_features(const run *s, tcc_trace *t, tcc_tensor x);
+/* Whether the recipe's list of weights is of as many as there are classes. */
+tcc_status run_check_class_weights(run *s);
 /* The loss of a batch, by the weights of its rows and classes. */
 tcc_tensor run_loss(const run *s, tcc_trace *t, tcc_tensor x, tcc_tensor logits, tcc_tensor y);
 

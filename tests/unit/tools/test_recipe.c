@@ -249,6 +249,45 @@ static void lists_are_lists(void **state) {
 
 static const char network[] = "model:\n  name: %s\n%sdata:\n  kind: %s\n  path: a\n%straining:\n  max_steps: 1\n";
 
+static void weights_of_classes(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *kept; /* NULL: refused */
+    } cases[] = {{"none", "none"},
+                 {"balanced", "balanced"},
+                 {"[1, 2.50]", "[1, 2.5]"},
+                 {" 1,2", "[1, 2]"},
+                 {"[1e-3,0 ]", "[0.001, 0]"},
+                 {"[1, 2", NULL},
+                 {"1]", NULL},
+                 {"[]", NULL},
+                 {"[1,,2]", NULL},
+                 {"[1, nan]", NULL},
+                 {"[-1, 2]", NULL},
+                 {"heavy", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        recipe r;
+        char error[RECIPE_ERROR_MAX], text[256];
+        assert_true(recipe_init(&r));
+        snprintf(text, sizeof text, "training.class_weights=%s", cases[i].text);
+        assert_int_equal(recipe_override(&r, text, error), cases[i].kept != NULL);
+        if (cases[i].kept) assert_string_equal(r.training.class_weights, cases[i].kept);
+        recipe_free(&r);
+        assert_true(recipe_init(&r)); /* and as YAML, where it is a list or a word */
+        snprintf(text, sizeof text, "training: {class_weights: %s}", cases[i].text);
+        if (!cases[i].kept || strchr(cases[i].text, '['))
+            assert_int_equal(parse(&r, text, error), cases[i].kept != NULL);
+        if (cases[i].kept && strchr(cases[i].text, '[')) assert_string_equal(r.training.class_weights, cases[i].kept);
+        recipe_free(&r);
+    }
+    check_refused("model: {name: mlp}\ndata: {kind: csv, path: a, regression: true}\n"
+                  "training: {max_steps: 1, class_weights: [1, 2]}\n",
+                  "training.class_weights: with data.regression there are no classes");
+    check_refused("model: {name: mlp}\ndata: {kind: csv, path: a, regression: true}\n"
+                  "training: {max_steps: 1, label_smoothing: 0.1}\n",
+                  "training.label_smoothing: with data.regression there are no classes");
+}
+
 static void keys_that_do_not_apply(void **state) {
     (void)state;
     static const struct {
@@ -462,6 +501,7 @@ int main(void) {
         cmocka_unit_test(prints_what_parses_again),
         cmocka_unit_test(reads_all_of_a_file_or_refuses_it),
         cmocka_unit_test(lists_are_lists),
+        cmocka_unit_test(weights_of_classes),
         cmocka_unit_test(keys_that_do_not_apply),
         cmocka_unit_test(overrides_replace_what_they_contradict),
         cmocka_unit_test(overrides_leave_out),
