@@ -133,8 +133,13 @@ static tcc_status split(const tcc_compiled *c, tcc_model *m, const tcc_array *ba
 static tcc_status micro_graph(tcc_model *m, const tcc_compiled *c, const tcc_array *batch, tcc_graph **out) {
     tcc_graph *micro;
     tcc_micro_graphs graphs = {0};
-    TCC_TRY(tcc__model_trace(m, true, batch, c->n_inputs, &micro));
-    tcc_status status = split(c, m, batch, micro, &graphs);
+    tcc_status status = tcc__model_trace(m, true, batch, c->n_inputs, &micro);
+    if (status != TCC_OK) { /* which may be right for a whole batch */
+        tcc_note(&m->cx->diag, TCC_NOWHERE, "batch_accumulate: a micro-batch has %lld of %lld samples",
+                 (long long)batch[0].dims[0], (long long)c->whole);
+        return status;
+    }
+    status = split(c, m, batch, micro, &graphs);
     tcc_graph_destroy(micro);
     tcc_graph **wanted = c->part == TCC_STEP_TOTALS ? &graphs.totals : &graphs.step;
     if (status == TCC_OK && !*wanted) status = TCC_BUG(&m->cx->diag, "there are no totals");
