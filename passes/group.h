@@ -53,6 +53,8 @@
  * time. */
 enum { TCC_LAUNCH_NS = 2000 };
 
+enum { TCC_GROUP_MAX_REDUCTIONS = 16 }; /* of a group over rows or columns: what a sweep holds in registers */
+
 /* Of a contraction's group. */
 enum {
     TCC_GROUP_MAX_ACCESSES = 12, /* tensors that the epilogue reads or writes */

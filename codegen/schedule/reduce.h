@@ -8,10 +8,7 @@
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/lowering.h"
 
-enum {
-    TCC_REDUCE_MOST = 16, /* reductions in a kernel */
-    TCC_REDUCE_ITEM_POINTS = 8192,
-};
+enum { TCC_REDUCE_ITEM_POINTS = 8192 };
 
 /* --- Tracing */
 
@@ -35,7 +32,7 @@ typedef struct tcc_reduce_trace {
     uint64_t reduced_bits;
     bool *across; /* by position in the group */
     int n;
-    tcc_reduction all[TCC_REDUCE_MOST];
+    tcc_reduction all[TCC_GROUP_MAX_REDUCTIONS];
     tcc_affine coordinates[TCC_MAX_RANK]; /* of the hero's operand */
     tcc_affine kept_position, reduced_position;
     /* combining: the value of a reduction at a point is the fold of partial results along the loop `split` */

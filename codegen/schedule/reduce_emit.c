@@ -33,7 +33,7 @@ typedef struct sweep_cx {
     const tcc_reduce *p;
     int sweep;
     int n, n_moments; /* folds of the sweep; means and M2 come first */
-    const tcc_expr *reductions[TCC_REDUCE_MOST];
+    const tcc_expr *reductions[TCC_GROUP_MAX_REDUCTIONS];
     const LLVMValueRef *states; /* of the moments, before the open segment */
     bool *computes;             /* by expr: evaluated in this sweep for the first time, and cached */
     bool *loads;                /* by expr: cached earlier */
@@ -382,7 +382,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         memcpy(carry, loop->carry, sizeof *carry * (size_t)n_carry);
         if (i == cut) runs_end(e, is_sum, &runs, carry, n_carry);
     }
-    tcc_op ops[TCC_REDUCE_MOST];
+    tcc_op ops[TCC_GROUP_MAX_REDUCTIONS];
     for (int i = 0; i < s->n; i++) ops[i] = s->reductions[i]->op;
     if (p->columns) tcc_fold_split(e, ops, s->n, carry);
     else tcc_fold_lanes(e, ops, s->n, carry);

@@ -79,7 +79,7 @@ tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var) {
  */
 static tcc_status launch_combine(tcc_reduce_trace *t, int level, bool last, bool keep, int64_t splits) {
     tcc_lowering *l = t->l;
-    int var, made[TCC_REDUCE_MOST];
+    int var, made[TCC_GROUP_MAX_REDUCTIONS];
     tcc_body *b = tcc_reduce_open_combine(t, false, splits, &var);
     if (!b) return tcc_enomem(l->diag);
     t->level = level;

@@ -6,6 +6,10 @@
 
 #include <string.h>
 
+static tcc_status too_many(tcc_diag *diag, const tcc_node *n) {
+    return tcc_error(diag, TCC_EUNSUPPORTED, n->loc, "more than %d reductions in a group", TCC_GROUP_MAX_REDUCTIONS);
+}
+
 tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l) {
     const tcc_group *group = l->group;
     *t = (tcc_reduce_trace){.l = l, .space = &group->hero->operands[0]->type, .kept_numel = 1, .reduced_numel = 1};
@@ -19,8 +23,7 @@ tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l) {
     for (int i = 0; i < group->n_nodes; i++) {
         const tcc_node *n = group->nodes[i];
         if (!t->across[i] || tcc_op_get_info(n->op)->fusion != TCC_FUSION_REDUCE) continue;
-        if (t->n == TCC_REDUCE_MOST)
-            return tcc_error(l->diag, TCC_EUNSUPPORTED, n->loc, "more than %d column sums in a group", TCC_REDUCE_MOST);
+        if (t->n == TCC_GROUP_MAX_REDUCTIONS) return too_many(l->diag, n);
         t->all[t->n++] = (tcc_reduction){.node = n, .across = true, .temporary = -1, .partial = -1, .means = -1};
     }
     return TCC_OK;
@@ -154,7 +157,10 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     int64_t folded = tcc_type_numel(&n->operands[0]->type) / tcc_type_numel(&n->type);
     if (!tcc_affine_equal(&position, &own) || folded != (across ? t->kept_numel : t->reduced_numel)) return NULL;
     if (at == t->n) {
-        if (at == TCC_REDUCE_MOST) return NULL;
+        if (at == TCC_GROUP_MAX_REDUCTIONS) {
+            b->status = too_many(b->diag, n);
+            return NULL;
+        }
         t->all[t->n++] = (tcc_reduction){.node = n, .temporary = -1, .partial = -1, .means = -1};
     }
     tcc_reduction *r = &t->all[at];

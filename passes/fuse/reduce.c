@@ -114,11 +114,12 @@ bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char
     space sp;
     open_space(d->hero, &sp);
     int depth[TCC_FUSE_MAX_NODES]; /* sweeps before the value is known */
-    int deepest = 0;
+    int deepest = 0, reductions = 0;
     bool has_full = false, has_across = false;
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
         if (!find_level(d, s, i, &sp, reason)) return false;
+        reductions += tcc_is_reduction(n);
         depth[i] = 0;
         for (int k = 0; k < n->n_operands; k++) {
             int p = position_of(s, n->operands[k]);
@@ -129,6 +130,7 @@ bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char
         has_across |= s->level[i] == TCC_LEVEL_ACROSS;
     }
     s->levels = deepest;
+    if (reductions > TCC_GROUP_MAX_REDUCTIONS) return fail(reason, "too many reductions");
     if (deepest > TCC_FUSE_MAX_LEVELS) return fail(reason, "too many dependent reductions");
     int64_t rows = tcc_type_numel(&sp.kept), points = tcc_type_numel(sp.dims);
     if (has_full || deepest > 1) {
