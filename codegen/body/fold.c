@@ -59,6 +59,17 @@ void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef 
                               : LLVMBuildAdd(e->builder, carry[0], value, "");
         return;
     }
+    if (op != TCC_OP_ARGMAX && real(type)) {
+        /* What each step waits for is an instruction of the host, which gives the second of two where one is NaN, and
+         * a move; whether the value is a NaN does not wait for the carry. */
+        const LLVMRealPredicate before = op == TCC_OP_REDUCE_MIN ? LLVMRealOLT : LLVMRealOGT;
+        LLVMValueRef is_nan = LLVMBuildFCmp(e->builder, LLVMRealUNO, value, value, "");
+        LLVMValueRef extreme = tcc_emit_select(e, LLVMBuildFCmp(e->builder, before, value, carry[0], ""), value,
+                                               carry[0]);
+        extreme = tcc_emit_select(e, is_nan, value, extreme);
+        carry[0] = mask ? tcc_emit_select(e, mask, extreme, carry[0]) : extreme;
+        return;
+    }
     LLVMValueRef win = wins(e, op, value, carry[0]);
     if (op == TCC_OP_ARGMAX) {
         /* Positions ascend within a lane. The first element wins whatever it is; a NaN that leads is never overtaken.
