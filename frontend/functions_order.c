@@ -3,7 +3,10 @@
  *
  * Few elements are counted: an element's place is how many come before it. More are counted in runs, which are then
  * merged two by two: each place of the result finds by halves how many elements of the first run come before it (the
- * merge path of Odeh et al. 2012). So a level of merges is element by element, and there are log n of them. */
+ * merge path of Odeh et al. 2012). So a level of merges is element by element, and there are log n of them.
+ *
+ * The first few of many are found without an order of all: they lie in those few parts of the line whose own first
+ * elements come first. So the largest of each part are read, and what is ordered are those few parts. */
 #include "tensor_ops.h"
 
 #include "traincc/functions.h"
@@ -80,9 +83,41 @@ static tcc_tensor count_runs(tcc_tensor x, int64_t width, int64_t kept, bool des
     return tcc_concat(((tcc_tensor[]){found, tcc_add_scalar(last, (double)(n - rest))}), 2, 1);
 }
 
+static tcc_tensor order(tcc_tensor x, int64_t k, bool descending, tcc_loc at);
+
+/* [rows, n] -> i32 [rows, m], ascending: where elements stand that have the k largest among them, in k of the parts of
+ * `width` elements. What the line has beside whole parts is among them. Of two parts whose largest are equal the first
+ * one is taken, so its largest is the first of the two, and equal elements are still in turn. */
+static tcc_tensor narrow(tcc_tensor x, int64_t k, int64_t width, tcc_loc at) {
+    const int64_t rows = tcc_dim(x, 0), n = tcc_dim(x, 1), parts = n / width, rest = n % width;
+    tcc_tensor largest = tcc_reduce_max(tcc_reshape(tcc_slice(x, 1, 0, n - rest), TCC_DIMS(rows, parts, width)),
+                                        TCC_DIMS(2));
+    tcc_tensor taken = order(largest, k, true, at);
+    taken = tcc_take_along(taken, order(taken, k, false, at), 1);
+    tcc_tensor begin = tcc_scale(tcc_expand_dims(taken, TCC_DIMS(2)), (double)width);
+    tcc_tensor within = tcc_iota(x.trace, 2, TCC_I32, TCC_DIMS(rows, k, width));
+    tcc_tensor found = tcc_reshape(tcc_add(begin, within), TCC_DIMS(rows, k * width));
+    if (!rest) return found;
+    tcc_tensor last = tcc_add_scalar(tcc_iota(x.trace, 1, TCC_I32, TCC_DIMS(rows, rest)), (double)(n - rest));
+    return tcc_concat(((tcc_tensor[]){found, last}), 2, 1);
+}
+
+/* The width at which there are about as many parts as elements in k of them; a power of two. */
+static int64_t part_width(int64_t n, int64_t k) {
+    int64_t width = 1;
+    while (4 * width * width * k <= 2 * n) width *= 2;
+    return width;
+}
+
 /* [rows, n] -> i32 [rows, k]: where the first k in order stand; equal ones in turn. */
 static tcc_tensor order(tcc_tensor x, int64_t k, bool descending, tcc_loc at) {
     if (!x.node || tcc_dim(x, 1) <= MOST_COUNTED) return count(x, k, descending, at);
+    const int64_t part = descending ? part_width(tcc_dim(x, 1), k) : 1;
+    if (part > 1) {
+        tcc_tensor some = narrow(x, k, part, at);
+        return tcc_take_along(some, order(tcc_take_along(x, some, 1), k, true, at), 1);
+    }
+    x = tcc__tensor_widened(x, at); /* halves of words are gathered more slowly */
     int64_t width = k < RUN ? k : RUN;
     tcc_tensor found = count_runs(x, RUN, width, descending, at), keys = tcc_take_along(x, found, 1);
     while (keys.node && width < tcc_dim(keys, 1)) {
@@ -108,6 +143,7 @@ static tcc_tensor order_along(const char *name, tcc_tensor x, int64_t k, int axi
     if (!is_short(name, x, tcc_dim(x, axis), at)) return tcc_trace_poison();
     int64_t perm[TCC_MAX_RANK], dims[TCC_MAX_RANK];
     for (int d = 0; d < rank; d++) perm[d] = d == axis ? rank - 1 : d == rank - 1 ? axis : d;
+    if (x.node && tcc_get_dtype(x) == TCC_BOOL) x = tcc_cast(x, TCC_U8); /* which has a largest */
     tcc_tensor y = tcc_transpose(tcc_stop_gradient(x), rank, perm);
     for (int d = 0; d < rank; d++) dims[d] = d < rank - 1 ? tcc_dim(y, d) : k;
     tcc_tensor found = order(tcc_reshape(y, TCC_DIMS(-1, tcc_dim(x, axis))), k, descending, at);

@@ -237,7 +237,8 @@ TCC_API tcc_tensor tcc_scatter_add_along_at(tcc_tensor base, tcc_tensor indices,
 TCC_API tcc_tensor tcc_searchsorted_at(tcc_tensor sorted, tcc_tensor x, bool right, tcc_loc at);
 /* x in order along `axis`, ascending or descending; equal elements stay in turn, NaN is the largest. argsort: i32,
  * where in x each stands. top_k: the k largest, descending, and where they stand in *indices, unless that is NULL. The
- * time grows with n log(n)^2; more than 256 elements take a kernel or two for each doubling. */
+ * time of an order grows with n log(n)^2; more than 256 elements take a kernel or two for each doubling. A few of many
+ * are found in about the time of reading them. */
 TCC_API tcc_tensor tcc_sort_at(tcc_tensor x, int axis, bool descending, tcc_loc at);
 TCC_API tcc_tensor tcc_argsort_at(tcc_tensor x, int axis, bool descending, tcc_loc at);
 TCC_API tcc_tensor tcc_top_k_at(tcc_tensor x, int64_t k, int axis, tcc_tensor *indices, tcc_loc at);
