@@ -79,8 +79,15 @@ static char *look_beside(char *path, const char *beside) {
 char *recipe_path_read(const char *text, const char *beside, char problem[RECIPE_PROBLEM_MAX]) {
     char *path = expand(text, problem);
     if (!path) return NULL;
-    if (yaml_can_hold(path)) return look_beside(path, beside);
-    snprintf(problem, RECIPE_PROBLEM_MAX, "the path is not UTF-8, so no recipe can hold it; rename it, or make a link");
+    path = look_beside(path, beside);
+    char *absolute = recipe_path_absolute(path);
+    const bool fits = absolute && yaml_can_hold(absolute);
+    free(absolute);
+    if (fits) return path;
+    snprintf(problem, RECIPE_PROBLEM_MAX,
+             yaml_can_hold(path)
+                 ? "the path leads through this folder, whose name is not UTF-8, so no recipe can hold it; rename it"
+                 : "the path is not UTF-8, so no recipe can hold it; rename it, or make a link");
     free(path);
     return NULL;
 }

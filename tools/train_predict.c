@@ -42,13 +42,41 @@ static char *quote_csv(const char *text) {
     return quoted;
 }
 
+/* Bytes of the UTF-8 character at `s`; 0 where there is none. */
+static int character_bytes(const unsigned char *s) {
+    const int length = *s < 0x80                 ? 1
+                       : *s >= 0xC2 && *s < 0xE0 ? 2
+                       : *s >= 0xE0 && *s < 0xF0 ? 3
+                       : *s >= 0xF0 && *s < 0xF5 ? 4
+                                                 : 0;
+    for (int i = 1; i < length; i++)
+        if ((s[i] & 0xC0) != 0x80) return 0;
+    return length;
+}
+
+/* JSON is UTF-8, which names of files need not be: a byte that is not is written as Python does, as \udcXX, from which
+ * os.fsencode makes the name again. Takes `text`. */
+static char *escape_bytes(char *text) {
+    char *escaped = text ? malloc(6 * strlen(text) + 1) : NULL, *to = escaped;
+    for (const char *c = text; escaped && *c;) {
+        const int length = character_bytes((const unsigned char *)c);
+        if (length) memcpy(to, c, (size_t)length);
+        else snprintf(to, 7, "\\udc%02x", (unsigned char)*c);
+        to += length ? length : 6;
+        c += length ? length : 1;
+    }
+    if (escaped) *to = '\0';
+    free(text);
+    return escaped;
+}
+
 static char *quote(const table *t, const char *text) {
     if (t->format == AS_TEXT) return strdup(text);
     if (t->format == AS_CSV) return quote_csv(text);
     cJSON *item = cJSON_CreateStringReference(text);
     char *printed = item ? cJSON_PrintUnformatted(item) : NULL;
     cJSON_Delete(item);
-    return printed;
+    return escape_bytes(printed);
 }
 
 static bool make_names(table *t, int64_t classes) {

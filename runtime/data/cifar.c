@@ -2,6 +2,7 @@
  * Data kind cifar: CIFAR-10's binary version. Format: https://www.cs.toronto.edu/~kriz/cifar.html.
  * Records of a label byte and three planes of 32 x 32 bytes, red, green, blue. */
 #include "ir/support/alloc.h"
+#include "runtime/data/describe.h"
 #include "runtime/data/images.h"
 #include "runtime/data/draw.h"
 
@@ -126,6 +127,12 @@ static tcc_status read_cifar(tcc_diag *d, const tcc_dataset *data, const tcc__sa
     return TCC_OK;
 }
 
+static uint64_t hash_cifar(const tcc_dataset *data, tcc_split split, int64_t number, bool rough) {
+    const cifar *c = data->own;
+    const tcc__bytes *records = data->held_out_of || split == TCC_SPLIT_TRAIN ? &c->train : &c->test;
+    return tcc__sample_hash(records->data + number * RECORD + 1, RECORD - 1, rough);
+}
+
 static void close_cifar(tcc_dataset *data) {
     cifar *c = data->own;
     tcc__free(c->train.data);
@@ -149,6 +156,7 @@ const tcc__reader tcc__cifar_reader = {
     .open = open_cifar,
     .read = read_cifar,
     .close = close_cifar,
+    .hash = hash_cifar,
     .label = label_cifar,
     .class_of = class_of_cifar,
     .counts = true,

@@ -131,6 +131,10 @@ static const char *name_of_image(const tcc_dataset *data, tcc_split split, int64
     return f->pictures.pictures[data->held_out_of ? TCC_SPLIT_TRAIN : split].data[number];
 }
 
+static uint64_t hash_image(const tcc_dataset *data, tcc_split split, int64_t number, bool rough) {
+    return tcc__file_hash(name_of_image(data, split, number), rough);
+}
+
 static void close_images(tcc_dataset *data) {
     class_folders *f = data->own;
     tcc__picture_data_free(&f->pictures);
@@ -150,6 +154,7 @@ const tcc__reader tcc__images_reader = {
     .open = open_images,
     .read = read_images,
     .close = close_images,
+    .hash = hash_image,
     .sample_name = name_of_image,
     .label = label_images,
     .names_classes = true,

@@ -169,10 +169,11 @@ static bool warn_leaks(const tcc_dataset *data, const tcc__table *t, tcc_strbuf 
     return slots != NULL;
 }
 
-/* ---- rows in both splits ---- */
-
-static uint64_t hash_row(const tcc__table *t, int64_t row) {
+uint64_t tcc__table_hash(const tcc_dataset *data, tcc_split split, int64_t number, bool rough) {
+    const tcc__table *t = data->own;
+    const int64_t row = tcc__table_row(t, split, number);
     uint64_t hash = 0;
+    (void)rough;
     for (int i = 0; i < t->csv.columns.count; i++) {
         const tcc__column *c = &t->csv.columns.data[i];
         if (tcc__column_is_input(c)) hash = tcc_hash_f64(hash, (double)cell_at(t, c, row) + 0.0);
@@ -181,28 +182,6 @@ static uint64_t hash_row(const tcc__table *t, int64_t row) {
     for (int i = 0; i < t->csv.n_targets; i++)
         hash = tcc_hash_f64(hash, t->csv.targets.data[row * t->csv.n_targets + i]);
     return hash;
-}
-
-static int compare_hashes(const void *a, const void *b) {
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static bool warn_duplicates(const tcc_dataset *data, const tcc__table *t, tcc_strbuf *out) {
-    const int64_t n = training_rows(data), held = data->info.samples[TCC_SPLIT_VALIDATION];
-    uint64_t *hashes = tcc__malloc((size_t)(n + 1) * sizeof *hashes);
-    int64_t count = 0;
-    for (int64_t i = 0; i < n && hashes; i++) hashes[i] = hash_row(t, tcc__table_row(t, TCC_SPLIT_TRAIN, i));
-    if (hashes) qsort(hashes, (size_t)n, sizeof *hashes, compare_hashes);
-    for (int64_t i = 0; i < held && n && hashes; i++) {
-        const uint64_t hash = hash_row(t, tcc__table_row(t, TCC_SPLIT_VALIDATION, i));
-        count += bsearch(&hash, hashes, (size_t)n, sizeof *hashes, compare_hashes) != NULL;
-    }
-    if (count)
-        tcc__warn(out, "%lld of %lld rows to validate on are also among those to train on", (long long)count,
-                  (long long)held);
-    tcc__free(hashes);
-    return hashes != NULL;
 }
 
 /* Labels that are many different numbers. */
@@ -230,5 +209,5 @@ bool tcc__table_describe(const tcc_dataset *data, tcc_strbuf *out) {
     for (int i = 0; i < columns->count; i++) warn_constant(t, &columns->data[i], rows, out);
     for (int i = 0; i < columns->count; i++) warn_counter(data, t, &columns->data[i], out);
     warn_many_classes(data, t, out);
-    return warn_leaks(data, t, out) && warn_duplicates(data, t, out);
+    return warn_leaks(data, t, out);
 }

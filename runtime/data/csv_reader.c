@@ -160,6 +160,7 @@ const tcc__reader tcc__csv_reader = {
     .names_classes = true,
     .class_of = class_of_csv,
     .counts = true,
+    .hash = tcc__table_hash,
     .describe = tcc__table_describe,
     .learn = learn_columns,
 };

@@ -22,5 +22,7 @@ tcc_status tcc__table_split(tcc_diag *d, const tcc_data_options *options, tcc_da
 /* What the training rows tell of each column, unless it is known, and the layout of x. */
 tcc_status tcc__table_fit(tcc_diag *d, const tcc_dataset *data, tcc__table *t);
 bool tcc__table_describe(const tcc_dataset *data, tcc_strbuf *out);
+/* Of a row's features and targets, as tcc__reader has it. */
+uint64_t tcc__table_hash(const tcc_dataset *data, tcc_split split, int64_t number, bool rough);
 
 #endif

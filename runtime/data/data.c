@@ -3,6 +3,7 @@
 #include "runtime/data/data.h"
 #include "ir/support/alloc.h"
 #include "runtime/data/learned.h"
+#include "runtime/files/utf8.h"
 
 #include <limits.h>
 #include <string.h>
@@ -209,6 +210,19 @@ static tcc_status count_classes(tcc_diag *d, tcc_dataset *data) {
     return data->counts ? TCC_OK : tcc_enomem(d);
 }
 
+/* What is learned is text that checkpoints hold, in UTF-8. Names that are read from files are; those of folders may be
+ * anything. */
+static tcc_status check_names(tcc_diag *d, const char *path, const tcc_dataset *data) {
+    for (int64_t i = 0; data->reader->names_classes && !data->learned && i < data->info.classes; i++) {
+        size_t length;
+        const char *name = data->reader->label(data, i, &length);
+        if (name && tcc__utf8_check((const uint8_t *)name, length) != length)
+            return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
+                             "class '%.*s': its name is not UTF-8; rename the folder", (int)length, name);
+    }
+    return TCC_OK;
+}
+
 tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tcc_dataset **out) {
     tcc_diag_begin(&cx->diag);
     tcc_diag *d = &cx->diag;
@@ -221,6 +235,7 @@ tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tc
     data->info.x.name = "x";
     data->info.y.name = "y";
     tcc_status status = open_files(d, options, data);
+    if (status == TCC_OK) status = check_names(d, options->path, data);
     if (status == TCC_OK) status = count_classes(d, data);
     if (status != TCC_OK) {
         tcc_dataset_close(data);

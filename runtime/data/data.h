@@ -48,6 +48,9 @@ typedef struct tcc__reader {
     /* The class of a sample, `number` as in tcc__sample; NULL: it has none, or open has filled in `counts`. */
     int32_t (*class_of)(const tcc_dataset *data, tcc_split split, int64_t number);
     bool counts; /* classes: by class_of, or in open */
+    /* Two samples that are the same have the same hash, and others but rarely. Where `rough`, a quick one, which others
+     * may have, too. NULL: samples are not compared. */
+    uint64_t (*hash)(const tcc_dataset *data, tcc_split split, int64_t number, bool rough);
     /* Add lines that say what was read; false when memory is short. NULL: there is nothing to say. */
     bool (*describe)(const tcc_dataset *data, tcc_strbuf *out);
     /* The i-th sample that was left out so far, in words; NULL: there are fewer. */

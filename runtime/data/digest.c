@@ -76,3 +76,12 @@ tcc_status tcc__digest_of(tcc_diag *d, const char *path, tcc__digest *out) {
     snprintf(out->text, sizeof out->text, "%016llx", (unsigned long long)hash);
     return TCC_OK;
 }
+
+uint64_t tcc__file_hash(const char *path, bool rough) {
+    struct stat info;
+    uint64_t hash = 0;
+    if (stat(path, &info)) return 0;
+    hash = tcc_hash_add(hash, (uint64_t)info.st_size);
+    if (!rough) (void)digest_file(NULL, path, info.st_size, &hash);
+    return hash;
+}

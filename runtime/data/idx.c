@@ -2,6 +2,7 @@
  * Data kind idx: MNIST and the sets made like it. Format: http://yann.lecun.com/exdb/mnist. A magic
  * number (0x0803 for images, 0x0801 for labels), sizes, all big-endian 32-bit, then bytes. */
 #include "ir/support/alloc.h"
+#include "runtime/data/describe.h"
 #include "runtime/data/images.h"
 #include "runtime/data/learned.h"
 
@@ -142,6 +143,12 @@ static tcc_status read_idx(tcc_diag *d, const tcc_dataset *data, const tcc__samp
     return TCC_OK;
 }
 
+static uint64_t hash_idx(const tcc_dataset *data, tcc_split split, int64_t number, bool rough) {
+    const idx_files *part = &((const idx *)data->own)->parts[data->held_out_of ? TCC_SPLIT_TRAIN : split];
+    const size_t bytes = (size_t)(part->images.height * part->images.width);
+    return tcc__sample_hash(part->images.pixels + (size_t)number * bytes, bytes, rough);
+}
+
 static void close_idx(tcc_dataset *data) {
     idx *x = data->own;
     for (int i = 0; i < TCC_SPLIT_COUNT; i++) {
@@ -166,6 +173,7 @@ const tcc__reader tcc__idx_reader = {
     .open = open_idx,
     .read = read_idx,
     .close = close_idx,
+    .hash = hash_idx,
     .label = label_idx,
     .class_of = class_of_idx,
     .counts = true,

@@ -27,5 +27,7 @@ tcc_status tcc__learned_classes(tcc_diag *d, const cJSON *from, tcc__file_list *
 
 /* Errors: ENOTFOUND, EIO, ENOMEM. */
 tcc_status tcc__digest_of(tcc_diag *d, const char *path, tcc__digest *out);
+/* Of a file's bytes, as a digest looks at them; `rough`: of its size alone. */
+uint64_t tcc__file_hash(const char *path, bool rough);
 
 #endif

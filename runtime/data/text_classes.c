@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Data kind text_classes: texts with a class each, as tokens in memory. */
 #include "ir/support/alloc.h"
+#include "runtime/data/describe.h"
 #include "runtime/data/csv.h"
 #include "runtime/data/records.h"
 #include "runtime/data/tokenize/tokenizer.h"
@@ -354,6 +355,12 @@ static tcc_status read_text_classes(tcc_diag *d, const tcc_dataset *data, const 
     return TCC_OK;
 }
 
+static uint64_t hash_text_classes(const tcc_dataset *data, tcc_split split, int64_t number, bool rough) {
+    const text_classes *t = data->own;
+    const int64_t end = t->ends.data[text_of(data, split, number)], length = length_text_classes(data, split, number);
+    return tcc__sample_hash(t->tokens.data + end - length, (size_t)length * sizeof *t->tokens.data, rough);
+}
+
 static void close_text_classes(tcc_dataset *data) {
     text_classes *t = data->own;
     tcc_tokenizer_close(t->tokenizer);
@@ -412,6 +419,7 @@ const tcc__reader tcc__text_classes_reader = {
     .open = open_text_classes,
     .read = read_text_classes,
     .close = close_text_classes,
+    .hash = hash_text_classes,
     .length = length_text_classes,
     .label = label_text_classes,
     .names_classes = true,

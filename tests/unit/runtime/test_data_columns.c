@@ -306,7 +306,7 @@ static void rows_in_both_splits_are_said(void **state) {
     options.val_split = 0;
     options.val_path = test_write_text(state, "b.csv", "a,y\n2,v\n3,v\n");
     tcc_dataset *data = open_data(&options);
-    expect_said(data, "warning: 1 of 2 rows to validate on are also among those to train on");
+    expect_said(data, "warning: 1 of 2 samples to validate on are also among those to train on");
     expect_said(data, "warning: 2 classes have under 10 samples");
     tcc_dataset_close(data);
 }
