@@ -123,6 +123,7 @@ UNARY_FLOAT(cos, cos(x))
 UNARY_FLOAT(tanh, tanh(x))
 UNARY_FLOAT(sigmoid, 1 / (1 + exp(-x)))
 UNARY_FLOAT(erf, erf(x))
+UNARY_FLOAT(normal_density, exp(-0.5 * x * x) * (0.5 * M_SQRT1_2 * M_2_SQRTPI))
 
 static double gelu_tanh_inner(double x) { return tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)); }
 UNARY_FLOAT(gelu_tanh, 0.5 * x * (1 + gelu_tanh_inner(x)))

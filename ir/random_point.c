@@ -17,14 +17,23 @@ typedef struct function {
 } function;
 
 static const function functions[] = {
-    {TCC_OP_EXP, -4, 3, 20.1, 0.018, 20.1}, {TCC_OP_EXPM1, -4, 3, 20.1, -1, 19.1},
-    {TCC_OP_LOG, 0.25, 8, 4, -1.39, 2.08},  {TCC_OP_LOG1P, -0.5, 8, 2, -0.7, 2.2},
-    {TCC_OP_SQRT, 0.25, 8, 1, 0.5, 2.83},   {TCC_OP_RSQRT, 0.25, 8, 4, 0.35, 2},
-    {TCC_OP_SIN, -6, 6, 1, -1, 1},          {TCC_OP_COS, -6, 6, 1, -1, 1},
-    {TCC_OP_TANH, -64, 64, 1, -1, 1},       {TCC_OP_SIGMOID, -64, 64, 1, 0, 1},
-    {TCC_OP_ERF, -8, 8, 1.13, -1, 1},       {TCC_OP_ERFINV, -0.9, 0.9, 3.5, -1.17, 1.17},
-    {TCC_OP_GELU, -8, 8, 1.13, -0.2, 8},    {TCC_OP_GELU_TANH, -8, 8, 1.13, -0.2, 8},
-    {TCC_OP_SILU, -8, 8, 1.1, -0.3, 8},     {TCC_OP_SOFTPLUS, -8, 8, 1, 0, 8.01},
+    {TCC_OP_EXP, -4, 3, 20.1, 0.018, 20.1},
+    {TCC_OP_EXPM1, -4, 3, 20.1, -1, 19.1},
+    {TCC_OP_LOG, 0.25, 8, 4, -1.39, 2.08},
+    {TCC_OP_LOG1P, -0.5, 8, 2, -0.7, 2.2},
+    {TCC_OP_SQRT, 0.25, 8, 1, 0.5, 2.83},
+    {TCC_OP_RSQRT, 0.25, 8, 4, 0.35, 2},
+    {TCC_OP_SIN, -6, 6, 1, -1, 1},
+    {TCC_OP_COS, -6, 6, 1, -1, 1},
+    {TCC_OP_TANH, -64, 64, 1, -1, 1},
+    {TCC_OP_SIGMOID, -64, 64, 1, 0, 1},
+    {TCC_OP_ERF, -8, 8, 1.13, -1, 1},
+    {TCC_OP_ERFINV, -0.9, 0.9, 3.5, -1.17, 1.17},
+    {TCC_OP_GELU, -8, 8, 1.13, -0.2, 8},
+    {TCC_OP_GELU_TANH, -8, 8, 1.13, -0.2, 8},
+    {TCC_OP_SILU, -8, 8, 1.1, -0.3, 8},
+    {TCC_OP_SOFTPLUS, -8, 8, 1, 0, 8.01},
+    {TCC_OP_NORMAL_DENSITY, -8, 8, 0.25, 0, 0.4},
 };
 
 static bool allows_composites(const tcc_gen *r) {

@@ -117,7 +117,6 @@ typedef struct tcc_body {
     tcc_vec(tcc_traced) traced;     /* arithmetic of the group */
     tcc_vec(tcc_expr *) reductions; /* REDUCE expressions in order of dependence */
     const tcc_expr *guard;          /* while tracing: where the value is wanted at all */
-    bool slopes;                    /* while tracing: the target has the slope of GELU by erf as one function */
     /* while tracing: what makes a node that is not evaluated by the usual rules (a group's hero). NULL: nothing */
     const tcc_expr *(*special)(struct tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user);
     void *special_user;

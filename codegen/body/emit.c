@@ -37,22 +37,6 @@ static LLVMValueRef emit_constant(tcc_body_run *r, const tcc_expr *x) {
     return tcc_dtype_is_float(x->dtype) ? tcc_emit_float(r->e, type, x->number) : tcc_emit_int(r->e, type, x->integer);
 }
 
-/* The slope of GELU. Where the share was kept from another sweep, its argument is made again of what that is the
- * product of: the slope must have the same bits, whatever is kept. NULL: the target has none. */
-static LLVMValueRef emit_slope(tcc_body_run *r, const tcc_expr *argument, bool varies) {
-    if (!r->values[argument->id]) {
-        LLVMValueRef v[2];
-        for (int i = 0; i < 2; i++) {
-            const tcc_expr *factor = argument->operands[i];
-            v[i] = factor->kind == TCC_EXPR_CONST ? emit_constant(r, factor) : r->values[factor->id];
-            if (!v[i]) return NULL;
-            if (varies) v[i] = tcc_body_over_lanes(r, v[i]);
-        }
-        return tcc_math_gelu_slope(r->e, tcc_scalar_emit(r->e, TCC_OP_MUL, argument->dtype, argument->dtype, v));
-    }
-    return tcc_math_gelu_slope(r->e, varies ? tcc_body_lanes(r, argument) : r->values[argument->id]);
-}
-
 static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
     LLVMValueRef v[3];
     bool varies = tcc_body_varies(r, x);
@@ -64,9 +48,6 @@ static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
     for (int i = 0; i < x->n_operands; i++)
         v[i] = varies ? tcc_body_lanes(r, x->operands[i]) : r->values[x->operands[i]->id];
     if (tcc_expr_rounds(x)) return tcc_scalar_round(r->e, v[0], x->dtype);
-    const tcc_expr *argument = tcc_body_gelu_slope(x);
-    LLVMValueRef slope = argument ? emit_slope(r, argument, varies) : NULL;
-    if (slope) return slope; /* what it was made from is dead code now */
     if (r->called[x->op]) return tcc_scalar_call(r->e, x->op, x->dtype, v, x->n_operands);
     return tcc_scalar_emit(r->e, x->op, x->dtype, x->operands[0]->dtype, v);
 }

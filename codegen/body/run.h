@@ -10,10 +10,6 @@ LLVMValueRef tcc_body_over_lanes(tcc_body_run *r, LLVMValueRef v); /* a scalar i
 /* What x is made from is there, so that it can be emitted. */
 bool tcc_body_ready(const tcc_body_run *r, const tcc_expr *x);
 
-/* --- gelu.c */
-/* Where x is GELU's slope in f32, Phi(y) + y phi(y) by erf and exp: erf's argument, y / sqrt(2). Else NULL. */
-const tcc_expr *tcc_body_gelu_slope(const tcc_expr *x);
-
 /* --- offset.c */
 
 /* How an affine offset moves from lane to lane. */

@@ -5,6 +5,7 @@
 #include "codegen/emit/math.h"
 #include "codegen/emit/math64.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define GELU_C 0.79788456080286535588 /* sqrt(2 / pi) */
@@ -72,6 +73,15 @@ BOTH(expm1)
 BOTH(log1p)
 BOTH(sin)
 BOTH(cos)
+
+static LLVMValueRef rule_normal_density(const scalar_cx *c, LLVMValueRef *v) {
+    LLVMBuilderRef b = c->e->builder;
+    LLVMValueRef of_erf = LLVMBuildFMul(b, v[0], number(c, M_SQRT1_2), ""); /* as GELU has it */
+    LLVMValueRef slope = c->operand == TCC_F64 ? NULL : tcc_math_erf_slope(c->e, of_erf);
+    if (slope) return LLVMBuildFMul(b, slope, number(c, 0.5 * M_SQRT1_2), "");
+    LLVMValueRef power = LLVMBuildFMul(b, LLVMBuildFMul(b, v[0], v[0], ""), number(c, -0.5), "");
+    return LLVMBuildFMul(b, rule_exp(c, &power), number(c, 0.5 * M_SQRT1_2 * M_2_SQRTPI), "");
+}
 
 /* (1 + tanh(c (x + k x^3))) / 2, which is a sigmoid of twice that, and x^2 */
 static LLVMValueRef gelu_share(const scalar_cx *c, LLVMValueRef x, LLVMValueRef *square) {

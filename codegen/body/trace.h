@@ -10,11 +10,6 @@
 const tcc_expr *tcc_body_trace_constant(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
 const tcc_expr *tcc_body_trace_load(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
 const tcc_expr *tcc_body_trace_point(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
-/* gelu.c: where n is the slope of GELU by erf, of which operand k, the share, is loaded, what the share is of: with
- * that the share is evaluated here, so that the slope has the same bits whether the share was stored or not. Else
- * NULL. */
-const tcc_node *tcc_body_slope_argument(const tcc_body *b, const tcc_node *n, int k);
-const tcc_expr *tcc_body_gelu_share(tcc_body *b, const tcc_expr *y);
 /* trace_view.c: views, and reads at positions that another node holds */
 const tcc_expr *tcc_body_trace_view(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
 const tcc_expr *tcc_body_trace_take(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);

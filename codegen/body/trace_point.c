@@ -45,9 +45,7 @@ const tcc_expr *tcc_body_trace_point(tcc_body *b, const tcc_node *n, const tcc_a
     if (n->op == TCC_OP_RNG_BITS || n->op == TCC_OP_RNG_UNIFORM || n->op == TCC_OP_RNG_NORMAL)
         return trace_random(b, n, coordinates);
     for (int i = 0; i < n->n_operands; i++) {
-        const tcc_node *of = b->slopes ? tcc_body_slope_argument(b, n, i) : NULL;
-        operands[i] = tcc_body_trace(b, of ? of : n->operands[i], coordinates);
-        if (of && operands[i]) operands[i] = tcc_body_gelu_share(b, operands[i]);
+        operands[i] = tcc_body_trace(b, n->operands[i], coordinates);
         if (!operands[i]) return NULL;
     }
     if (n->op == TCC_OP_CAST && operands[0]->dtype == n->type.dtype) return operands[0];

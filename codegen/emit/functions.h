@@ -60,7 +60,7 @@ struct tcc_emit_functions {
     LLVMValueRef (*exp)(tcc_emitter *e, LLVMValueRef x);
     LLVMValueRef (*exp_negative)(tcc_emitter *e, LLVMValueRef x);
     LLVMValueRef (*erf)(tcc_emitter *e, LLVMValueRef x);
-    LLVMValueRef (*gelu_slope)(tcc_emitter *e, LLVMValueRef x); /* NULL: none; or it gives NULL for that */
+    LLVMValueRef (*erf_slope)(tcc_emitter *e, LLVMValueRef x);  /* NULL: none; or it gives NULL for that */
     LLVMValueRef (*tanh_large)(tcc_emitter *e, LLVMValueRef x); /* x >= 0.63 */
     LLVMValueRef (*sigmoid)(tcc_emitter *e, LLVMValueRef x);
     LLVMValueRef (*rsqrt)(tcc_emitter *e, LLVMValueRef x);
@@ -103,7 +103,7 @@ unsigned tcc_host_tile_rows(tcc_emitter *e);
 LLVMValueRef tcc_host_exp(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_host_exp_negative(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_host_erf(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_host_gelu_slope(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_host_erf_slope(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_host_tanh_large(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_host_sigmoid(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_host_rsqrt(tcc_emitter *e, LLVMValueRef x);

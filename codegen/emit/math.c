@@ -94,13 +94,9 @@ LLVMValueRef tcc_math_exp_negative(tcc_emitter *e, LLVMValueRef x) { return e->t
 
 LLVMValueRef tcc_math_erf(tcc_emitter *e, LLVMValueRef x) { return e->target->functions->erf(e, x); }
 
-bool tcc_math_has_gelu_slope(const tcc_llvm_target *target) {
-    return target->functions->gelu_slope && target->lanes == 16; /* AVX-512 */
-}
-
-LLVMValueRef tcc_math_gelu_slope(tcc_emitter *e, LLVMValueRef x) {
+LLVMValueRef tcc_math_erf_slope(tcc_emitter *e, LLVMValueRef x) {
     const tcc_emit_functions *f = e->target->functions;
-    return f->gelu_slope ? f->gelu_slope(e, x) : NULL;
+    return f->erf_slope ? f->erf_slope(e, x) : NULL;
 }
 
 LLVMValueRef tcc_math_sigmoid(tcc_emitter *e, LLVMValueRef x) { return e->target->functions->sigmoid(e, x); }

@@ -15,10 +15,9 @@ LLVMValueRef tcc_math_exp_negative(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_log(tcc_emitter *e, LLVMValueRef x);  /* 0.9 ulp */
 LLVMValueRef tcc_math_tanh(tcc_emitter *e, LLVMValueRef x); /* 1.4 ulp; CUDA 3.6 ulp */
 LLVMValueRef tcc_math_erf(tcc_emitter *e, LLVMValueRef x);  /* 1.1 ulp; CUDA 2 ulp */
-/* (1 + erf(x) + x erf'(x)) / 2, the slope of GELU at sqrt(2) x, 1.2 ulp of 1. What it has in common with erf(x) is
- * computed once. NULL: the target has no way that is shorter than erf and exp */
-LLVMValueRef tcc_math_gelu_slope(tcc_emitter *e, LLVMValueRef x);
-bool tcc_math_has_gelu_slope(const tcc_llvm_target *target);
+/* 2 / sqrt(pi) e^(-x^2), 1.1 ulp of 1. What it has in common with erf(x) is computed once. NULL: the target has no way
+ * that is shorter than exp. */
+LLVMValueRef tcc_math_erf_slope(tcc_emitter *e, LLVMValueRef x);
 /* 1 / (1 + exp(-x)). 2.4 ulp; CUDA 6 ulp, and below x = -87.3 the result is 0 instead of a denormal */
 LLVMValueRef tcc_math_sigmoid(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_rsqrt(tcc_emitter *e, LLVMValueRef x); /* 1 / sqrt(x), 1.5 ulp; CUDA 2.2 ulp */
@@ -38,7 +37,7 @@ LLVMValueRef tcc_math_at_least(tcc_emitter *e, LLVMValueRef x, double limit);
 /* math_avx512.c, where the host has AVX-512. */
 bool tcc_math_has_avx512(const tcc_emitter *e);
 LLVMValueRef tcc_math_avx512_erf(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_math_avx512_gelu_slope(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_math_avx512_erf_slope(tcc_emitter *e, LLVMValueRef x);
 /* x 2^whole, rounded once. */
 LLVMValueRef tcc_math_avx512_scale(tcc_emitter *e, LLVMValueRef x, LLVMValueRef whole);
 

@@ -131,12 +131,11 @@ static LLVMValueRef erf_of(tcc_emitter *e, LLVMValueRef x, LLVMValueRef unused) 
 
 LLVMValueRef tcc_math_avx512_erf(tcc_emitter *e, LLVMValueRef x) { return by_parts(e, erf_of, x, NULL); }
 
-/* Beyond the end |x| times the slope is exactly 0, but for infinity; so the result is exactly 0 or 1. */
-static LLVMValueRef gelu_slope_of(tcc_emitter *e, LLVMValueRef x, LLVMValueRef unused) {
+static LLVMValueRef erf_slope_of(tcc_emitter *e, LLVMValueRef x, LLVMValueRef unused) {
     (void)unused;
-    LLVMValueRef size = tcc_math_abs(e, x), slope, half = constant(e, x, 0.5);
-    LLVMValueRef erf = erf_of_size(e, size, &slope);
-    return tcc_emit_fma(e, with_sign(e, tcc_emit_fma(e, size, slope, erf), x), half, half);
+    LLVMValueRef slope;
+    erf_of_size(e, tcc_math_abs(e, x), &slope);
+    return slope;
 }
 
-LLVMValueRef tcc_math_avx512_gelu_slope(tcc_emitter *e, LLVMValueRef x) { return by_parts(e, gelu_slope_of, x, NULL); }
+LLVMValueRef tcc_math_avx512_erf_slope(tcc_emitter *e, LLVMValueRef x) { return by_parts(e, erf_slope_of, x, NULL); }

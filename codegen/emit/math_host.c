@@ -72,6 +72,6 @@ LLVMValueRef tcc_host_erf(tcc_emitter *e, LLVMValueRef x) {
     return tcc_math_has_avx512(e) ? tcc_math_avx512_erf(e, x) : tcc_math_erf_by_exp(e, x, exp_small);
 }
 
-LLVMValueRef tcc_host_gelu_slope(tcc_emitter *e, LLVMValueRef x) {
-    return tcc_math_has_avx512(e) ? tcc_math_avx512_gelu_slope(e, x) : NULL;
+LLVMValueRef tcc_host_erf_slope(tcc_emitter *e, LLVMValueRef x) {
+    return tcc_math_has_avx512(e) ? tcc_math_avx512_erf_slope(e, x) : NULL;
 }

@@ -2,7 +2,6 @@
  * What every lowering writes down: launches, their buffers and keys, temporaries, and calls of libraries. */
 #include "codegen/schedule/lowering.h"
 
-#include "codegen/emit/math.h"
 #include "codegen/schedule/predict.h"
 
 #include <stdarg.h>
@@ -48,9 +47,7 @@ void tcc_lowering_clear(tcc_lowering *l) {
 }
 
 tcc_body *tcc_lowering_body(const tcc_lowering *l, const tcc_group *group) {
-    tcc_body *b = tcc_body_create(l->arena, l->diag, group);
-    if (b) b->slopes = tcc_math_has_gelu_slope(l->target);
-    return b;
+    return tcc_body_create(l->arena, l->diag, group);
 }
 
 tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b) {

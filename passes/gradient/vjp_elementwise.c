@@ -42,6 +42,8 @@ static tcc_node *bell(tcc_vjp *v, tcc_node *x, double c, double d) {
 
 TCC_VJP_RULE(erf) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, bell(v, v->x[0], M_2_SQRTPI, 1))); }
 
+TCC_VJP_RULE(normal_density) { tcc__vjp_give(v, 0, vjp_neg(v, vjp_mul(v, v->dy, vjp_mul(v, v->x[0], v->y)))); }
+
 /* By y as it is before it is rounded to f16 or bf16. */
 TCC_VJP_RULE(erfinv) {
     tcc_node *y = tcc_ir_unary(v->g, TCC_OP_ERFINV, v->x[0]);
@@ -135,7 +137,7 @@ TCC_VJP_RULE(relu) { tcc__vjp_give(v, 0, vjp_where(v, tcc_ir_binary_c(v->g, TCC_
 
 /* Phi(x) + x phi(x) */
 TCC_VJP_RULE(gelu) {
-    tcc_node *x = v->x[0], *density = bell(v, x, 0.5 * M_SQRT1_2 * M_2_SQRTPI, 2);
+    tcc_node *x = v->x[0], *density = tcc_ir_unary(v->g, TCC_OP_NORMAL_DENSITY, x);
     tcc__vjp_give(v, 0, vjp_mul(v, v->dy, vjp_add(v, tcc_ir_normal_cdf(v->g, x), vjp_mul(v, x, density))));
 }
 

@@ -406,6 +406,7 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(erfinv, of_one(w, TCC_OP_ERFINV, -0.6, 0.6)) \
     C(relu, of_one(w, TCC_OP_RELU, -2, 2)) \
     C(gelu, of_one(w, TCC_OP_GELU, -3, 3)) \
+    C(normal_density, of_one(w, TCC_OP_NORMAL_DENSITY, -3, 3)) \
     C(gelu_tanh, of_one(w, TCC_OP_GELU_TANH, -3, 3)) \
     C(silu, of_one(w, TCC_OP_SILU, -3, 3)) \
     C(softplus, of_one(w, TCC_OP_SOFTPLUS, -3, 3)) \

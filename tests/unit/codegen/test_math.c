@@ -17,7 +17,7 @@
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double exp_flushed(double x) { return x < -87.3f ? 0 : exp(x); }
-static double gelu_slope(double x) { return (1 + erf(x)) / 2 + x * exp(-x * x) / sqrt(M_PI); }
+static double erf_slope(double x) { return M_2_SQRTPI * exp(-x * x); }
 
 static double power(double x) { return pow(x, 1.7f); }
 static double root(double x) { return pow(x, -0.3f); }
@@ -36,14 +36,12 @@ static LLVMValueRef emit_cube(tcc_emitter *e, LLVMValueRef x) {
     return tcc_math_pow(e, x, tcc_emit_float(e, LLVMTypeOf(x), 3));
 }
 
-/* The slope of GELU, or what stands for it where the target has no short way: Phi + x phi. */
-static LLVMValueRef emit_gelu_slope(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef slope = tcc_math_gelu_slope(e, x), half = tcc_emit_float(e, LLVMTypeOf(x), 0.5);
+/* Or what stands for it where the target has no short way. */
+static LLVMValueRef emit_erf_slope(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef slope = tcc_math_erf_slope(e, x);
     if (slope) return slope;
-    LLVMValueRef share = tcc_emit_fma(e, tcc_math_erf(e, x), half, half);
     LLVMValueRef power = LLVMBuildFNeg(e->builder, LLVMBuildFMul(e->builder, x, x, ""), "");
-    LLVMValueRef y = LLVMBuildFMul(e->builder, x, tcc_emit_float(e, LLVMTypeOf(x), 1 / sqrt(M_PI)), "");
-    return LLVMBuildFAdd(e->builder, share, LLVMBuildFMul(e->builder, y, tcc_math_exp(e, power), ""), "");
+    return LLVMBuildFMul(e->builder, tcc_math_exp(e, power), tcc_emit_float(e, LLVMTypeOf(x), M_2_SQRTPI), "");
 }
 
 static const struct function {
@@ -68,7 +66,7 @@ static const struct function {
     {"power", emit_power, power, 0.55, -INFINITY, INFINITY, false},
     {"root", emit_root, root, 0.55, -INFINITY, INFINITY, false},
     {"cube", emit_cube, cube, 0.55, -INFINITY, INFINITY, false},
-    {"gelu_slope", emit_gelu_slope, gelu_slope, 1.2, -INFINITY, INFINITY, true},
+    {"erf_slope", emit_erf_slope, erf_slope, 1.3, -INFINITY, INFINITY, true},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions };
 

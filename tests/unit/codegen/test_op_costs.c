@@ -93,25 +93,11 @@ static void costs_are_counted(void **state) {
     static const struct {
         tcc_op op;
         int operands;
-    } ops[] = {{TCC_OP_ABS, 1},
-               {TCC_OP_EXP, 1},
-               {TCC_OP_EXPM1, 1},
-               {TCC_OP_LOG, 1},
-               {TCC_OP_LOG1P, 1},
-               {TCC_OP_SQRT, 1},
-               {TCC_OP_RSQRT, 1},
-               {TCC_OP_TANH, 1},
-               {TCC_OP_SIGMOID, 1},
-               {TCC_OP_ERF, 1},
-               {TCC_OP_GELU_TANH, 1},
-               {TCC_OP_FLOOR, 1},
-               {TCC_OP_ADD, 2},
-               {TCC_OP_MUL, 2},
-               {TCC_OP_DIV, 2},
-               {TCC_OP_MAX, 2},
-               {TCC_OP_MIN, 2},
-               {TCC_OP_SIGN, 1},
-               {TCC_OP_GELU_TANH_GRAD, 2},
+    } ops[] = {{TCC_OP_ABS, 1},     {TCC_OP_EXP, 1},  {TCC_OP_EXPM1, 1},     {TCC_OP_LOG, 1},
+               {TCC_OP_LOG1P, 1},   {TCC_OP_SQRT, 1}, {TCC_OP_RSQRT, 1},     {TCC_OP_TANH, 1},
+               {TCC_OP_SIGMOID, 1}, {TCC_OP_ERF, 1},  {TCC_OP_GELU_TANH, 1}, {TCC_OP_NORMAL_DENSITY, 1},
+               {TCC_OP_FLOOR, 1},   {TCC_OP_ADD, 2},  {TCC_OP_MUL, 2},       {TCC_OP_DIV, 2},
+               {TCC_OP_MAX, 2},     {TCC_OP_MIN, 2},  {TCC_OP_SIGN, 1},      {TCC_OP_GELU_TANH_GRAD, 2},
                {TCC_OP_POW, 2}};
     tcc_llvm_target target;
     tcc_diag diag = {0};
