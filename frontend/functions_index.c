@@ -11,7 +11,7 @@
 #undef TCC_HERE
 #define TCC_HERE at
 
-bool tcc__tensor_takes_indices(const char *name, tcc_tensor x, tcc_loc at) {
+static bool takes_indices(const char *name, tcc_tensor x, tcc_loc at) {
     const tcc_dtype dtype = tcc_get_dtype(x);
     if (dtype == TCC_I32 || dtype == TCC_I64) return true;
     tcc_trace_error(x.trace, TCC_EDTYPE, at, "%s: indices are i32 or i64, not %s", name, tcc_type_text(&x.node->type));
@@ -19,7 +19,7 @@ bool tcc__tensor_takes_indices(const char *name, tcc_tensor x, tcc_loc at) {
 }
 
 tcc_tensor tcc_one_hot_at(tcc_tensor indices, int64_t classes, tcc_dtype dtype, tcc_loc at) {
-    if (!tcc_trace_takes("one_hot", at, 1, &indices) || !tcc__tensor_takes_indices("one_hot", indices, at))
+    if (!tcc_trace_takes("one_hot", at, 1, &indices) || !takes_indices("one_hot", indices, at))
         return tcc_trace_poison();
     if (classes < 1)
         return tcc_trace_error(indices.trace, TCC_EINVAL, at, "one_hot: there are no %lld classes", (long long)classes);
@@ -38,8 +38,8 @@ typedef struct scattered {
 
 static bool begin_scatter(scattered *s, const char *name, tcc_tensor base, tcc_tensor indices, tcc_tensor updates,
                           int axis, tcc_loc at) {
-    if (!tcc_trace_takes(name, at, 3, (tcc_tensor[]){base, indices, updates}) ||
-        !tcc__tensor_takes_indices(name, indices, at) || !tcc__tensor_axis(base, name, axis, at, &axis))
+    if (!tcc_trace_takes(name, at, 3, (tcc_tensor[]){base, indices, updates}) || !takes_indices(name, indices, at) ||
+        !tcc__tensor_axis(base, name, axis, at, &axis))
         return false;
     const tcc_type *of = &base.node->type, *is = &updates.node->type;
     tcc_type want = {.dtype = of->dtype, .rank = of->rank - 1 + tcc_rank(indices)}, flat = *of;
@@ -105,8 +105,8 @@ tcc_tensor tcc_scatter_min_at(tcc_tensor base, tcc_tensor indices, tcc_tensor up
 
 static tcc_tensor begin_along(const char *name, tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int *axis,
                               tcc_loc at) {
-    if (!tcc_trace_takes(name, at, 3, (tcc_tensor[]){base, indices, updates}) ||
-        !tcc__tensor_takes_indices(name, indices, at) || !tcc__tensor_axis(base, name, *axis, at, axis))
+    if (!tcc_trace_takes(name, at, 3, (tcc_tensor[]){base, indices, updates}) || !takes_indices(name, indices, at) ||
+        !tcc__tensor_axis(base, name, *axis, at, axis))
         return tcc_trace_poison();
     const tcc_tensor given = indices;
     tcc_type want = base.node->type, is;

@@ -18,8 +18,6 @@ bool tcc__tensor_axes(tcc_tensor x, const char *op, int count, const int64_t *ax
 tcc_tensor tcc__tensor_kept(tcc_tensor y, tcc_tensor x, int count, const tcc_dims *axes, tcc_loc at);
 /* Whether x is of floats; otherwise an error that names the function. */
 bool tcc__tensor_takes_floats(const char *name, tcc_tensor x, tcc_loc at);
-/* Whether x is of i32 or i64, as indices are. */
-bool tcc__tensor_takes_indices(const char *name, tcc_tensor x, tcc_loc at);
 /* f16 and bf16 as f32: what rounds more than once does so in between. */
 tcc_tensor tcc__tensor_widened(tcc_tensor x, tcc_loc at);
 /* A scalar of x's element type. */

@@ -156,7 +156,7 @@ static void print_hex(tcc_strbuf *b, double x) {
                       (exponent ? exponent : 1) - BIAS);
 }
 
-void tcc_print_f64(tcc_strbuf *b, double x) {
+static void print_f64(tcc_strbuf *b, double x) {
     enum { EXACT_BITS = 53 };
     if (isnan(x)) tcc_strbuf_add(b, "nan");
     else if (isinf(x)) tcc_strbuf_add(b, x < 0 ? "-inf" : "inf");
@@ -194,7 +194,7 @@ static bool is_default(const void *x, tcc_attr_kind kind) {
 static void print_value(tcc_strbuf *b, const void *x, tcc_attr_kind kind) {
     switch (kind) {
     case TCC_ATTR_I64: tcc_strbuf_printf(b, "%lld", (long long)*(const int64_t *)x); break;
-    case TCC_ATTR_F64: tcc_print_f64(b, *(const double *)x); break;
+    case TCC_ATTR_F64: print_f64(b, *(const double *)x); break;
     case TCC_ATTR_BOOL: tcc_strbuf_add(b, *(const bool *)x ? "true" : "false"); break;
     case TCC_ATTR_ROLE: tcc_strbuf_add(b, tcc_role_text(*(const tcc_role *)x)); break;
     case TCC_ATTR_STR: tcc_print_quoted(b, text_of(x)); break;
@@ -208,7 +208,7 @@ static void print_value(tcc_strbuf *b, const void *x, tcc_attr_kind kind) {
         const tcc_doubles *p = x;
         for (int64_t i = 0; i < p->count; i++) {
             tcc_strbuf_add(b, i ? ", " : "[");
-            tcc_print_f64(b, p->v[i]);
+            print_f64(b, p->v[i]);
         }
         tcc_strbuf_add(b, "]");
         break;

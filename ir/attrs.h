@@ -41,9 +41,6 @@ bool tcc_attrs_print(tcc_strbuf *b, tcc_attr_class c, const tcc_attrs *a);
 const char *tcc_role_text(tcc_role role); /* "param" */
 bool tcc_role_parse(const char *text, size_t length, tcc_role *out);
 
-/* Prints a double so that it reads back to the same bits: integral values in decimal, others in C's hexadecimal form;
- * inf, -inf, nan. */
-void tcc_print_f64(tcc_strbuf *b, double x);
 /* Prints a string in double quotes, with ", \ and control characters escaped (\n, \t, \xHH). */
 void tcc_print_quoted(tcc_strbuf *b, const char *s);
 

@@ -25,8 +25,6 @@ tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands,
  * writes why. */
 bool tcc__ir_can_copy(const tcc_graph *g, const tcc_attrs_input *copy, const tcc_type *type, int before, char *why,
                       size_t why_bytes);
-/* One copy of each string, in the graph's arena; NULL (reported) when memory is short. */
-const char *tcc__ir_intern(tcc_graph *g, const char *s);
 tcc_loc tcc__ir_get_loc(const tcc_graph *g); /* of the origin */
 void tcc__ir_fail(tcc_graph *g);             /* an error was reported: tcc_rewrite_end must not succeed */
 

@@ -143,7 +143,7 @@ static tcc_node *back(tcc_graph *g, tcc_node *reduced, const tcc_node *like, int
     return tcc_ir_unreduce(g, reduced, like->type.rank, like->type.dims, &axes);
 }
 
-tcc_ir_softmax tcc_ir_get_softmax(tcc_graph *g, tcc_node *x, int axis) {
+static tcc_ir_softmax get_softmax(tcc_graph *g, tcc_node *x, int axis) {
     tcc_dims axes = {1, {axis}};
     tcc_ir_softmax s;
     s.shifted = tcc_ir_binary(g, TCC_OP_SUB, x, back(g, tcc_ir_reduce(g, TCC_OP_REDUCE_MAX, x, &axes), x, axis));
@@ -160,13 +160,13 @@ tcc_node *tcc_ir_softmax_value(tcc_graph *g, const tcc_ir_softmax *s, int axis) 
 }
 
 TCC_DEFINITION(SOFTMAX) {
-    tcc_ir_softmax s = tcc_ir_get_softmax(g, tcc_ir_widen(g, in[0]), (int)n->attrs->axis.axis);
+    tcc_ir_softmax s = get_softmax(g, tcc_ir_widen(g, in[0]), (int)n->attrs->axis.axis);
     return tcc_ir_cast(g, tcc_ir_softmax_value(g, &s, (int)n->attrs->axis.axis), n->type.dtype);
 }
 
 TCC_DEFINITION(LOG_SOFTMAX) {
     int axis = (int)n->attrs->axis.axis;
-    tcc_ir_softmax s = tcc_ir_get_softmax(g, tcc_ir_widen(g, in[0]), axis);
+    tcc_ir_softmax s = get_softmax(g, tcc_ir_widen(g, in[0]), axis);
     tcc_node *log_sum = back(g, tcc_ir_unary(g, TCC_OP_LOG, s.sum), s.shifted, axis);
     return tcc_ir_cast(g, tcc_ir_binary(g, TCC_OP_SUB, s.shifted, log_sum), n->type.dtype);
 }
@@ -206,7 +206,7 @@ tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, t
     tcc_ir_cross_entropy c = {0};
     if (!logits || !targets) return c;
     int axis = logits->type.rank - 1;
-    c.softmax = tcc_ir_get_softmax(g, logits, axis);
+    c.softmax = get_softmax(g, logits, axis);
     tcc_type classes = logits->type, rows = logits->type;
     classes.dtype = targets->type.dtype;
     rows.rank--;

@@ -29,7 +29,6 @@ typedef struct tcc_ir_moments {
     tcc_node *mean, *variance; /* dims of x without axes */
     tcc_node *centred;         /* x - mean, dims of x */
 } tcc_ir_moments;
-tcc_ir_moments tcc_ir_get_moments(tcc_graph *g, tcc_node *x, const tcc_dims *axes);
 
 /* x normalized, as layer_norm, batch_norm and rms_norm do before weight and bias. */
 typedef struct tcc_ir_normal {
@@ -48,7 +47,6 @@ typedef struct tcc_ir_softmax {
     tcc_node *power;   /* e^shifted */
     tcc_node *sum;     /* of power along the axis, without it */
 } tcc_ir_softmax;
-tcc_ir_softmax tcc_ir_get_softmax(tcc_graph *g, tcc_node *x, int axis);
 /* power / sum */
 tcc_node *tcc_ir_softmax_value(tcc_graph *g, const tcc_ir_softmax *s, int axis);
 

@@ -19,7 +19,7 @@ static tcc_node *variance_of(tcc_graph *g, tcc_node *x, const tcc_dims *axes) {
     return tcc_ir_binary_c(g, TCC_OP_MUL, m2, share);
 }
 
-tcc_ir_moments tcc_ir_get_moments(tcc_graph *g, tcc_node *x, const tcc_dims *axes) {
+static tcc_ir_moments get_moments(tcc_graph *g, tcc_node *x, const tcc_dims *axes) {
     tcc_ir_moments m;
     m.mean = mean_of(g, x, axes);
     m.centred = tcc_ir_binary(g, TCC_OP_SUB, x, back(g, m.mean, x, axes));
@@ -41,7 +41,7 @@ static tcc_ir_normal scale_by(tcc_graph *g, tcc_node *x, tcc_node *square, const
 }
 
 tcc_ir_normal tcc_ir_get_normal(tcc_graph *g, tcc_node *x, const tcc_dims *axes, double eps) {
-    tcc_ir_moments m = tcc_ir_get_moments(g, x, axes);
+    tcc_ir_moments m = get_moments(g, x, axes);
     return scale_by(g, m.centred, m.variance, axes, eps);
 }
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Equality and hash of graphs: what is computed, whatever the nodes' numbers, names of graphs and
+ * Equality of graphs: what is computed, whatever the nodes' numbers, names of graphs and
  * source lines. */
 #include "ir/builder.h"
 #include "ir/implementation.h"
 #include "ir/support/alloc.h"
-#include "ir/support/hash.h"
 
 #include <string.h>
 
-/* -- Equality: since equal nodes of one graph are one node, a node of `a` has at most one match in
+/* Since equal nodes of one graph are one node, a node of `a` has at most one match in
  * `b`, which its operands' matches determine; and if every node has one and the counts agree, the
- * match is one to one. -- */
+ * match is one to one. */
 
 static bool match_node(const tcc_node *n, const tcc_graph *b, tcc_node **match) {
     enum { ON_STACK = 8 };
@@ -64,50 +63,4 @@ bool tcc_graph_equal(const tcc_graph *a, const tcc_graph *b) {
     bool equal = match && equal_given_match(a, b, match);
     tcc__free(match);
     return equal;
-}
-
-/* -- Hash -- */
-
-static uint64_t hash_node(const tcc_node *n, const uint64_t *hashes) {
-    const tcc_op_info *info = tcc_op_get_info(n->op);
-    uint64_t h = tcc_hash_string(0, info->text); /* not the number of the op, which another version may change */
-    h = tcc_hash_add(h, tcc_attrs_hash(info->attrs, n->attrs));
-    h = tcc_hash_add(h, (uint64_t)n->type.dtype);
-    if (n->marks) h = tcc_hash_add(h, n->marks);
-    h = tcc_hash_bytes(h, n->type.dims, sizeof n->type.dims[0] * (size_t)n->type.rank);
-    if (info->flags & TCC_FLAG_COMM)
-        return tcc_hash_add(h, tcc_hash_mix(hashes[n->operands[0]->id]) + tcc_hash_mix(hashes[n->operands[1]->id]));
-    for (int i = 0; i < n->n_operands; i++) h = tcc_hash_add(h, hashes[n->operands[i]->id]);
-    return h;
-}
-
-static uint64_t hash_list(uint64_t h, tcc_node *const *nodes, int count, const uint64_t *hashes) {
-    h = tcc_hash_add(h, (uint64_t)count);
-    for (int i = 0; i < count; i++) h = tcc_hash_add(h, hashes[nodes[i]->id]);
-    return h;
-}
-
-uint64_t tcc_graph_hash(const tcc_graph *g) {
-    uint64_t *hashes = tcc__malloc(sizeof *hashes * (size_t)g->nodes.count);
-    if (!hashes) return 0;
-    uint64_t sum = 0; /* of the nodes in any order */
-    for (int i = 0; i < g->nodes.count; i++) sum += hashes[i] = hash_node(g->nodes.data[i], hashes);
-    uint64_t h = hash_list(sum, g->inputs.data, g->inputs.count, hashes);
-    for (int i = 0; i < g->outputs.count; i++) {
-        const tcc_output *o = &g->outputs.data[i];
-        h = tcc_hash_add(tcc_hash_string(h, o->name), hashes[o->node->id]);
-        h = tcc_hash_add(tcc_hash_add(h, (uint64_t)o->alias), o->in_place);
-        if (o->staged) h = tcc_hash_add(h, (uint64_t)o->stage_bytes);
-    }
-    for (int i = 0; i < g->groups.count; i++) {
-        const tcc_group *group = &g->groups.data[i];
-        h = tcc_hash_add(tcc_hash_add(h, group->kind), hashes[group->hero->id]);
-        h = hash_list(h, group->nodes, group->n_nodes, hashes);
-        h = hash_list(h, group->outputs, group->n_outputs, hashes);
-        if (group->implementation) h = tcc__implementation_hash(h, group->implementation, hashes);
-    }
-    for (int i = 0; i < g->places.count; i++)
-        h = tcc_hash_add(tcc_hash_add(h, hashes[g->places.data[i].node->id]), (uint64_t)g->places.data[i].offset_bytes);
-    tcc__free(hashes);
-    return tcc_hash_add(h, (uint64_t)g->arena_bytes);
 }

@@ -17,16 +17,15 @@ typedef struct tcc_value {
 
 tcc_status tcc_value_create(const tcc_type *type, tcc_value *out, tcc_diag *diag); /* zeroed */
 void tcc_value_free(tcc_value *v);
-/* From and to packed memory of the element type (f32 -> double and back, rounding to nearest even). */
+/* From packed memory of the element type. */
 void tcc_value_load(tcc_value *v, const void *packed);
-void tcc_value_store(const tcc_value *v, void *packed);
 
 /* Evaluates the graph: `inputs` in the order of g->inputs, `outputs` (g->outputs.count of them) are created and the
  * caller frees each. */
 tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag);
-/* The same on a machine that rounds each float result to its type, once, as compiled programs round f16 and bf16: these
- * have the same bits wherever rounding alone decides, as in element-wise arithmetic. Composites are computed by their
- * definitions. */
+/* Test hook: the same on a machine that rounds each float result to its type, once, as compiled programs round f16 and
+ * bf16: these have the same bits wherever rounding alone decides, as in element-wise arithmetic. Composites are
+ * computed by their definitions. */
 tcc_status tcc_graph_eval_rounded(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag);
 /* Where such an evaluation leaves the finite numbers. */
 typedef struct tcc_overflow {

@@ -39,15 +39,6 @@ void tcc_value_load(tcc_value *v, const void *packed) {
         else v->i[e] = tcc_element_get_int(dtype, packed, e);
 }
 
-void tcc_value_store(const tcc_value *v, void *packed) {
-    const tcc_dtype dtype = v->type.dtype;
-    const int64_t count = tcc_type_numel(&v->type);
-    const bool is_float = tcc_dtype_is_float(dtype);
-    for (int64_t e = 0; e < count; e++)
-        if (is_float) tcc_element_set(dtype, packed, e, v->f[e]);
-        else tcc_element_set_int(dtype, packed, e, v->i[e]);
-}
-
 bool tcc_value_round(tcc_value *v) {
     bool changed = false;
     for (int64_t e = 0, count = tcc__value_is_float(v) ? tcc_type_numel(&v->type) : 0; e < count; e++) {

@@ -91,36 +91,3 @@ bool tcc__implementations_equal(const tcc_implementation *a, const tcc_implement
         if (!equal_launches(&a->launches[i], &b->launches[i], match)) return false;
     return true;
 }
-
-/* -- Hash -- */
-
-static uint64_t hash_values(uint64_t h, const tcc_launch_value *values, int count, const uint64_t *hashes) {
-    h = tcc_hash_add(h, (uint64_t)count);
-    for (int i = 0; i < count; i++)
-        h = tcc_hash_add(h, values[i].node ? hashes[values[i].node->id] : (uint64_t)values[i].temporary);
-    return h;
-}
-
-uint64_t tcc__implementation_hash(uint64_t h, const tcc_implementation *x, const uint64_t *hashes) {
-    h = tcc_hash_string(h, x->name);
-    for (int i = 0; i < x->n_params; i++)
-        h = tcc_hash_add(tcc_hash_string(h, x->params[i].name), (uint64_t)x->params[i].value);
-    for (int i = 0; i < x->n_temporaries; i++) {
-        const tcc_temporary *t = &x->temporaries[i];
-        h = tcc_hash_add(tcc_hash_add(h, (uint64_t)t->size_bytes), (uint64_t)t->first << 32 | (uint64_t)t->last);
-        if (t->placed) h = tcc_hash_add(h, (uint64_t)t->offset_bytes);
-    }
-    for (int i = 0; i < x->n_launches; i++) {
-        const tcc_launch *launch = &x->launches[i];
-        h = tcc_hash_string(h, launch->name);
-        h = tcc_hash_add(h, (uint64_t)launch->beside << 1 | launch->copies);
-        h = hash_values(h, launch->reads, launch->n_reads, hashes);
-        h = hash_values(h, launch->writes, launch->n_writes, hashes);
-        for (int k = 0; k < launch->n_overwrites; k++)
-            h = tcc_hash_add(tcc_hash_add(h, hashes[launch->overwrites[k].old->id]),
-                             hashes[launch->overwrites[k].written->id]);
-        h = tcc_hash_add(tcc_hash_add(tcc_hash_add(h, (uint64_t)launch->bytes), (uint64_t)launch->flop),
-                         (uint64_t)launch->ns);
-    }
-    return h;
-}

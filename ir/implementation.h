@@ -7,7 +7,5 @@
 
 /* Whether two are equal, when match[node->id] is the node of `b` that stands for one of `a`. Either may be NULL. */
 bool tcc__implementations_equal(const tcc_implementation *a, const tcc_implementation *b, tcc_node *const *match);
-/* Adds to a hash; `hashes` are those of nodes, by id. */
-uint64_t tcc__implementation_hash(uint64_t h, const tcc_implementation *x, const uint64_t *hashes);
 
 #endif

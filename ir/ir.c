@@ -63,7 +63,7 @@ static void *out_of_memory(tcc_graph *g) {
     return NULL;
 }
 
-const char *tcc__ir_intern(tcc_graph *g, const char *s) {
+static const char *intern(tcc_graph *g, const char *s) {
     tcc_table *t = &g->table->strings;
     uint64_t hash = tcc_hash_string(0, s);
     size_t at = hash;
@@ -77,7 +77,7 @@ const char *tcc__ir_intern(tcc_graph *g, const char *s) {
 
 static void set_origin(tcc_graph *g, tcc_loc loc, bool backward, int segment) {
     /* A location whose file cannot be copied is forgotten; the failure to allocate was reported. */
-    if (!loc.file || !(loc.file = tcc__ir_intern(g, loc.file))) loc = TCC_NOWHERE;
+    if (!loc.file || !(loc.file = intern(g, loc.file))) loc = TCC_NOWHERE;
     g->table->origin = (tcc_origin){loc, backward, segment};
 }
 
@@ -240,7 +240,7 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
         }
     }
     if (!attrs) attrs = &no_attrs;
-    if (loc.file && !(loc.file = tcc__ir_intern(g, loc.file))) return NULL;
+    if (loc.file && !(loc.file = intern(g, loc.file))) return NULL;
     tcc_node like = {.op = op,
                      .operands = operands,
                      .n_operands = n_operands,

@@ -318,8 +318,6 @@ typedef struct tcc_print_options {
 } tcc_print_options;
 
 void tcc_graph_print(tcc_strbuf *b, const tcc_graph *g, tcc_print_options options);
-/* The graph as Graphviz input. */
-void tcc_graph_print_dot(tcc_strbuf *b, const tcc_graph *g);
 const char *tcc_group_kind_text(tcc_group_kind kind); /* "pointwise" */
 /* What runs a group, as it stands in the text, without the launches' values: for dumps and logs. */
 void tcc_implementation_print_name(tcc_strbuf *b, const tcc_implementation *x);
@@ -336,7 +334,6 @@ tcc_status tcc_graph_parse(const char *text, size_t length, const char *file, tc
 tcc_status tcc_graph_verify(const tcc_graph *g, tcc_diag *diag);
 /* Equal up to node numbers; groups and places are compared too. */
 bool tcc_graph_equal(const tcc_graph *a, const tcc_graph *b);
-uint64_t tcc_graph_hash(const tcc_graph *g);
 
 bool tcc_attrs_equal(tcc_attr_class c, const tcc_attrs *a, const tcc_attrs *b);
 uint64_t tcc_attrs_hash(tcc_attr_class c, const tcc_attrs *a);

@@ -6,7 +6,7 @@ static const tcc_axis none = {TCC_AXIS_NONE, 0}, summed = {TCC_AXIS_SUMMED, 0}, 
 
 static tcc_axis at(int64_t dim, tcc_axis like) { return (tcc_axis){(int)dim, like.outer}; }
 
-bool tcc_axis_is_pointwise(const tcc_node *n) {
+static bool is_pointwise(const tcc_node *n) {
     switch (n->op) {
     case TCC_OP_RELU:
     case TCC_OP_LEAKY_RELU:
@@ -232,7 +232,7 @@ static tcc_axis but_along(int64_t axis, tcc_axis x) { return x.dim == axis ? mix
 tcc_axis tcc_axis_of_result(const tcc_node *n, int k, tcc_axis x) {
     const tcc_attrs *a = n->attrs;
     int dim;
-    if (tcc_axis_is_pointwise(n)) return x;
+    if (is_pointwise(n)) return x;
     switch (n->op) {
     case TCC_OP_RESHAPE: return regrouped(&n->operands[0]->type, &n->type, x);
     case TCC_OP_TRANSPOSE: return contains(&a->perm.perm, x.dim, &dim) ? at(dim, x) : mixed;
@@ -282,7 +282,7 @@ tcc_axis tcc_axis_of_result(const tcc_node *n, int k, tcc_axis x) {
 tcc_axis tcc_axis_of_operand(const tcc_node *n, int k, tcc_axis y) {
     const tcc_attrs *a = n->attrs;
     const int norm_axis = tcc_op_get_info(n->op)->attrs == TCC_ATTR_CLASS_norm ? (int)a->norm.axis : 0;
-    if (tcc_axis_is_pointwise(n)) return y;
+    if (is_pointwise(n)) return y;
     switch (n->op) {
     case TCC_OP_RESHAPE: return regrouped(&n->type, &n->operands[0]->type, y);
     case TCC_OP_TRANSPOSE: return at(a->perm.perm.v[y.dim], y);

@@ -25,8 +25,6 @@ static inline bool tcc_axis_equal(tcc_axis a, tcc_axis b) { return a.dim == b.di
 
 /* Whether n is of random draws, which every micro-batch makes for itself. */
 bool tcc_axis_draws(const tcc_node *n);
-/* Whether each element of the result reads that element of each operand alone. */
-bool tcc_axis_is_pointwise(const tcc_node *n);
 /* The rows of n, whose operand k has rows x. */
 tcc_axis tcc_axis_of_result(const tcc_node *n, int k, tcc_axis x);
 /* The rows that operand k needs for n to have rows y. */

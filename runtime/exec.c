@@ -127,12 +127,6 @@ tcc_status tcc_exec_bind(tcc_exec *e, tcc_diag *d, int binding, void *memory, in
     return TCC_OK;
 }
 
-int tcc_exec_find_binding(const tcc_exec *e, const char *name) {
-    for (int i = 0; i < e->program->n_bindings; i++)
-        if (!strcmp(e->program->bindings[i].name, name)) return i;
-    return -1;
-}
-
 static tcc_status unbound(const tcc_exec *e, tcc_diag *d) {
     int first = 0;
     while (e->bound[first]) first++;
@@ -206,8 +200,6 @@ tcc_status tcc_exec_read_arena(tcc_exec *e, tcc_diag *d, int64_t offset_bytes, i
 }
 
 const tcc_program *tcc_exec_get_program(const tcc_exec *e) { return e->program; }
-tcc_device *tcc_exec_get_device(const tcc_exec *e) { return e->device; }
-
 static int threads_of(const tcc_exec *e) { return e->device->ops->threads ? e->device->ops->threads(e->device) : 0; }
 
 tcc_status tcc_exec_set_profiling(tcc_exec *e, tcc_diag *d, bool on) {

@@ -26,8 +26,6 @@ tcc_status tcc_exec_set_arena(tcc_exec *exec, tcc_diag *d, void *memory, int64_t
  * Binding the same memory again costs nothing. Errors: TCC_EINVAL (no such binding, fewer bytes than its type needs, or
  * an address that is not a multiple of its element size). */
 tcc_status tcc_exec_bind(tcc_exec *exec, tcc_diag *d, int binding, void *memory, int64_t size_bytes);
-/* The binding of that name, -1 if there is none. */
-int tcc_exec_find_binding(const tcc_exec *exec, const char *name);
 
 /* Run all steps once and return when they are done. Nothing is allocated. Runs of one executable are the caller's to
  * order; other executables of the device may run in other threads. Errors: TCC_EINVAL (a binding is unbound),
@@ -52,7 +50,6 @@ tcc_status tcc_exec_poison(tcc_exec *exec, tcc_diag *d);
 tcc_status tcc_exec_read_arena(tcc_exec *exec, tcc_diag *d, int64_t offset_bytes, int64_t size_bytes, void *to_host);
 
 const tcc_program *tcc_exec_get_program(const tcc_exec *exec);
-tcc_device *tcc_exec_get_device(const tcc_exec *exec);
 
 /* --- Profile: what steps cost, over the runs made while it was on. */
 

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 /* What ran: a kernel's schedule, a library entry, or a copy. */
 static const char *how(const tcc_program *p, const tcc_step *s) {
@@ -221,9 +220,4 @@ tcc_status tcc_profile_write_trace(const tcc_profile_run *runs, int count, tcc_d
     const tcc_status s = tcc__file_save(d, path, text, strlen(text));
     cJSON_free(text);
     return s;
-}
-
-int64_t tcc_peak_resident_bytes(void) {
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) ? 0 : (int64_t)usage.ru_maxrss * 1024;
 }

@@ -28,7 +28,4 @@ typedef struct tcc_profile_run {
 tcc_status tcc_profile_write_trace(const tcc_profile_run *runs, int count, tcc_diag *d, const tcc_roofline *roofline,
                                    const char *path);
 
-/* The most memory this process ever had resident, in bytes; 0 where the system does not say. */
-int64_t tcc_peak_resident_bytes(void);
-
 #endif

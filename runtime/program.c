@@ -16,7 +16,7 @@ void tcc_program_destroy(tcc_program *p) {
 
 static const char *name_of(const tcc_program *p) { return p->name ? p->name : ""; }
 
-void tcc_program_print_step(tcc_strbuf *out, const tcc_program *p, int step) {
+static void print_step(tcc_strbuf *out, const tcc_program *p, int step) {
     const tcc_step *s = &p->steps[step];
     tcc_strbuf_printf(out, "step %d", step);
     const char *label = s->label ? s->label : "", *lines = s->lines ? s->lines : "";
@@ -25,7 +25,7 @@ void tcc_program_print_step(tcc_strbuf *out, const tcc_program *p, int step) {
 
 void tcc_program_note_step(tcc_diag *d, const tcc_program *p, int step) {
     tcc_strbuf text = {0};
-    tcc_program_print_step(&text, p, step);
+    print_step(&text, p, step);
     tcc_note(d, TCC_NOWHERE, "in program '%s', %s", name_of(p), text.text ? text.text : "a step");
     tcc_strbuf_free(&text);
 }
@@ -90,7 +90,7 @@ void tcc_program_note_largest(tcc_diag *d, const tcc_program *p) {
         if (t->step < 0)
             tcc_strbuf_printf(&what, "'%s', %s", p->bindings[t->binding].name,
                               tcc_type_text(&p->bindings[t->binding].type));
-        else tcc_program_print_step(&what, p, t->step);
+        else print_step(&what, p, t->step);
         if (what.text) tcc_note(d, TCC_NOWHERE, "%s %s", i ? "then" : "the largest tensor:", what.text);
         tcc_strbuf_free(&what);
     }
@@ -99,7 +99,7 @@ void tcc_program_note_largest(tcc_diag *d, const tcc_program *p) {
 static tcc_status __attribute__((format(printf, 4, 5))) bad_step(tcc_diag *d, const tcc_program *p, int step,
                                                                  const char *format, ...) {
     tcc_strbuf text = {0};
-    tcc_program_print_step(&text, p, step);
+    print_step(&text, p, step);
     tcc_strbuf_add(&text, ": ");
     char message[256];
     va_list args;

@@ -11,8 +11,6 @@
  * step. */
 tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p);
 
-/* "step 12 (dot+add+gelu; gpt.c:41,44)", for messages and reports. */
-void tcc_program_print_step(tcc_strbuf *out, const tcc_program *p, int step);
 /* Add the step to an error as a note. */
 void tcc_program_note_step(tcc_diag *d, const tcc_program *p, int step);
 /* Call `each` for every buffer of every step, in one order. A copy's buffer 0 is where it goes, buffer 1 where it comes

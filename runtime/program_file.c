@@ -136,21 +136,3 @@ tcc_status tcc_program_decode(tcc_diag *d, const char *name, const void *bytes, 
     else tcc_program_destroy(p);
     return status;
 }
-
-tcc_status tcc_program_save(tcc_diag *d, const tcc_program *p, const char *path) {
-    void *bytes;
-    int64_t size_bytes;
-    TCC_TRY(tcc_program_encode(d, p, &bytes, &size_bytes));
-    const tcc_status s = tcc__file_save(d, path, bytes, (size_t)size_bytes);
-    tcc__free(bytes);
-    return s;
-}
-
-tcc_status tcc_program_load(tcc_diag *d, const char *path, tcc_program **out) {
-    *out = NULL;
-    tcc__bytes bytes;
-    TCC_TRY(tcc_stream_load(d, &kind, path, &bytes));
-    tcc_status s = tcc_program_decode(d, path, bytes.data, (int64_t)bytes.size, out);
-    tcc__free(bytes.data);
-    return s;
-}

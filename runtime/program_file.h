@@ -14,9 +14,4 @@ tcc_status tcc_program_encode(tcc_diag *d, const tcc_program *p, void **bytes, i
  * messages. Errors: TCC_EFORMAT (damaged, or another version), TCC_ENOMEM. */
 tcc_status tcc_program_decode(tcc_diag *d, const char *name, const void *bytes, int64_t size_bytes, tcc_program **out);
 
-/* The same with a file; it is written under another name, synced and renamed, so that a reader never sees half of one.
- * Errors: also TCC_EIO. */
-tcc_status tcc_program_save(tcc_diag *d, const tcc_program *p, const char *path);
-tcc_status tcc_program_load(tcc_diag *d, const char *path, tcc_program **out);
-
 #endif

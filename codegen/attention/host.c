@@ -152,7 +152,7 @@ void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_att
     tcc_emit_loop_end(e, &rows, NULL);
 }
 
-int tcc_attention_keys_at_once(const tcc_emitter *e, const tcc_attention_plan *p) {
+static int keys_at_once(const tcc_emitter *e, const tcc_attention_plan *p) {
     return p->multiply == TCC_CONTRACT_FMA ? e->lanes : 2 * e->lanes;
 }
 
@@ -220,7 +220,7 @@ LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLV
                                  LLVMValueRef key) {
     const tcc_attention *a = &r->p->a;
     LLVMValueRef x = LLVMBuildFMul(e->builder, product, tcc_emit_float(e, e->vf32, a->scale), ""), inside = NULL;
-    if (a->causal || a->S % tcc_attention_keys_at_once(e, r->p))
+    if (a->causal || a->S % keys_at_once(e, r->p))
         inside = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_attention_seen(e, a, row), key));
     if (a->has[TCC_ATTENTION_MASK]) {
         LLVMValueRef mask = tcc_attention_place(e, r, tcc_attention_row(e, r, TCC_ATTENTION_MASK, row), key);

@@ -42,8 +42,6 @@ void tcc_attention_store(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRe
  * far apart for the hardware to foresee them. */
 void tcc_attention_prefetch(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, LLVMValueRef first,
                             int rows, LLVMValueRef column, int64_t width, bool to_store);
-/* Keys that scores are computed of at a time, whole vectors. */
-int tcc_attention_keys_at_once(const tcc_emitter *e, const tcc_attention_plan *p);
 /* to[width][key_stride] = transpose of rows [first, first + count) of an operand, as f32; columns up to whole vectors
  * are filled. */
 void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,

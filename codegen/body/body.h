@@ -269,7 +269,6 @@ void tcc_body_leave(tcc_body_run *r, int var);
 /* Emits every needed expression that the open loops allow and that depends on one of `loops` (0: any). */
 void tcc_body_emit(tcc_body_run *r, uint64_t loops);
 /* The value as it is (uniform: scalar), or over all lanes. */
-LLVMValueRef tcc_body_value(tcc_body_run *r, const tcc_expr *x);
 LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x);
 bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x);
 void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s);

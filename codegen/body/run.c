@@ -96,8 +96,6 @@ LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes) {
     return tcc_emit_vector_type(tcc_scalar_register(r->e, dtype), lanes ? r->lanes : 1);
 }
 
-LLVMValueRef tcc_body_value(tcc_body_run *r, const tcc_expr *x) { return r->values[x->id]; }
-
 LLVMValueRef tcc_body_over_lanes(tcc_body_run *r, LLVMValueRef v) {
     return tcc_emit_lanes_of(LLVMTypeOf(v)) == r->lanes ? v : tcc_emit_splat(r->e, v, r->lanes);
 }

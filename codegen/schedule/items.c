@@ -67,7 +67,7 @@ static int widest_along(const tcc_body *b, int var) {
 
 enum { MOST_LANES = 64, WIDE = 4 /* registers of a vector, at most */ };
 
-int tcc_most_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent) {
+static int most_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent) {
     if (!t->aligned_vectors) return t->lanes * WIDE < MOST_LANES ? t->lanes * WIDE : MOST_LANES;
     int widest = widest_along(b, var), lanes = widest == 2 ? 2 * t->lanes : widest > 4 ? t->lanes / 2 : t->lanes;
     while (extent % lanes) lanes /= 2;
@@ -75,7 +75,7 @@ int tcc_most_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t
 }
 
 int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide) {
-    const int most = tcc_most_lanes(t, b, var, extent);
+    const int most = most_lanes(t, b, var, extent);
     if (t->aligned_vectors) return most;
     int lanes = t->lanes * wide;
     while (lanes > 1 && lanes / 2 >= extent) lanes /= 2;
@@ -83,7 +83,7 @@ int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64
 }
 
 tcc_status tcc_settle_lanes(tcc_lowering *l, const tcc_body *b, int var, int64_t extent, int *lanes) {
-    const tcc_param_range range = tcc_param_powers(1, tcc_most_lanes(l->target, b, var, extent));
+    const tcc_param_range range = tcc_param_powers(1, most_lanes(l->target, b, var, extent));
     return tcc_params_settle_int(&l->params, TCC_PARAM_LANES, range, lanes);
 }
 
@@ -124,7 +124,7 @@ int tcc_expr_cost(const tcc_expr *x) {
     }
 }
 
-int tcc_body_cost(const tcc_body *b) {
+static int body_cost(const tcc_body *b) {
     int cost = 0;
     for (int i = 0; i < b->exprs.count; i++) cost += tcc_expr_cost(b->exprs.data[i]);
     return cost;
@@ -133,12 +133,12 @@ int tcc_body_cost(const tcc_body *b) {
 int tcc_choose_width(const tcc_body *b) {
     for (int i = 0; i < b->exprs.count; i++)
         if (b->exprs.data[i]->fold || tcc_dtype_bytes(b->exprs.data[i]->dtype) > 4) return 1;
-    int cost = tcc_body_cost(b);
+    int cost = body_cost(b);
     return cost <= 8 ? 4 : cost <= 16 ? 2 : 1;
 }
 
 int64_t tcc_choose_grain(const tcc_body *b, double points) {
-    double work = points * (8 + tcc_body_cost(b)), enough = 16 * 16384; /* some microseconds */
+    double work = points * (8 + body_cost(b)), enough = 16 * 16384; /* some microseconds */
     int64_t grain = (int64_t)(enough / (work > 1 ? work : 1));
     return grain < 1 ? 1 : grain;
 }

@@ -21,9 +21,8 @@ tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t p
 /* Appends the loops of `order` that have a bit to `in`, the others to `rest`; gives the points of all together. */
 double tcc_part_loops(const tcc_body *b, const int *order, int n, uint64_t bits, int *in, int *n_in, int *rest,
                       int *n_rest);
-/* About how many simple instructions an expression takes, without its operands; a point of all of them. */
+/* About how many simple instructions an expression takes, without its operands. */
 int tcc_expr_cost(const tcc_expr *x);
-int tcc_body_cost(const tcc_body *b);
 /* Vectors of several registers where few values are live, so that there is independent work to overlap: 4, 2 or 1. */
 int tcc_choose_width(const tcc_body *b);
 /* Items that make a share worth a thread of its own, given the points of an item. */
@@ -45,8 +44,6 @@ tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_bod
 /* Lanes for loop `var` of the body: the target's, times `wide`, or fewer if the extent is small; a power of two. CUDA:
  * so many that the widest access along the loop is one of 16 bytes, and that the extent is a multiple. */
 int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide);
-/* The most that they may be, by hand. */
-int tcc_most_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent);
 /* Settles the parameter of those that were chosen. */
 tcc_status tcc_settle_lanes(tcc_lowering *l, const tcc_body *b, int var, int64_t extent, int *lanes);
 /* A length for parts of a loop that runs in vectors: on CUDA none may reach past its part. */

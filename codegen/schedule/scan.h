@@ -17,9 +17,8 @@ typedef struct tcc_scan {
     tcc_item_cut cut;
 } tcc_scan;
 
-/* Sums of f32, f16 and bf16 gather in f64: in f32 a long line of equal values would stop to grow at 2^24 of them. The
- * type of a sum whose operand has this dtype, and a value to that type and back. */
-LLVMTypeRef tcc_scan_type(tcc_emitter *e, tcc_dtype dtype, int lanes);
+/* Sums of f32, f16 and bf16 gather in f64: in f32 a long line of equal values would stop to grow at 2^24 of them. A
+ * value to the type of its sum, and back. */
 LLVMValueRef tcc_scan_widen(tcc_emitter *e, LLVMValueRef value);
 LLVMValueRef tcc_scan_narrow(tcc_emitter *e, LLVMValueRef sum, tcc_dtype dtype);
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-LLVMTypeRef tcc_scan_type(tcc_emitter *e, tcc_dtype dtype, int lanes) {
+static LLVMTypeRef sum_type(tcc_emitter *e, tcc_dtype dtype, int lanes) {
     return tcc_emit_vector_type(tcc_scalar_register(e, tcc_dtype_is_float(dtype) ? TCC_F64 : dtype), lanes);
 }
 
@@ -30,7 +30,7 @@ int tcc_scan_begin(tcc_body_run *r, int lanes, LLVMValueRef *carry) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->kind != TCC_EXPR_REDUCE) continue;
         tcc_body_need(r, x->operands[0]);
-        tcc_fold_initial(r->e, TCC_OP_REDUCE_SUM, tcc_scan_type(r->e, x->dtype, lanes), NULL, &carry[n++]);
+        tcc_fold_initial(r->e, TCC_OP_REDUCE_SUM, sum_type(r->e, x->dtype, lanes), NULL, &carry[n++]);
     }
     return n;
 }

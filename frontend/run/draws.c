@@ -116,13 +116,7 @@ INLINE void draw_normal(const tcc_draws *d, uint64_t first, double *out) {
     interleave(values, out);
 }
 
-typedef struct variant {
-    void (*uniform)(const tcc_draws *d, uint64_t first, double *out);
-    void (*normal)(const tcc_draws *d, uint64_t first, double *out);
-    void (*normals)(const uint32_t *radius, const uint32_t *angle, double *first, double *second);
-} variant;
-
-#define VARIANT(name, target)                                                                                         \
+#define VARIANT(scope, name, target)                                                                                  \
     target static void uniform_##name(const tcc_draws *d, uint64_t first, double *out) {                              \
         draw_uniform(d, first, out);                                                                                  \
     }                                                                                                                 \
@@ -130,30 +124,24 @@ typedef struct variant {
     target static void normals_##name(const uint32_t *radius, const uint32_t *angle, double *first, double *second) { \
         normals(radius, angle, TCC_PAIRS, first, second);                                                             \
     }                                                                                                                 \
-    static const variant name = {uniform_##name, normal_##name, normals_##name};
+    scope const tcc_draws_variant tcc_draws_##name = {uniform_##name, normal_##name, normals_##name};
 
-VARIANT(portable, )
+VARIANT(, portable, )
 #if defined __x86_64__
-VARIANT(avx2, __attribute__((target("avx2"))))
+VARIANT(static, avx2, __attribute__((target("avx2"))))
 #if defined __clang__
-VARIANT(avx512, __attribute__((target("avx512f,avx512dq,avx512vl"))))
+VARIANT(static, avx512, __attribute__((target("avx512f,avx512dq,avx512vl"))))
 #else /* which else takes half of the width */
-VARIANT(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,prefer-vector-width=512"))))
+VARIANT(static, avx512, __attribute__((target("avx512f,avx512dq,avx512vl,prefer-vector-width=512"))))
 #endif
 
-static const variant *best(void) {
-    if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return &avx512;
-    return __builtin_cpu_supports("avx2") ? &avx2 : &portable;
+const tcc_draws_variant *tcc_draws_best(void) {
+    if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return &tcc_draws_avx512;
+    return __builtin_cpu_supports("avx2") ? &tcc_draws_avx2 : &tcc_draws_portable;
 }
 #else
-static const variant *best(void) { return &portable; }
+const tcc_draws_variant *tcc_draws_best(void) { return &tcc_draws_portable; }
 #endif
 
-void tcc_draws_uniform(const tcc_draws *d, uint64_t first, double *out) { best()->uniform(d, first, out); }
-void tcc_draws_normal(const tcc_draws *d, uint64_t first, double *out) { best()->normal(d, first, out); }
-void tcc_normals(const uint32_t *radius, const uint32_t *angle, double *first, double *second) {
-    best()->normals(radius, angle, first, second);
-}
-void tcc_normals_portable(const uint32_t *radius, const uint32_t *angle, double *first, double *second) {
-    portable.normals(radius, angle, first, second);
-}
+void tcc_draws_uniform(const tcc_draws *d, uint64_t first, double *out) { tcc_draws_best()->uniform(d, first, out); }
+void tcc_draws_normal(const tcc_draws *d, uint64_t first, double *out) { tcc_draws_best()->normal(d, first, out); }

@@ -16,16 +16,22 @@ typedef struct tcc_draws {
 tcc_draws tcc_draws_of(uint64_t seed, const char *name);
 
 /* Values [first, first + TCC_DRAWS) of the stream; first is a multiple of 4. Uniform in (0, 1), (word + 1/2) / 2^32, or
- * normal, two of two words as tcc_normals has them. */
+ * normal, two of two words as `normals` below has them. */
 void tcc_draws_uniform(const tcc_draws *d, uint64_t first, double *out);
 void tcc_draws_normal(const tcc_draws *d, uint64_t first, double *out);
 
 /* Normal values of words, by the method of Box and Muller: first[i] = sqrt(-2 log u) cos(2 pi v) and
  * second[i] = sqrt(-2 log u) sin(2 pi v), where u and v are (word + 1/2) / 2^32 of radius[i] and angle[i]. The error is
- * below 2^-49; the largest value is 6.8. The second function is the same
- * without the vectors of the machine at hand. */
+ * below 2^-49; the largest value is 6.8. */
 enum { TCC_PAIRS = TCC_DRAWS / 2 };
-void tcc_normals(const uint32_t *radius, const uint32_t *angle, double *first, double *second);
-void tcc_normals_portable(const uint32_t *radius, const uint32_t *angle, double *first, double *second);
+typedef struct tcc_draws_variant {
+    void (*uniform)(const tcc_draws *d, uint64_t first, double *out);
+    void (*normal)(const tcc_draws *d, uint64_t first, double *out);
+    void (*normals)(const uint32_t *radius, const uint32_t *angle, double *first, double *second);
+} tcc_draws_variant;
+
+/* For any machine; and with the vectors of the machine at hand, which gives the same bits. */
+extern const tcc_draws_variant tcc_draws_portable;
+const tcc_draws_variant *tcc_draws_best(void);
 
 #endif

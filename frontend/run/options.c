@@ -57,7 +57,7 @@ const tcc_option *tcc__option(int index) {
     return index >= 0 && index < ROW_COUNT ? &rows[index] : NULL;
 }
 
-double tcc__option_value(const tcc_option *o, const void *options) {
+static double value_of(const tcc_option *o, const void *options) {
     const void *at = (const char *)options + o->offset;
     switch (o->type) {
     case TCC_OPTION_BOOL: return *(const bool *)at;
@@ -72,7 +72,7 @@ double tcc__option_value(const tcc_option *o, const void *options) {
 }
 
 bool tcc__option_fits(const tcc_option *o, const void *options) {
-    const double value = tcc__option_value(o, options);
+    const double value = value_of(o, options);
     if (o->least == -INFINITY && o->most == INFINITY) return true;
     return value >= o->least && (o->below ? value < o->most : value <= o->most);
 }
@@ -81,7 +81,7 @@ tcc_status tcc__options_check(tcc_diag *diag, tcc_option_of of, const char *who,
     for (int i = 0; i < ROW_COUNT; i++) {
         const tcc_option *o = &rows[i];
         if (o->of != of || tcc__option_fits(o, options)) continue;
-        const double value = tcc__option_value(o, options);
+        const double value = value_of(o, options);
         char most[64] = "";
         if (o->type != TCC_OPTION_REAL && o->most < INFINITY)
             return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "%s%s %.0f must be from %.0f to %.0f", who, o->name, value,
@@ -98,7 +98,7 @@ void tcc__options_print_key(tcc_strbuf *b, tcc_option_of of, const void *options
         const tcc_option *o = &rows[i];
         const bool step = o->key == TCC_OPTION_KEY_STEP || o->key == TCC_OPTION_KEY_STEP_IF;
         if (o->of != of || !(o->key == TCC_OPTION_KEY_CODE || (train && step))) continue;
-        const double value = tcc__option_value(o, options);
+        const double value = value_of(o, options);
         if (o->key == TCC_OPTION_KEY_STEP_IF) tcc_strbuf_printf(b, " %s=%d", o->name, value > 0);
         else tcc_strbuf_printf(b, " %s=%.17g", o->name, value);
     }

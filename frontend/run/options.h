@@ -38,8 +38,6 @@ typedef struct tcc_option {
 
 /* Row `index` of options.def; NULL past the last. */
 const tcc_option *tcc__option(int index);
-/* The value in these options of its kind: a number, or whether a pointer is there. */
-double tcc__option_value(const tcc_option *o, const void *options);
 bool tcc__option_fits(const tcc_option *o, const void *options);
 /* TCC_EINVAL for the first that is out of its range. `who` begins the message: "optimizer: ". */
 tcc_status tcc__options_check(tcc_diag *diag, tcc_option_of of, const char *who, const void *options);

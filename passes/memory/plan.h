@@ -37,9 +37,6 @@ bool tcc_plan_overwrites(const tcc_plan *plan, const tcc_plan_value *earlier, co
 /* Whether an output may be written over the state that it replaces: all readers of the old value come before, or read
  * in step with the launch that writes the new one. */
 bool tcc_plan_may_replace(const tcc_graph *g, const tcc_plan *plan, const tcc_output *output);
-/* Checks that nothing alive at once overlaps, except an output written over an operand that dies in the same launch and
- * that this reads in step, and that outputs marked in_place have no later reader of the old value. */
-tcc_status tcc_plan_check(const tcc_graph *g, tcc_diag *diag);
 static inline int64_t tcc_plan_aligned(int64_t bytes) {
     return (bytes + TCC_PLAN_ALIGNMENT - 1) / TCC_PLAN_ALIGNMENT * TCC_PLAN_ALIGNMENT;
 }

@@ -2,6 +2,7 @@
  * Files of a graph for people: the text, graphviz's language, the memory plan. */
 #include "passes/pipeline/dump.h"
 
+#include "ir/attrs.h"
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/memory/plan.h"
@@ -13,16 +14,21 @@
 #include <sys/stat.h>
 
 static void dot_node(tcc_strbuf *b, const tcc_node *n, const char *indent, const char *style) {
-    if (n->op == TCC_OP_INPUT)
-        tcc_strbuf_printf(b, "%sn%d [label=\"%s\\n%s\", style=filled, fillcolor=lightblue];\n", indent, n->id,
-                          n->attrs->input.name, tcc_type_text(&n->type));
-    else
-        tcc_strbuf_printf(b, "%sn%d [label=\"%s\\n%s\"%s];\n", indent, n->id, tcc_op_get_info(n->op)->text,
-                          tcc_type_text(&n->type), style);
+    const bool input = n->op == TCC_OP_INPUT;
+    tcc_strbuf label = {0};
+    tcc_strbuf_printf(&label, "%s\n%s", input ? n->attrs->input.name : tcc_op_get_info(n->op)->text,
+                      tcc_type_text(&n->type));
+    tcc_strbuf_printf(b, "%sn%d [label=", indent, n->id);
+    if (label.failed) b->failed = true;
+    else tcc_print_quoted(b, label.text); /* the \n that it writes is Graphviz's own */
+    tcc_strbuf_printf(b, "%s];\n", input ? ", style=filled, fillcolor=lightblue" : style);
+    tcc_strbuf_free(&label);
 }
 
 void tcc_dump_dot(tcc_strbuf *b, const tcc_graph *g) {
-    tcc_strbuf_printf(b, "digraph \"%s\" {\n  node [shape=box, fontsize=10];\n", g->name);
+    tcc_strbuf_add(b, "digraph ");
+    tcc_print_quoted(b, g->name);
+    tcc_strbuf_add(b, " {\n  node [shape=box, fontsize=10];\n");
     for (int i = 0; i < g->groups.count; i++) {
         const tcc_group *group = &g->groups.data[i];
         tcc_strbuf_printf(b, "  subgraph cluster%d {\n    label=\"%d %s%s%s\"; color=gray;\n", i, i,
@@ -42,8 +48,9 @@ void tcc_dump_dot(tcc_strbuf *b, const tcc_graph *g) {
     }
     for (int i = 0; i < g->outputs.count; i++) {
         const tcc_output *output = &g->outputs.data[i];
-        tcc_strbuf_printf(b, "  o%d [label=\"%s\", style=filled, fillcolor=lightgray];\n  n%d -> o%d;\n", i,
-                          output->name, output->node->id, i);
+        tcc_strbuf_printf(b, "  o%d [label=", i);
+        tcc_print_quoted(b, output->name);
+        tcc_strbuf_printf(b, ", style=filled, fillcolor=lightgray];\n  n%d -> o%d;\n", output->node->id, i);
     }
     tcc_strbuf_add(b, "}\n");
 }

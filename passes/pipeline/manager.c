@@ -105,7 +105,7 @@ static tcc_status dump_input(tcc_pass_cx *cx, const tcc_manager_options *manager
     return tcc_dump_graph(g, manager->dump_dir, 0, "input", cx->diag);
 }
 
-bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *options) {
+static bool runs_with(const tcc_pipeline_step *step, const tcc_pass_options *options) {
     if (step->optional && listed(getenv("TCC_SKIP"), pass_infos[step->pass].name)) return false;
     switch (step->when) {
     case TCC_WHEN_ALWAYS: return true;
@@ -128,7 +128,7 @@ tcc_status tcc_pipeline_plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_trie
     while (tcc_pipeline_steps[first].pass != TCC_PASS_FUSE) first++;
     for (int i = first; i < tcc_pipeline_count; i++) {
         tcc_graph *next;
-        if (!tcc_pipeline_runs(&tcc_pipeline_steps[i], cx->options)) continue;
+        if (!runs_with(&tcc_pipeline_steps[i], cx->options)) continue;
         const tcc_pass_id pass = tcc_pipeline_steps[i].pass;
         const double start = tcc_clock_ms();
         const tcc_status status = pass_infos[pass].run(&quiet, at ? at : g, &next);
@@ -154,7 +154,7 @@ tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager,
     int number = 0;
     for (int i = 0; i < tcc_pipeline_count && status == TCC_OK; i++) {
         const tcc_pipeline_step *step = &tcc_pipeline_steps[i];
-        if (tcc_pipeline_runs(step, cx->options)) status = run_pass(cx, manager, step->pass, ++number, g, report);
+        if (runs_with(step, cx->options)) status = run_pass(cx, manager, step->pass, ++number, g, report);
     }
     cx->tried = NULL;
     tcc_tried_clear(&tried);

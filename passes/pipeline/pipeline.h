@@ -25,7 +25,4 @@ typedef struct tcc_pipeline_step {
 extern const tcc_pipeline_step tcc_pipeline_steps[];
 extern const int tcc_pipeline_count;
 
-/* Whether a program compiled with these options goes through the step; TCC_SKIP is asked too. */
-bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *options);
-
 #endif

@@ -72,8 +72,6 @@ void tcc_cache_close(tcc_cache *c) {
     tcc__free(c);
 }
 
-const char *tcc_cache_path(const tcc_cache *c) { return c->path; }
-
 static void tell(tcc_cache *c, const char *text) {
     if (!c->told && c->tell) c->tell(c->user, text);
     c->told = true;
@@ -101,7 +99,6 @@ static bool take(tcc_cache *c, tcc_query *q, tcc_cache_kind kind, const tcc_cach
     *value = tcc__malloc(*size_bytes ? (size_t)*size_bytes : 1);
     if (!*value) return false;
     if (*size_bytes) memcpy(*value, data, (size_t)*size_bytes);
-    c->counts[kind].saved_ns += tcc_query_i64(q, TCC_COLUMN_MADE_NS);
     if (tcc_query_i64(q, TCC_COLUMN_USED) + TOUCH_SECONDS < (int64_t)time(NULL))
         (void)tcc_vec_push(&c->touched, tcc_query_i64(q, TCC_COLUMN_ID)); /* forgotten where memory is short */
     return true;
@@ -144,8 +141,6 @@ bool tcc_cache_get(tcc_cache *c, tcc_cache_kind kind, const tcc_cache_key *key, 
     pthread_mutex_lock(&c->mutex);
     const bool found = !c->off && (find_pending(c, kind, &hash, value, size_bytes) ||
                                    find_written(c, kind, &hash, value, size_bytes));
-    if (found) c->counts[kind].hits++;
-    else c->counts[kind].misses++;
     pthread_mutex_unlock(&c->mutex);
     return found;
 }
@@ -161,7 +156,6 @@ void tcc_cache_put(tcc_cache *c, tcc_cache_kind kind, const tcc_cache_key *key, 
     if (p.value) memcpy(p.value, value, (size_t)size_bytes);
     pthread_mutex_lock(&c->mutex);
     const bool kept = p.key && p.value && !c->off && tcc_vec_push(&c->pending, p);
-    if (kept) c->counts[kind].puts++;
     pthread_mutex_unlock(&c->mutex);
     if (kept) return;
     tcc__free(p.key);
@@ -235,12 +229,4 @@ tcc_cache_claim tcc_cache_wait(tcc_cache *c, tcc_cache_kind kind, const tcc_cach
 void tcc_cache_release(tcc_cache_claim *claim) {
     if (claim->fd >= 0) close(claim->fd);
     claim->fd = -1;
-}
-
-tcc_cache_counts tcc_cache_count(tcc_cache *c, tcc_cache_kind kind) {
-    if (!c) return (tcc_cache_counts){0};
-    pthread_mutex_lock(&c->mutex);
-    const tcc_cache_counts counts = c->counts[kind];
-    pthread_mutex_unlock(&c->mutex);
-    return counts;
 }

@@ -54,7 +54,6 @@ typedef struct tcc_cache_options {
 tcc_status tcc_cache_open(tcc_diag *d, const tcc_cache_options *options, tcc_cache **out);
 /* Writes what is still to be written. NULL is allowed. */
 void tcc_cache_close(tcc_cache *c);
-const char *tcc_cache_path(const tcc_cache *c); /* of the database */
 
 /* Every function below takes NULL for "there is no cache". */
 
@@ -73,13 +72,6 @@ typedef struct tcc_cache_claim {
 } tcc_cache_claim;
 tcc_cache_claim tcc_cache_wait(tcc_cache *c, tcc_cache_kind kind, const tcc_cache_key *key, int wait_ms);
 void tcc_cache_release(tcc_cache_claim *claim);
-
-/* What the cache did since it was opened. */
-typedef struct tcc_cache_counts {
-    int64_t hits, misses, puts;
-    int64_t saved_ns; /* what the values that were found took to make */
-} tcc_cache_counts;
-tcc_cache_counts tcc_cache_count(tcc_cache *c, tcc_cache_kind kind);
 
 /* -- For people (tool.c) -- */
 

@@ -138,8 +138,6 @@ tcc_status tcc_database_ask(tcc_database *db, tcc_diag *d, const char *sql, int6
     return status;
 }
 
-int64_t tcc_database_last_id(tcc_database *db) { return sqlite3_last_insert_rowid(db->handle); }
-
 bool tcc_database_is_damaged(const tcc_database *db) {
     const int code = sqlite3_errcode(db->handle) & 0xff;
     return code == SQLITE_CORRUPT || code == SQLITE_NOTADB;

@@ -32,7 +32,6 @@ const void *tcc_query_blob(tcc_query *q, int column, int64_t *size_bytes);
 tcc_status tcc_database_do(tcc_database *db, tcc_diag *d, const char *sql, const char *types, ...);
 /* The first column of a statement's first row; 0 where there is none. */
 tcc_status tcc_database_ask(tcc_database *db, tcc_diag *d, const char *sql, int64_t *out);
-int64_t tcc_database_last_id(tcc_database *db);
 /* Whether the last call failed as the file is damaged, or no database at all. */
 bool tcc_database_is_damaged(const tcc_database *db);
 /* Makes a database empty, also a damaged one, under the locks of those who use it. */

@@ -89,7 +89,6 @@ struct tcc_cache {
     void *user;
     tcc_vec(tcc_cache_pending) pending;
     tcc_vec(int64_t) touched; /* ids of entries whose last use is to be written */
-    tcc_cache_counts counts[TCC_CACHE_KIND_COUNT];
 };
 
 #endif

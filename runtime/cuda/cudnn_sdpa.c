@@ -16,7 +16,7 @@
 
 enum { RANK = 4, SCALAR_BYTES = 4, SUMS_ALIGNMENT = 64 };
 
-int64_t tcc_cudnn_sdpa_sums_bytes(const tcc_sdpa_params *p) {
+static int64_t sums_bytes_of(const tcc_sdpa_params *p) {
     const int64_t bytes = p->batch * p->heads * p->queries * 4;
     return (bytes + SUMS_ALIGNMENT - 1) / SUMS_ALIGNMENT * SUMS_ALIGNMENT;
 }
@@ -298,7 +298,7 @@ static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, bool backward, int6
     TCC_TRY(tcc__cudnn_open(cuda, d, &cudnn));
     sdpa_call *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(d);
-    c->sums_bytes = backward ? tcc_cudnn_sdpa_sums_bytes(&p) : 0;
+    c->sums_bytes = backward ? sums_bytes_of(&p) : 0;
     tcc_status s = make(cudnn, d, backward, &p, c);
     if (s != TCC_OK) {
         tcc_note(d, TCC_NOWHERE,

@@ -75,9 +75,6 @@ static void cuda_describe(const tcc_device *device, tcc_strbuf *out) {
     tcc__cuda_libraries_describe(&cuda->cu, out);
 }
 
-const char *tcc_device_cuda_arch(const tcc_device *device) { return ((const tcc_device_cuda *)device)->arch; }
-int tcc_device_cuda_sm(const tcc_device *device) { return device->hw.sm; }
-
 /* --- life --- */
 
 static void cuda_destroy(tcc_device *device) {

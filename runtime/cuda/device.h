@@ -15,9 +15,6 @@
  * Takes the primary context. Errors: TCC_EUNSUPPORTED (no driver, no such device, too old; says what to do),
  * TCC_EDEVICE, TCC_ENOMEM. */
 tcc_status tcc_device_cuda_create(tcc_context *cx, int ordinal, tcc_device **out);
-/* The device's architecture, "sm_90", borrowed, and as a number. */
-const char *tcc_device_cuda_arch(const tcc_device *device);
-int tcc_device_cuda_sm(const tcc_device *device);
 /* A line for each device that the driver shows, and why it is of no use where it is not; how many are `usable`. Errors:
  * TCC_EUNSUPPORTED (no driver, no device), TCC_EDEVICE, TCC_ENOMEM. */
 tcc_status tcc_device_cuda_list(tcc_context *cx, int *usable, tcc_strbuf *text);

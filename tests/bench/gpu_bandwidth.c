@@ -12,6 +12,7 @@
 #include "harness/passes.h"
 #include "ir/ir.h"
 #include "ir/support/alloc.h"
+#include "runtime/cuda/context.h"
 #include "runtime/cuda/device.h"
 #include "traincc/context.h"
 
@@ -123,7 +124,7 @@ static double copy_rate(int64_t bytes, tcc_context *cx, tcc_device *device) {
     tcc_step step = {.kind = TCC_STEP_COPY, .from = from, .to = to, .grain = 1, .label = "copy"};
     tcc_program p = {.name = "copy",
                      .target = TCC_TARGET_CUDA,
-                     .cpu = tcc_device_cuda_arch(device),
+                     .cpu = ((const tcc_device_cuda *)device)->arch,
                      .arena_bytes = 2 * bytes,
                      .n_steps = 1,
                      .steps = &step};
@@ -165,7 +166,7 @@ int main(int argc, char **argv) {
     }
     if (tcc_context_create(&cx) != TCC_OK) return EXIT_FAILURE;
     if (tcc_device_cuda_create(cx, -1, &device) != TCC_OK) bench_give_up("device", &cx->diag);
-    if (tcc_llvm_target_cuda(tcc_device_cuda_arch(device), &device->hw, &cx->diag, &target) != TCC_OK)
+    if (tcc_llvm_target_cuda(((const tcc_device_cuda *)device)->arch, &device->hw, &cx->diag, &target) != TCC_OK)
         bench_give_up("target", &cx->diag);
     double copy = copy_rate(mib << 20, cx, device);
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)

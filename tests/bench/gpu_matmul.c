@@ -11,6 +11,7 @@
 #include "harness/check.h"
 #include "harness/passes.h"
 #include "ir/ir.h"
+#include "runtime/cuda/context.h"
 #include "runtime/cuda/device.h"
 #include "traincc/context.h"
 
@@ -151,7 +152,7 @@ int main(int argc, char **argv) {
     }
     if (tcc_context_create(&b.cx) != TCC_OK) return EXIT_FAILURE;
     if (tcc_device_cuda_create(b.cx, -1, &b.device) != TCC_OK) bench_give_up("device", &b.cx->diag);
-    if (tcc_llvm_target_cuda(tcc_device_cuda_arch(b.device), &b.device->hw, &b.cx->diag, &target) != TCC_OK)
+    if (tcc_llvm_target_cuda(((const tcc_device_cuda *)b.device)->arch, &b.device->hw, &b.cx->diag, &target) != TCC_OK)
         bench_give_up("target", &b.cx->diag);
     b.target = &target;
     for (int shape = 0; shape < (int)(sizeof shapes / sizeof *shapes); shape++)

@@ -3,6 +3,7 @@
  * and print the same again; the verifier and the other readers of a graph must cope with it. */
 #include "ir/ir.h"
 #include "ir/support/alloc.h"
+#include "passes/pipeline/dump.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,10 +36,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     expect(tcc_graph_parse(text, strlen(text), "again.tir", &diag, &again) == TCC_OK, tcc_diag_text(&diag), text);
     char *text_again = print(again);
     expect(!strcmp(text, text_again), "it prints another text the second time:", text_again);
-    expect(tcc_graph_equal(g, again) && tcc_graph_hash(g) == tcc_graph_hash(again), "its copy is not equal", text);
+    expect(tcc_graph_equal(g, again), "its copy is not equal", text);
     tcc_graph_verify(g, &diag);
     tcc_strbuf dot = {0};
-    tcc_graph_print_dot(&dot, g);
+    tcc_dump_dot(&dot, g);
     tcc_strbuf_free(&dot);
     tcc__free(text);
     tcc__free(text_again);

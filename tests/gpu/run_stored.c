@@ -4,6 +4,7 @@
 #include "ir/support/alloc.h"
 #include "runtime/cuda/device.h"
 #include "runtime/exec.h"
+#include "runtime/files/file.h"
 #include "runtime/program_file.h"
 
 #include <inttypes.h>
@@ -22,13 +23,17 @@ static int64_t size_of(const rig *r, int binding) { return tcc_type_bytes(&r->pr
 static tcc_status run(rig *r, const char *path, int64_t *sum) {
     tcc_diag *d = &r->cx.diag;
     TCC_TRY(tcc_context_init(&r->cx));
-    TCC_TRY(tcc_program_load(d, path, &r->program));
+    tcc__bytes bytes;
+    TCC_TRY(tcc__file_load(d, path, &bytes));
+    tcc_status s = tcc_program_decode(d, path, bytes.data, (int64_t)bytes.size, &r->program);
+    tcc__free(bytes.data);
+    TCC_TRY(s);
     TCC_TRY(tcc_device_cuda_create(&r->cx, -1, &r->device));
     TCC_TRY(tcc_exec_create(&r->cx, r->device, r->program, &r->exec));
     int n = r->program->n_bindings, last = n - 1;
     int64_t *host = tcc__malloc((size_t)size_of(r, last));
     r->memory = tcc__calloc((size_t)n, sizeof *r->memory);
-    tcc_status s = host && r->memory ? TCC_OK : tcc_enomem(d);
+    s = host && r->memory ? TCC_OK : tcc_enomem(d);
     for (int64_t i = 0; s == TCC_OK && i < size_of(r, last) / 8; i++) host[i] = i;
     for (int i = 0; i < n && s == TCC_OK; i++) {
         s = r->device->ops->alloc(r->device, d, size_of(r, i), &r->memory[i]);

@@ -8,6 +8,8 @@
 #include "harness/sample_program.h"
 
 #include "ir/support/alloc.h"
+#include "runtime/cuda/context.h"
+#include "runtime/files/file.h"
 #include "runtime/profile.h"
 #include "runtime/program_file.h"
 
@@ -73,7 +75,7 @@ static void test_figures(void **state) {
     rig r;
     assert_ok(start(&r), &r.cx.diag);
     const tcc_hardware *hw = &r.device->hw;
-    assert_int_equal(hw->sm, tcc_device_cuda_sm(r.device));
+    assert_true(hw->sm >= 70);
     assert_true(hw->processors > 0 && hw->threads_per_block == 1024);
     assert_int_equal(hw->warps_per_processor * 32, hw->threads_per_processor);
     assert_int_equal(hw->shared_bytes, 48 * 1024);
@@ -452,8 +454,9 @@ static void test_arch(void **state) {
     tcc_device *device;
     assert_ok(tcc_context_init(&cx), &cx.diag);
     assert_ok(tcc_device_cuda_create(&cx, 0, &device), &cx.diag);
-    assert_memory_equal(tcc_device_cuda_arch(device), "sm_", 3);
-    if (sim.restart) assert_string_equal(tcc_device_cuda_arch(device), "sm_90");
+    const char *arch = ((const tcc_device_cuda *)device)->arch;
+    assert_memory_equal(arch, "sm_", 3);
+    if (sim.restart) assert_string_equal(arch, "sm_90");
     tcc_device_destroy(device);
     tcc_context_clear(&cx);
 }
@@ -484,7 +487,11 @@ static void test_runtime_alone(void **state) {
     tcc_program *p = sample_program_cuda();
     char path[512], line[64];
     snprintf(path, sizeof path, "%s/tcc-stored-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
-    assert_ok(tcc_program_save(&d, p, path), &d);
+    void *bytes;
+    int64_t size_bytes;
+    assert_ok(tcc_program_encode(&d, p, &bytes, &size_bytes), &d);
+    assert_ok(tcc__file_save(&d, path, bytes, (size_t)size_bytes), &d);
+    tcc__free(bytes);
     tcc_program_destroy(p);
     program_result r = program_run(NULL, "../tests/run_stored", (const char *const[]){path, NULL});
     unlink(path);

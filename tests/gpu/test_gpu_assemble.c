@@ -6,7 +6,7 @@
 #include "harness/passes.h"
 
 #include "codegen/emit/llvm.h"
-#include "ir/random.h"
+#include "harness/generator.h"
 #include "ir/support/strbuf.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
  * scatter_add on a GPU, as gradients of embeddings have it: equal bits to the CPU's, whose order of additions is the
  * same. */
 #include "harness/check.h"
+#include "harness/evaluate.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
 #include "harness/scatter_cases.h"
@@ -19,7 +20,7 @@ static void check_equal_to_host(const char *text, const compiled_options *option
     gpu_program *gpu = gpu_program_create(g, options, "sm_90");
     for (int i = 0; i < g->inputs.count; i++) {
         void *packed = malloc((size_t)tcc_type_bytes(&g->inputs.data[i]->type) + 1);
-        tcc_value_store(&inputs[i], packed);
+        value_store(&inputs[i], packed);
         memcpy(host->memory[i], packed, (size_t)tcc_type_bytes(&g->inputs.data[i]->type));
         gpu_program_upload(gpu, i, packed);
         free(packed);

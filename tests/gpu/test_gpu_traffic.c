@@ -2,6 +2,7 @@
  * Memory traffic of kernels, as the stand-in counts it: each buffer is moved once, in wide accesses, and nothing is in
  * local memory. */
 #include "harness/check.h"
+#include "harness/evaluate.h"
 #include "harness/cuda_device.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
@@ -42,7 +43,7 @@ static gpu_program *run_counted(const tcc_graph *g, ptxsim_stats *s) {
     tcc_value *inputs = random_inputs(g, &(compiled_options){.low = 0.1, .high = 1, .limit = 6});
     for (int i = 0; i < g->inputs.count; i++) {
         void *packed = malloc((size_t)tcc_type_bytes(&g->inputs.data[i]->type) + 1);
-        tcc_value_store(&inputs[i], packed);
+        value_store(&inputs[i], packed);
         gpu_program_upload(p, i, packed);
         free(packed);
     }

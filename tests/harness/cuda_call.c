@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "harness/cuda_call.h"
+#include "harness/evaluate.h"
 #include "harness/check.h"
 #include "harness/graphs.h"
 
@@ -161,7 +162,7 @@ void check_graph_on_cuda(const char *text, const compiled_options *given, int ca
             continue;
         }
         void *packed = calloc(1, (size_t)bytes);
-        tcc_value_store(&inputs[i], packed);
+        value_store(&inputs[i], packed);
         assert_ok(ops->upload(c.device, d, c.memory[i], packed, bytes), d);
         free(packed);
     }

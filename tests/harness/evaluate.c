@@ -4,6 +4,7 @@
 #include "harness/check.h"
 #include "harness/gradcheck.h"
 #include "harness/graphs.h"
+#include "ir/support/element.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +15,15 @@ static int count_lines(const char *lines) {
     int count = 1;
     for (; *lines; lines++) count += *lines == '\n';
     return count;
+}
+
+void value_store(const tcc_value *v, void *packed) {
+    const tcc_dtype dtype = v->type.dtype;
+    const int64_t count = tcc_type_numel(&v->type);
+    const bool is_float = tcc_dtype_is_float(dtype);
+    for (int64_t e = 0; e < count; e++)
+        if (is_float) tcc_element_set(dtype, packed, e, v->f[e]);
+        else tcc_element_set_int(dtype, packed, e, v->i[e]);
 }
 
 tcc_value evaluate_lines(const char *lines) {

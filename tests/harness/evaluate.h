@@ -14,6 +14,8 @@ tcc_value evaluate_op(tcc_op op, const tcc_attrs *attrs, const tcc_type *type, i
                       const tcc_value *operands);
 /* A tensor of random numbers in lo .. hi (integers: to hi - 1); the caller frees it. */
 tcc_value random_value(const tcc_type *type, uint64_t seed, double lo, double hi);
+/* Into packed memory of the element type, rounded to nearest even. */
+void value_store(const tcc_value *v, void *packed);
 /* The last value has exactly these elements, or within `tolerance`; NaN equals NaN. */
 void expect_elements(const char *file, int line, const char *lines, double tolerance, int count,
                      const double *expected);

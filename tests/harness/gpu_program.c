@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Programs for a GPU run through the driver's API, and compared with the interpreter. */
 #include "harness/gpu_program.h"
+#include "harness/evaluate.h"
 #include "codegen/emit/llvm.h"
 #include "harness/check.h"
 #include "harness/cuda_device.h"
@@ -260,7 +261,7 @@ static const char *test_arch(void) {
 static void upload_inputs(gpu_program *p, const tcc_graph *g, const tcc_value *inputs) {
     for (int i = 0; i < g->inputs.count; i++) {
         void *packed = malloc((size_t)tcc_type_bytes(&g->inputs.data[i]->type) + 1);
-        tcc_value_store(&inputs[i], packed);
+        value_store(&inputs[i], packed);
         gpu_program_upload(p, i, packed);
         free(packed);
     }

@@ -4,7 +4,7 @@
 #define TCC_TESTS_HARNESS_RANDOM_H
 
 #include "ir/eval.h"
-#include "ir/random.h"
+#include "harness/generator.h"
 
 typedef struct random_case {
     tcc_graph *graph;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "harness/random_draw_cases.h"
+#include "harness/evaluate.h"
 
 #include "frontend/compile/compile.h"
 #include "harness/check.h"
@@ -90,7 +91,7 @@ static void check_interpreted(tcc_context *cx, tcc_model *m, const record *got, 
         for (int i = 0; i < NAMES; i++) {
             if (strcmp(names[i].name, g->outputs.data[o].name)) continue;
             unsigned char bytes[MOST_BYTES] = {0};
-            tcc_value_store(&outputs[o], bytes);
+            value_store(&outputs[o], bytes);
             if (!names[i].rounds) assert_memory_equal(bytes, got->bytes[i], MOST_BYTES);
             for (int e = 0; e < 33 && names[i].rounds; e++) {
                 float have;

@@ -3,7 +3,7 @@
 #include "harness/random_graphs.h"
 #include "harness/check.h"
 
-#include "ir/random.h"
+#include "harness/generator.h"
 
 #include <stdio.h>
 #include <stdlib.h>

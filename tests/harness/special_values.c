@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "harness/special_values.h"
+#include "harness/evaluate.h"
 #include "harness/check.h"
 #include "harness/function_cases.h"
 
@@ -179,7 +180,7 @@ static bool may_spoil_more(const tcc_graph *g) {
 
 static void compare_kinds(int i, const tcc_graph *g, compiled *c, const tcc_value *inputs, const char *what) {
     tcc_value *expected = evaluate(g, inputs);
-    for (int k = 0; k < g->inputs.count; k++) tcc_value_store(&inputs[k], c->memory[k]);
+    for (int k = 0; k < g->inputs.count; k++) value_store(&inputs[k], c->memory[k]);
     compiled_run(c);
     for (int o = 0; o < g->outputs.count; o++) {
         if (!is_float(g->outputs.data[o].node)) continue;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Expected values of a user's program, and their noise. */
 #include "harness/user_reference.h"
+#include "harness/evaluate.h"
 
 #include "frontend/compile/compile.h"
 #include "ir/support/alloc.h"
@@ -150,7 +151,7 @@ static void see(user_reference *r, const char *name, int when, const tcc_drawn *
 /* What memory of the type holds of it. */
 static void store(const tcc_value *from, tcc_value *to) {
     void *packed = malloc((size_t)tcc_type_bytes(&from->type) + 1);
-    tcc_value_store(from, packed);
+    value_store(from, packed);
     tcc_value_load(to, packed);
     free(packed);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What lint.circles and lint.layers look for is planted, and they must find it:
+# What lint.circles, lint.unused and lint.layers look for is planted, and they must find it:
 # planted.sh CC SOURCE_DIR DIR_OF_INCLUDE_PATHS_AND_OBJECTS
 set -u
 cc=$1 source=$2 made=$3
@@ -36,6 +36,17 @@ expect 1 'planted/b.c -> planted/a.c: planted_a' "$lint/circles.sh" "$scratch/ob
 "$cc" -c "$scratch/line.c" -o "$objects/b.c.o" || exit 1
 expect 0 'no circle' "$lint/circles.sh" "$scratch/objects"
 expect 1 'nothing is shown' "$lint/circles.sh" <(printf '%s\n' "$objects/a.c.o" "$objects/b.c.o")
+
+# A function that nobody calls, and one that only its own file calls.
+mkdir -p "$scratch/source/tools"
+for folder in frontend ir passes codegen runtime tests; do ln -s "$source/$folder" "$scratch/source/$folder"; done
+planted=$scratch/source/tools/planted.c
+unused=("$lint/unused.sh" "$scratch/source" "$source/frontend/include" "$scratch/objects")
+echo 'int tcc_planted(int x) { return x; }' >"$planted"
+"$cc" -c "$planted" -o "$objects/b.c.o" || exit 1
+expect 1 'nobody in the product calls tcc_planted' "${unused[@]}"
+echo 'int other(void) { return tcc_planted(0); }' >>"$planted"
+expect 1 'only its own file calls tcc_planted' "${unused[@]}"
 
 # A room that sees another one above it, and one that does not see what it may.
 cp "$made"/*.includes "$scratch"

@@ -4,7 +4,7 @@
 #include "harness/check.h"
 #include "harness/gradcheck.h"
 #include "ir/build.h"
-#include "ir/random.h"
+#include "harness/generator.h"
 
 #include <stdio.h>
 #include <stdlib.h>

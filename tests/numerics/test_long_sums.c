@@ -2,6 +2,7 @@
  * Long sums err no more than ir/chain.h says: 20,011 terms that are all alike, so that every addition errs the same
  * way, and terms of 1e6 between many of 1e-8. */
 #include "harness/check.h"
+#include "harness/evaluate.h"
 #include "harness/compiled.h"
 #include "harness/graphs.h"
 #include "ir/chain.h"
@@ -56,7 +57,7 @@ static double run(const tcc_graph *g, values kind, bool eager) {
     }
     assert_ok(tcc_graph_eval(g, in, want, &diag), &diag);
     compiled *c = compiled_create(g, &(compiled_options){.eager = eager});
-    for (int i = 0; i < g->inputs.count; i++) tcc_value_store(&in[i], c->memory[i]);
+    for (int i = 0; i < g->inputs.count; i++) value_store(&in[i], c->memory[i]);
     compiled_run(c);
     for (int i = 0; i < g->outputs.count; i++) worst = fmax(worst, worst_error(&want[i], compiled_output(c, i)));
     compiled_destroy(c);

@@ -4,7 +4,7 @@
 #include "harness/passes.h"
 #include "harness/random.h"
 
-#include "passes/memory/plan.h"
+#include "harness/plan_check.h"
 
 #include <stdlib.h>
 
@@ -71,7 +71,7 @@ static void test_plan(void **state) {
             tcc_graph *after = run_passes(c->graph, pipelines[i], NULL);
             const char *wrong = random_case_compare(c, after, TOLERANCE);
             if (wrong) fail_msg("%s after %s; %s", wrong, pipelines[i], random_case_write(c, seed));
-            assert_ok(tcc_plan_check(after, after->diag), after->diag);
+            assert_ok(check_plan(after, after->diag), after->diag);
             tcc_graph_destroy(after);
         }
         random_case_destroy(c);

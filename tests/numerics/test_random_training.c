@@ -2,6 +2,7 @@
  * Training steps of random graphs: losses, gradients and updated parameters of the compiled step are the interpreter's.
  * TCC_TEST_COUNT chooses how many. */
 #include "harness/check.h"
+#include "harness/evaluate.h"
 #include "harness/compiled.h"
 #include "harness/passes.h"
 #include "harness/random.h"
@@ -40,7 +41,7 @@ static bool check(const random_case *r, uint64_t seed, const tcc_pass_options *o
     const char *wrong = NULL;
     for (int eager = 0; eager < 2 && !wrong; eager++) {
         compiled *c = compiled_create(step, &(compiled_options){.eager = eager, .simplify = !eager});
-        for (int i = 0; i < step->inputs.count; i++) tcc_value_store(&inputs[i], c->memory[i]);
+        for (int i = 0; i < step->inputs.count; i++) value_store(&inputs[i], c->memory[i]);
         compiled_run(c);
         for (int i = 0; i < step->outputs.count && !wrong; i++) wrong = compare(step, &outputs[i], c, i);
         if (wrong) print_error("%s: %s; %s\n", eager ? "eager" : "fused", wrong, random_case_write(r, seed));

@@ -9,7 +9,7 @@
 #include "harness/passes.h"
 
 #include "ir/eval.h"
-#include "ir/random.h"
+#include "harness/generator.h"
 #include "ir/support/alloc.h"
 #include "passes/remat/remat.h"
 

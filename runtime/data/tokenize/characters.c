@@ -23,7 +23,7 @@ static bool cover(tcc__characters *c, uint32_t code) {
     return true;
 }
 
-bool tcc__characters_add(tcc__characters *c, uint32_t code) {
+static bool add_character(tcc__characters *c, uint32_t code) {
     if (code >= c->count && !cover(c, code)) return false;
     c->ids[code] = 0;
     return true;
@@ -45,7 +45,7 @@ tcc_status tcc__characters_survey(tcc_diag *d, tcc__characters *c, const tcc__pa
             return tcc_error(d, TCC_EFORMAT, (tcc_loc){from->path, 0},
                              "character '%.*s' (U+%04X) at byte %lld does not occur in the training text", length,
                              (const char *)from->text + at, code, (long long)(from->first + (int64_t)at));
-        if (!tcc__characters_add(c, code)) return tcc_enomem(d);
+        if (!add_character(c, code)) return tcc_enomem(d);
         ++*count;
         at += (size_t)length;
     }
@@ -53,7 +53,7 @@ tcc_status tcc__characters_survey(tcc_diag *d, tcc__characters *c, const tcc__pa
     return TCC_OK;
 }
 
-tcc_status tcc__characters_survey_file(tcc_diag *d, tcc__characters *c, const char *path) {
+static tcc_status survey_file(tcc_diag *d, tcc__characters *c, const char *path) {
     tcc__stream file;
     TCC_TRY(tcc__stream_open(d, path, &file));
     uint8_t *text = tcc__malloc(PIECE_BYTES);
@@ -110,7 +110,7 @@ tcc_status tcc__characters_take(tcc_diag *d, const cJSON *from, tcc__characters 
         if (!(value >= 0 && value <= (c->bytes ? 0xFF : 0x10FFFF) && value == (double)(uint32_t)value))
             return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "what was learned from the training data has character %g",
                              value);
-        if (!tcc__characters_add(c, (uint32_t)value)) return tcc_enomem(d);
+        if (!add_character(c, (uint32_t)value)) return tcc_enomem(d);
     }
     c->complete = true;
     return TCC_OK;
@@ -122,7 +122,7 @@ tcc_status tcc__characters_take(tcc_diag *d, const cJSON *from, tcc__characters 
 static tcc_status survey_all(tcc_diag *d, tcc__characters *c, const char *path) {
     tcc__file_list files = {0};
     tcc_status status = tcc__file_list_add(d, path, &files);
-    for (int i = 0; i < files.count && status == TCC_OK; i++) status = tcc__characters_survey_file(d, c, files.data[i]);
+    for (int i = 0; i < files.count && status == TCC_OK; i++) status = survey_file(d, c, files.data[i]);
     tcc__file_list_free(&files);
     return status;
 }
@@ -137,7 +137,7 @@ static tcc_status open_characters(tcc_diag *d, const tcc_tokenizer_options *o, t
     if (!o->vocab && o->n_texts < 1)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
                          "tokenizer characters needs a file that has all characters, as its vocabulary");
-    if (o->vocab) TCC_TRY(tcc__characters_survey_file(d, c, o->vocab));
+    if (o->vocab) TCC_TRY(survey_file(d, c, o->vocab));
     for (int i = 0; i < o->n_texts && !o->vocab; i++) TCC_TRY(survey_all(d, c, o->texts[i]));
     return tcc__characters_number(c, &t->vocab) ? TCC_OK : tcc_enomem(d);
 }

@@ -12,13 +12,10 @@ typedef struct tcc__characters {
     bool complete; /* a character that is not among them is an error */
 } tcc__characters;
 
-/* One more character; false when memory is short. */
-bool tcc__characters_add(tcc__characters *c, uint32_t code);
 /* Note the characters that occur, and add their number to *count. Where the passage is not the `last` one, the first
  * bytes of a character may end it: *used are those in front. */
 tcc_status tcc__characters_survey(tcc_diag *d, tcc__characters *c, const tcc__passage *from, bool last, size_t *used,
                                   int64_t *count);
-tcc_status tcc__characters_survey_file(tcc_diag *d, tcc__characters *c, const char *path);
 /* The code points, or bytes, as a list of JSON "characters", and from there; then there are no others. The first is
  * false when memory is short. Errors: EFORMAT, ENOMEM. */
 bool tcc__characters_describe(const tcc__characters *c, cJSON *to);

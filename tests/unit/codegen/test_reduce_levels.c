@@ -7,7 +7,7 @@
 #include "codegen/select.h"
 #include "harness/check.h"
 #include "harness/passes.h"
-#include "ir/random.h"
+#include "harness/generator.h"
 #include "passes/fuse/fuse.h"
 #include "passes/select.h"
 

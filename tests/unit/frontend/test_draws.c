@@ -36,7 +36,7 @@ static void words_are_those_of_philox(void **state) {
             assert_true(values[i] == uniform(word));
             (i % 2 ? angle : radius)[i / 2] = word;
         }
-        tcc_normals(radius, angle, expected[0], expected[1]);
+        tcc_draws_best()->normals(radius, angle, expected[0], expected[1]);
         for (int i = 0; i < TCC_DRAWS; i++) assert_true(normals[i] == expected[i % 2][i / 2]);
     }
 }
@@ -58,8 +58,8 @@ static void normals_are_exact_and_the_same_at_each_width(void **state) {
             else if (i < 16) radius[i] = 0xb504f333u - 4 + (uint32_t)i % 8; /* about sqrt(1/2) */
             else if (i < 64) angle[i] = (uint32_t)(i % 8) * 0x20000000u - 3 + (uint32_t)(i / 8);
         }
-        tcc_normals(radius, angle, values[0], values[1]);
-        tcc_normals_portable(radius, angle, portable[0], portable[1]);
+        tcc_draws_best()->normals(radius, angle, values[0], values[1]);
+        tcc_draws_portable.normals(radius, angle, portable[0], portable[1]);
         assert_memory_equal(values, portable, sizeof values);
         for (int i = 0; i < TCC_PAIRS; i++) {
             const long double turn = 2 * 3.141592653589793238462643383279502884L;

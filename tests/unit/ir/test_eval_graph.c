@@ -23,7 +23,7 @@ static void test_packed_memory(void **state) {
             else v.i[i] = i == 2 ? 1 : i;
         }
         unsigned char packed[3 * sizeof(double)];
-        tcc_value_store(&v, packed);
+        value_store(&v, packed);
         tcc_value_load(&back, packed);
         assert_memory_equal(v.f, back.f, 3 * sizeof *v.f);
         tcc_value_free(&v);
@@ -35,7 +35,7 @@ static void test_packed_memory(void **state) {
     assert_ok(tcc_value_create(&type, &v, &diag), &diag);
     v.f[0] = 0x1.0020000001p+0; /* above a tie: one rounding, up */
     v.f[1] = -NAN;
-    tcc_value_store(&v, halves);
+    value_store(&v, halves);
     assert_int_equal(halves[0], 0x3c01);
     assert_true((halves[1] & 0x7fff) > 0x7c00);
     tcc_value_free(&v);

@@ -6,6 +6,7 @@
 
 #include "ir/ir.h"
 #include "ir/support/alloc.h"
+#include "passes/pipeline/dump.h"
 
 #include <locale.h>
 #include <stdlib.h>
@@ -42,7 +43,6 @@ static void test_round_trip(void **state) {
     char *bare_again = print_graph(again, true);
     assert_string_equal(bare, bare_again);
     assert_true(tcc_graph_equal(g, again));
-    assert_true(tcc_graph_hash(g) == tcc_graph_hash(again));
     free(text);
     free(bare);
     free(bare_again);
@@ -207,7 +207,7 @@ static tcc_status parse_and_print(tcc_diag *diag) {
     tcc_status status = tcc_graph_verify(g, diag);
     if (status == TCC_OK) {
         tcc_graph_print(&b, g, (tcc_print_options){.locs = true});
-        tcc_graph_print_dot(&b, g);
+        tcc_dump_dot(&b, g);
         if (b.failed) status = tcc_enomem(diag);
         tcc_strbuf_free(&b);
     }
@@ -264,11 +264,9 @@ static void test_equality(void **state) {
     tcc_diag diag = {0};
     tcc_graph *a = parse_graph(same[0], &diag), *b = parse_graph(same[1], &diag);
     assert_true(tcc_graph_equal(a, b));
-    assert_true(tcc_graph_hash(a) == tcc_graph_hash(b));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         tcc_graph *c = parse_graph(others[i], &diag);
         assert_false(tcc_graph_equal(a, c));
-        assert_true(tcc_graph_hash(a) != tcc_graph_hash(c));
         tcc_graph_destroy(c);
     }
     tcc_graph_destroy(a);
@@ -282,9 +280,8 @@ static void test_node_text(void **state) {
     assert_string_equal(tcc_node_text(g->nodes.data[4]), "%4 = mul(%2, %3) : f32[32,128]");
     assert_string_equal(tcc_node_text(g->nodes.data[6]), "%6 = reduce_sum(%4) {axes=[0, 1]} : f32[]");
     tcc_strbuf b = {0};
-    tcc_graph_print_dot(&b, g);
-    assert_non_null(
-        strstr(b.text, "  n4 [label=\"%4 mul\\nf32[32,128]\", fillcolor=white];\n  n2 -> n4;\n  n3 -> n4;\n"));
+    tcc_dump_dot(&b, g);
+    assert_non_null(strstr(b.text, "  n4 [label=\"mul\\nf32[32,128]\"];\n  n2 -> n4;\n"));
     tcc_strbuf_free(&b);
     tcc_graph_destroy(g);
 }

@@ -2,7 +2,7 @@
  * Samples of random graphs: each element is the one that the whole graph has there. */
 #include "harness/check.h"
 #include "harness/graphs.h"
-#include "ir/random.h"
+#include "harness/generator.h"
 #include "ir/sample.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The pipeline on whole models: every pass keeps the meaning, and what comes out is a plan that can be run. */
 #include "harness/check.h"
+#include "harness/plan_check.h"
 #include "harness/passes.h"
 
 #include "codegen/emit/llvm.h"
@@ -45,7 +46,7 @@ static void check_on(const char *model, const char *arch) {
         if (before != joint) tcc_graph_destroy(before);
         before = after;
     }
-    assert_ok(tcc_plan_check(before, &diag), &diag);
+    assert_ok(check_plan(before, &diag), &diag);
     tcc_plan plan;
     assert_ok(tcc_plan_read(before, &plan, &diag), &diag);
     printf("%s on %s: %d nodes, %d groups in %d launches, arena %.2f of the peak\n", model, arch ? arch : "the host",

@@ -7,7 +7,7 @@
 #include "codegen/emit/llvm.h"
 #include "codegen/select.h"
 #include "frontend/trace.h"
-#include "ir/random.h"
+#include "harness/generator.h"
 #include "passes/remat/remat.h"
 #include "traincc/traincc.h"
 

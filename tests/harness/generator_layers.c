@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Random graphs: contractions, windows, attention, composites. */
-#include "ir/random_values.h"
+#include "harness/generator_values.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Random graphs: ops one after the other, outputs, and data for the inputs. */
-#include "ir/random.h"
-#include "ir/random_values.h"
+#include "harness/generator.h"
+#include "harness/generator_values.h"
 #include "ir/support/alloc.h"
 #include "ir/support/element.h"
 #include "ir/support/hash.h"

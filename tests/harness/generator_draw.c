@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Random graphs: chance, and the pool of values that operands are drawn from. */
-#include "ir/random_values.h"
+#include "harness/generator_values.h"
 #include "ir/support/hash.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Random graphs: reductions and scans. */
-#include "ir/random_values.h"
+#include "harness/generator_values.h"
 
 static tcc_dims random_axes(tcc_gen *r, int rank) {
     tcc_dims axes = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Random graphs: element-by-element ops, draws and iota. */
-#include "ir/random_values.h"
+#include "harness/generator_values.h"
 
 #include <math.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The pool of values that the random-graph generator draws from, and what it knows of each. Private
- * to ir/random*.c. */
-#ifndef TCC_IR_RANDOM_VALUES_H
-#define TCC_IR_RANDOM_VALUES_H
+ * to generator*.c. */
+#ifndef TCC_TEST_GENERATOR_VALUES_H
+#define TCC_TEST_GENERATOR_VALUES_H
 
 #include "ir/build.h"
-#include "ir/random.h"
+#include "harness/generator.h"
 
 /* lo <= value <= hi, known up to `err`. grid >= 0: the value is a multiple of 2^-grid, and no way
  * to compute it rounds. */
@@ -76,7 +76,7 @@ static inline tcc_gen_value tcc__gen_pick_float(tcc_gen *r, int least_rank, bool
     return tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT, least_rank, TCC_MAX_RANK, exact});
 }
 
-/* -- Ops (random_point.c, random_shape.c, random_reduce.c, random_layers.c): each adds to the pool -- */
+/* -- Ops (generator_point.c, generator_shape.c, generator_reduce.c, generator_layers.c): each adds to the pool -- */
 void tcc__gen_point(tcc_gen *r);
 void tcc__gen_view(tcc_gen *r);
 void tcc__gen_reduce(tcc_gen *r);

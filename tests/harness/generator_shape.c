@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Random graphs: views and indexing. */
-#include "ir/random_values.h"
+#include "harness/generator_values.h"
 
 #include <string.h>
 

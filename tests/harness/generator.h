@@ -6,8 +6,8 @@
  * and whether it is computed without any rounding at all. Arguments are scaled into safe ranges;
  * ops with jumps (floor, comparisons, argmax, casts to integers) are only applied where no rounding
  * can tip them over. */
-#ifndef TCC_IR_RANDOM_H
-#define TCC_IR_RANDOM_H
+#ifndef TCC_TEST_GENERATOR_H
+#define TCC_TEST_GENERATOR_H
 
 #include "ir/ir.h"
 
