@@ -28,6 +28,7 @@ static const double exact_integer_limit = 9007199254740992.0; /* 2^53: past it J
 
 typedef struct entry {
     const char *name;
+    const char *unread; /* its type and shape in words, where we have no such type or rank; else NULL */
     tcc_type type;
     uint64_t begin, end; /* bytes from the start of the data */
 } entry;
@@ -77,23 +78,38 @@ static bool dtype_of(const char *text, tcc_dtype *out) {
     return false;
 }
 
-static tcc_status parse_shape(parser *p, const char *name, const cJSON *shape, entry *e) {
+/* Its type and shape as they are in the file, of a tensor that cannot be read. */
+static tcc_status describe_unread(parser *p, const char *dtype, const cJSON *shape, entry *e) {
+    tcc_strbuf text = {0};
+    const cJSON *dim;
+    tcc_strbuf_printf(&text, "%s[", dtype);
+    cJSON_ArrayForEach(dim, shape) {
+        tcc_strbuf_printf(&text, dim == shape->child ? "%.15g" : ",%.15g", dim->valuedouble);
+    }
+    tcc_strbuf_add(&text, "]");
+    e->unread = text.failed ? NULL : tcc_arena_strdup(&p->file->memory, text.text);
+    tcc_strbuf_free(&text);
+    e->type = (tcc_type){.dtype = TCC_U8, .rank = 1, .dims = {(int64_t)(e->end - e->begin)}};
+    return e->unread ? TCC_OK : tcc_enomem(p->diag);
+}
+
+/* A type that we lack, or a rank, makes the one tensor unreadable: of it only the place is checked. */
+static tcc_status parse_shape(parser *p, const char *name, const char *dtype, const cJSON *shape, entry *e) {
     if (!cJSON_IsArray(shape)) return FORMAT_ERROR(p, "tensor '%s' has no shape", name);
-    int rank = cJSON_GetArraySize(shape);
-    if (rank > TCC_MAX_RANK)
-        return tcc_error(p->diag, TCC_EUNSUPPORTED, (tcc_loc){p->path, 0},
-                         "tensor '%s' has rank %d; at most %d is supported", name, rank, TCC_MAX_RANK);
-    e->type.rank = rank;
-    uint64_t bytes = (uint64_t)tcc_dtype_bytes(e->type.dtype);
-    int i = 0;
+    int rank = cJSON_GetArraySize(shape), i = 0;
+    const bool known = dtype_of(dtype, &e->type.dtype) && rank <= TCC_MAX_RANK;
+    uint64_t bytes = known ? (uint64_t)tcc_dtype_bytes(e->type.dtype) : 0;
     const cJSON *dim;
     cJSON_ArrayForEach(dim, shape) {
         uint64_t size;
         if (!get_size(dim, &size)) return FORMAT_ERROR(p, "tensor '%s': dimension %d is not a size", name, i);
         if (__builtin_mul_overflow(bytes, size, &bytes))
             return FORMAT_ERROR(p, "tensor '%s' is larger than any memory", name);
-        e->type.dims[i++] = (int64_t)size;
+        if (known) e->type.dims[i] = (int64_t)size;
+        i++;
     }
+    if (!known) return describe_unread(p, dtype, shape, e);
+    e->type.rank = rank;
     if (bytes != e->end - e->begin)
         return FORMAT_ERROR(p, "tensor '%s' of type %s needs %llu bytes, but its data_offsets [%llu,%llu] hold %llu",
                             name, tcc_type_text(&e->type), (unsigned long long)bytes, (unsigned long long)e->begin,
@@ -115,9 +131,6 @@ static tcc_status parse_entry(parser *p, const cJSON *item, entry *e) {
         *slot = field;
     }
     if (!cJSON_IsString(dtype)) return FORMAT_ERROR(p, "tensor '%s' has no dtype", name);
-    if (!dtype_of(dtype->valuestring, &e->type.dtype))
-        return tcc_error(p->diag, TCC_EUNSUPPORTED, (tcc_loc){p->path, 0},
-                         "tensor '%s' has element type '%s', which is not supported", name, dtype->valuestring);
     if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 || !get_size(offsets->child, &e->begin) ||
         !get_size(offsets->child->next, &e->end))
         return FORMAT_ERROR(p, "tensor '%s' has no data_offsets of two sizes", name);
@@ -130,7 +143,7 @@ static tcc_status parse_entry(parser *p, const cJSON *item, entry *e) {
                             (unsigned long long)available);
     e->name = tcc_arena_strdup(&p->file->memory, name);
     if (!e->name) return tcc_enomem(p->diag);
-    return parse_shape(p, name, shape, e);
+    return parse_shape(p, name, dtype->valuestring, shape, e);
 }
 
 static tcc_status parse_metadata(parser *p, const cJSON *item) {
@@ -307,10 +320,17 @@ int tcc_safetensors_count(const tcc_safetensors *f) { return f->count; }
 
 tcc_array tcc_safetensors_get(const tcc_safetensors *f, int index) {
     const entry *e = &f->entries[index];
-    tcc_array a = {
-        .name = e->name, .dtype = e->type.dtype, .rank = e->type.rank, .data = (void *)(uintptr_t)(f->data + e->begin)};
+    tcc_array a = {.name = e->name,
+                   .dtype = e->type.dtype,
+                   .rank = e->type.rank,
+                   .data = e->unread ? NULL : (void *)(uintptr_t)(f->data + e->begin)};
     memcpy(a.dims, e->type.dims, sizeof a.dims);
     return a;
+}
+
+const char *tcc__safetensors_type(const tcc_safetensors *f, int index) {
+    const entry *e = &f->entries[index];
+    return e->unread ? e->unread : tcc_type_text(&e->type);
 }
 
 int tcc_safetensors_find(const tcc_safetensors *f, const char *name) {
@@ -392,6 +412,7 @@ static verdict judge(const tcc_safetensors *f, const tcc_array *to, int *found) 
     if (*found < 0) return MISSING;
     const entry *e = &f->entries[*found];
     tcc_type wanted = type_of(to);
+    if (e->unread) return WRONG_TYPE;
     if (!same_shape(&e->type, &wanted)) return WRONG_SHAPE;
     return convertible(e->type.dtype, to->dtype) ? FITS : WRONG_TYPE;
 }
@@ -403,7 +424,7 @@ static void list_unexpected(tcc_diag *d, const tcc_safetensors *f, const bool *a
     int listed = 0;
     for (int i = 0; i < f->count; i++)
         if (!asked[i] && listed++ < MOST_LISTED)
-            tcc_note(d, TCC_NOWHERE, "unexpected: '%s' %s", f->entries[i].name, tcc_type_text(&f->entries[i].type));
+            tcc_note(d, TCC_NOWHERE, "unexpected: '%s' %s", f->entries[i].name, tcc__safetensors_type(f, i));
     if (listed > MOST_LISTED) tcc_note(d, TCC_NOWHERE, "unexpected: %d more", listed - MOST_LISTED);
 }
 
@@ -418,7 +439,7 @@ static void list_mismatches(tcc_diag *d, const tcc_safetensors *f, const tcc_arr
         if (v == MISSING) tcc_note(d, TCC_NOWHERE, "missing: '%s' %s", to[i].name, tcc_type_text(&wanted));
         else
             tcc_note(d, TCC_NOWHERE, "%s: '%s' is %s in the file, but %s is wanted",
-                     v == WRONG_SHAPE ? "shape" : "type", to[i].name, tcc_type_text(&f->entries[found].type),
+                     v == WRONG_SHAPE ? "shape" : "type", to[i].name, tcc__safetensors_type(f, found),
                      tcc_type_text(&wanted));
     }
     static const char *const words[VERDICTS] = {"", "missing", "shape", "type", ""};

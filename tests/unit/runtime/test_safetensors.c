@@ -195,11 +195,34 @@ static void bad_headers(void **state) {
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
         parse_header(cases[i].header, cases[i].data_bytes, TCC_EFORMAT, cases[i].part);
-    parse_header("{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, TCC_EUNSUPPORTED,
-                 "element type 'F8_E4M3'");
-    parse_header("{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1, TCC_EUNSUPPORTED,
-                 "rank 9");
     parse_header("{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}   ", 0, TCC_OK, "");
+}
+
+/* A type or a rank that we lack makes its own tensor unreadable, and no other. */
+static void what_cannot_be_read_is_one_tensor(void **state) {
+    static const char header[] = "{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,1],\"data_offsets\":[0,2]},"
+                                 "\"b\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[2,3]},"
+                                 "\"c\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[3,4]}}";
+    uint8_t bytes[8 + sizeof header - 1 + 4], value = 0;
+    const uint64_t length = sizeof header - 1;
+    (void)state;
+    memcpy(bytes, &length, 8);
+    memcpy(bytes + 8, header, length);
+    memcpy(bytes + 8 + length, "\1\2\3\7", 4);
+    tcc_safetensors *f;
+    assert_ok(tcc__safetensors_parse(&cx.diag, "narrow", bytes, sizeof bytes, &f), &cx.diag);
+    assert_int_equal(tcc_safetensors_count(f), 3);
+    assert_null(tcc_safetensors_get(f, 0).data);
+    assert_null(tcc_safetensors_get(f, 1).data);
+    tcc_array to[] = {{.name = "c", .dtype = TCC_U8, .rank = 1, .dims = {1}, .data = &value},
+                      {.name = "a", .dtype = TCC_U8, .rank = 1, .dims = {2}, .data = &value}};
+    assert_ok(tcc_safetensors_load(&cx, f, to, 1, TCC_LOAD_ALLOW_UNEXPECTED), &cx.diag);
+    assert_int_equal(value, 7);
+    assert_error(tcc_safetensors_load(&cx, f, to, 2, TCC_LOAD_ALLOW_UNEXPECTED), TCC_EDTYPE, &cx.diag,
+                 "type: 'a' is F8_E4M3[2,1] in the file, but u8[2] is wanted");
+    assert_error(tcc_safetensors_load(&cx, f, to, 1, 0), TCC_ENOTFOUND, &cx.diag, "'b' U8[1,1,1,1,1,1,1,1,1]");
+    tcc_safetensors_close(f);
+    tcc_diag_clear(&cx.diag);
 }
 
 static void every_truncation_is_refused(void **state) {
@@ -325,6 +348,7 @@ int main(void) {
         FOLDER_TEST(all_mismatches_in_one_error),
         FOLDER_TEST(a_file_of_something_else),
         cmocka_unit_test(bad_headers),
+        cmocka_unit_test(what_cannot_be_read_is_one_tensor),
         FOLDER_TEST(every_truncation_is_refused),
         FOLDER_TEST(flipped_data_is_noticed),
         FOLDER_TEST(bad_writes),
