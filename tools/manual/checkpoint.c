@@ -51,6 +51,18 @@ EXAMPLE(tcc_safetensors_load) {
     tcc_safetensors_close(file);
 }
 
+EXAMPLE(tcc_weights_load) {
+    float bias[1], head[1] = {2};
+    const char *const heads[] = {"head.*"};
+    tcc_array to[] = {{.name = "fc2.bias", .dtype = TCC_F32, .rank = 1, .dims = {1}, .data = bias},
+                      {.name = "head.bias", .dtype = TCC_F32, .rank = 1, .dims = {1}, .data = head}};
+    const tcc_weights_options options = {.size = sizeof options, .ignore = heads, .n_ignore = 1};
+    char *report;
+    TCC_TRY(tcc_weights_load(cx, "weights.safetensors", to, 2, &options, &report));
+    printf("%s", report); /* 1 of 2 tensors are from weights.safetensors ... */
+    tcc_string_free(report);
+}
+
 EXAMPLE(tcc_safetensors_write) {
     float bias[1] = {0.5f};
     tcc_array array = {.name = "fc2.bias", .dtype = TCC_F32, .rank = 1, .dims = {1}, .data = bias};

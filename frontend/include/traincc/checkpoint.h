@@ -27,13 +27,13 @@ typedef struct tcc_pair {
 typedef struct tcc_safetensors tcc_safetensors;
 
 /* Opens a file. It is mapped, and its whole header is checked: sizes, bounds, overlaps, holes, types, names. Errors:
- * TCC_ENOTFOUND, TCC_EIO, TCC_EFORMAT (what is wrong, and with which tensor or at which byte), TCC_EUNSUPPORTED (an
- * element type or rank that we lack), TCC_ENOMEM. The caller closes it. */
+ * TCC_ENOTFOUND, TCC_EIO, TCC_EFORMAT (what is wrong, and with which tensor or at which byte), TCC_ENOMEM. A tensor of
+ * an element type or rank that we lack cannot be read, but the others can. The caller closes it. */
 TCC_API tcc_status tcc_safetensors_open(tcc_context *cx, const char *path, tcc_safetensors **out);
 TCC_API void tcc_safetensors_close(tcc_safetensors *f); /* NULL is allowed */
 
 /* The tensors, in the order of their bytes: `index` is from 0 to the count. Name and data live until the file is
- * closed. The data is read-only and may be unaligned. */
+ * closed. The data is read-only and may be unaligned; NULL: the tensor cannot be read, and is told as bytes. */
 TCC_API int tcc_safetensors_count(const tcc_safetensors *f);
 TCC_API tcc_array tcc_safetensors_get(const tcc_safetensors *f, int index);
 TCC_API int tcc_safetensors_find(const tcc_safetensors *f, const char *name); /* its index; -1 if there is none */
@@ -53,6 +53,27 @@ enum {
  * data is TCC_EINVAL. */
 TCC_API tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const tcc_array *to, int count,
                                         unsigned allow);
+
+/* Weights that other code wrote. `path` is a safetensors file, an index of several (*.index.json), or a folder with
+ * model.safetensors.index.json or model.safetensors. */
+typedef struct tcc_weights_options {
+    size_t size; /* sizeof(tcc_weights_options) */
+    /* Patterns as of a shell, as "classifier.*": arrays of such names keep what they hold, and tensors of such names are
+     * not missed by anybody. A pattern is compared with whole names and with those without their prefixes. */
+    const char *const *ignore;
+    int n_ignore;
+} tcc_weights_options;
+
+/* Copies tensors into the `count` arrays of `to` as tcc_safetensors_load does, and finds them by names that are equal
+ * but for prefixes ("module.", "_orig_mod.", "model.", "transformer.", "distilbert.", "bert.", "roberta.", "vit.",
+ * "deit."), for gamma and beta at their end, and for the two names of a tied head. Weights of GPT-2's code that lie as
+ * [in, out] are transposed. All arrays but those ignored have to be there. What the file has beyond them is left over,
+ * but not where it is of a kind of which the model has some, as of a further layer: that is an error. Options may be
+ * NULL. `report`, which may be NULL, gets lines on what was loaded, by which rule, and what was not; to be freed with
+ * tcc_string_free. Errors: those of tcc_safetensors_open and tcc_safetensors_load; TCC_EUNSUPPORTED (a pickle of
+ * PyTorch, with the line that converts it); TCC_ENOTFOUND (a file that an index names). */
+TCC_API tcc_status tcc_weights_load(tcc_context *cx, const char *path, const tcc_array *to, int count,
+                                    const tcc_weights_options *options, char **report);
 
 /* Writes `arrays` with `metadata` to `path`. The file is written under a temporary name beside it, synced and renamed.
  * So a previous file survives an error untouched. Errors: TCC_EIO (path and reason), TCC_EINVAL (a name that is
