@@ -326,6 +326,13 @@ static void update_running(tcc_tensor running, tcc_tensor statistic, double mome
     tcc_update_at(running, tcc_cast_at(next, tcc_get_dtype(running), at), at);
 }
 
+/* Whether a batch norm normalizes by its running statistics, and leaves them. */
+static bool is_settled(tcc_trace *t, const char *name) {
+    if (!t->training) return true;
+    const char *weight = t->keeps_statistics ? tcc_trace_name(t, name, ".weight") : NULL;
+    return weight && t->keeps_statistics(t->keeps_user, weight);
+}
+
 tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
     at = tcc__layer_place(name, at);
@@ -334,14 +341,15 @@ tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_opti
     tcc_trace *t = x.trace;
     int64_t channels = tcc_dim(x, 1);
     const double n = (double)tcc_type_numel(&x.node->type) / (double)channels;
-    if (t->training && n == 1)
+    const bool settled = is_settled(t, name);
+    if (!settled && n == 1)
         return tcc_trace_error(t, TCC_ESHAPE, at,
                                "batch_norm \"%s\": %s has one value for each channel, whose variance is 0 in training; "
                                "it takes 2 or more",
                                name, tcc_type_text(&x.node->type));
     tcc_tensor mean = stored(t, name, ".running_mean", TCC_ROLE_STATE, constant(0), 1, &channels, at);
     tcc_tensor variance = stored(t, name, ".running_var", TCC_ROLE_STATE, constant(1), 1, &channels, at);
-    if (!t->training) {
+    if (settled) {
         tcc_node *operands[5];
         int count = affine(x, name, &options, channels, operands, at);
         if (!count || !mean.node || !variance.node) return tcc_trace_wrap(t, NULL);

@@ -27,6 +27,8 @@ struct tcc_trace {
     const tcc_array *batch;
     int n_batch;
     bool training;
+    bool (*keeps_statistics)(void *user, const char *weight); /* of a batch norm that training leaves; NULL: of none */
+    void *keeps_user;
     tcc_strbuf prefix;             /* "transformer.h.0." */
     tcc_vec(size_t) scopes;        /* lengths of prefix before each open scope */
     tcc_vec(tcc_node *) stored;    /* input node by index in the store; NULL: not used yet in this trace */

@@ -72,12 +72,19 @@ static tcc_status use_stored(tcc_model *m, const tcc_graph *g) {
     return TCC_OK;
 }
 
+static bool keeps_statistics(void *user, const char *weight) {
+    const tcc_param_group *group = tcc__group_find(user, weight);
+    return group && group->keep_statistics;
+}
+
 tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out) {
     tcc_trace trace;
     tcc_store *store = &m->shared->store;
     const int before = store->entries.count;
     *out = NULL;
     TCC_TRY(tcc_trace_begin(&trace, train ? "train" : "evaluate", store, train, batch, count, &m->cx->diag));
+    trace.keeps_statistics = keeps_statistics;
+    trace.keeps_user = m;
     m->making->fn(&trace, m->making->user);
     bool has_loss = false;
     for (int i = 0; i < trace.graph->outputs.count; i++) has_loss |= !strcmp(trace.graph->outputs.data[i].name, "loss");

@@ -68,6 +68,9 @@ tcc_status tcc__groups_check(tcc_diag *diag, const tcc_optimizer_options *o) {
         const tcc_param_group g = read_group(o, i);
         if (!g.match || !*g.match)
             return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: group %d has no pattern", i);
+        if (g.keep_statistics && !g.frozen)
+            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: group \"%s\": keep_statistics goes with frozen",
+                             g.match);
         TCC_TRY(check_group(diag, o, &g));
     }
     return TCC_OK;

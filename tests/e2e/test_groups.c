@@ -51,6 +51,47 @@ static void check_report(tcc_context *cx, tcc_model *m, const char *expected) {
     tcc_string_free(text);
 }
 
+/* Frozen batch norms that keep their statistics normalize by them, and training moves nothing of them. */
+static void norm_net(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor h = tcc_batch_norm(tcc_linear(tcc_input(t, "x"), "fc1", 5), "bn");
+    tcc_tensor loss = tcc_cross_entropy(tcc_linear(tcc_relu(h), "fc2", 3), tcc_input(t, "y"));
+    if (tcc_is_training(t)) tcc_loss(t, loss);
+    else tcc_output(t, "loss", loss);
+}
+
+static void frozen_statistics(void **state) {
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        tcc_context *cx;
+        tcc_model *m;
+        tcc_param_group g = group("bn.*");
+        g.frozen = true;
+        g.keep_statistics = keep;
+        tcc_optimizer_options o;
+        tcc_optimizer_init(&o, TCC_SGD);
+        o.groups = &g;
+        o.n_groups = 1;
+        const tcc_model_options options = {.size = sizeof options, .seed = 3, .optimizer = &o};
+        assert_int_equal(tcc_context_create(&cx), TCC_OK);
+        OK(cx, tcc_model_create(cx, norm_net, NULL, &options, &m));
+        tcc_array loss;
+        OK(cx, tcc_model_evaluate(m, batch, 2));
+        OK(cx, tcc_model_output(m, "loss", &loss));
+        const double evaluated = *(const float *)loss.data;
+        OK(cx, tcc_model_train(m, batch, 2));
+        assert_int_equal(fabs(tcc_model_loss(m) - evaluated) < 1e-5, keep);
+        OK(cx, tcc_model_synchronize(m));
+        tcc_array a;
+        int moved = 0;
+        for (int i = 0; tcc_model_param(m, i, &a); i++)
+            if (strstr(a.name, "running_mean")) moved += ((const float *)a.data)[0] != 0;
+        assert_int_equal(moved, !keep);
+        tcc_model_destroy(m);
+        tcc_context_destroy(cx);
+    }
+}
+
 static void frozen_parameters(void **state) {
     (void)state;
     tcc_context *cx;
@@ -255,6 +296,7 @@ static void refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(frozen_parameters),
+                                       cmocka_unit_test(frozen_statistics),
                                        cmocka_unit_test(frozen_parameters_cost_nothing),
                                        FOLDER_TEST(plans_have_groups),
                                        cmocka_unit_test(micro_batches_have_groups),

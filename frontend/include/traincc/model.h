@@ -70,10 +70,12 @@ typedef struct tcc_param_group {
     const char
         *match;      /* a shell's pattern: "*.bias", "blocks.[0-3].*". It is an error if no parameter is left for it */
     double lr_scale; /* factor of the learning rate, from step to step; 1 */
-    double weight_decay; /* of all in the group, norms and biases too; NaN: as of the rest */
-    double beta1, beta2; /* NaN: as of the rest */
-    double momentum;     /* SGD: the same; above 0 only where the optimizer's is */
-    bool frozen;         /* not trained: no gradient is computed, no state is kept */
+    double weight_decay;  /* of all in the group, norms and biases too; NaN: as of the rest */
+    double beta1, beta2;  /* NaN: as of the rest */
+    double momentum;      /* SGD: the same; above 0 only where the optimizer's is */
+    bool frozen;          /* not trained: no gradient is computed, no state is kept */
+    bool keep_statistics; /* frozen: batch norms of which the group has the weight normalize by their running statistics
+                             in training, too, and leave them */
 } tcc_param_group;
 
 /* As the rest. */
