@@ -135,6 +135,42 @@ bool recipe_groups_parse(recipe_groups *g, const char *text, char problem[RECIPE
     return ok;
 }
 
+/* -- Patterns -- */
+
+bool recipe_patterns_add(recipe_patterns *p, const char *text, char problem[RECIPE_PROBLEM_MAX]) {
+    reader in = {.problem = problem};
+    if (!*text || strlen(text) >= RECIPE_MATCH_MAX)
+        return fail(&in, "a pattern of 1 to %d bytes is expected", RECIPE_MATCH_MAX - 1);
+    if (p->count == RECIPE_GROUPS_MAX) return fail(&in, "more than %d patterns", RECIPE_GROUPS_MAX);
+    snprintf(p->v[p->count++], RECIPE_MATCH_MAX, "%s", text);
+    return true;
+}
+
+bool recipe_patterns_parse(recipe_patterns *p, const char *text, char problem[RECIPE_PROBLEM_MAX]) {
+    yaml_items items;
+    size_t line;
+    reader in = {.items = &items, .problem = problem};
+    p->count = 0;
+    if (*text != '[' || text[strlen(text) - 1] != ']') return recipe_patterns_add(p, text, problem);
+    bool ok = yaml_items_read(&items, text, strlen(text), &line, problem);
+    if (ok) next(&in);
+    while (ok && next(&in) != YAML_ITEM_END) {
+        const char *pattern = scalar(&in, "a pattern");
+        ok = pattern && recipe_patterns_add(p, pattern, problem);
+    }
+    yaml_items_free(&items);
+    return ok;
+}
+
+void recipe_patterns_print(const recipe_patterns *p, FILE *out) {
+    fputc('[', out);
+    for (int i = 0; i < p->count; i++) {
+        if (i) fputs(", ", out);
+        recipe_print_quoted(p->v[i], out);
+    }
+    fputc(']', out);
+}
+
 /* -- Printing -- */
 
 static void print_field(const char *name, double value, FILE *out) {

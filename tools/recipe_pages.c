@@ -23,6 +23,7 @@ typedef enum type {
     LIST,
     WHOLES,
     NAMES,
+    PATTERNS,
     GROUPS,
     PAIRS
 } type;
@@ -209,7 +210,7 @@ static void add_choices(cJSON *to, const char *choices) {
 static void add_value(cJSON *to, int key) {
     static const char *const names[] = {
         [INTEGER] = "integer", [NUMBER] = "number", [LIST] = "number",  [WHOLES] = "integer", [FLAG] = "boolean",
-        [GROUPS] = "object",   [CHOICE] = "string", [NAMES] = "string", [PATH] = "string"};
+        [GROUPS] = "object",   [CHOICE] = "string", [NAMES] = "string", [PATH] = "string",    [PATTERNS] = "string"};
     const struct about *a = &abouts[key];
     if (names[a->type]) cJSON_AddStringToObject(to, "type", names[a->type]);
     if (a->type == CHOICE || a->type == NAMES) add_choices(to, recipe_key_values(key));
@@ -230,6 +231,14 @@ static cJSON *key_schema(int key) {
         cJSON_AddStringToObject(schema, "type", "array");
         if (a->type != GROUPS) cJSON_AddNumberToObject(schema, "maxItems", RECIPE_LIST_MAX);
         add_value(cJSON_AddObjectToObject(schema, "items"), key);
+    } else if (a->type == PATTERNS) { /* one stands for a list of it */
+        cJSON *either = cJSON_AddArrayToObject(schema, "anyOf"), *list = cJSON_CreateObject();
+        cJSON_AddItemToArray(either, cJSON_CreateObject());
+        cJSON_AddStringToObject(either->child, "type", "string");
+        cJSON_AddStringToObject(list, "type", "array");
+        cJSON_AddNumberToObject(list, "maxItems", RECIPE_GROUPS_MAX);
+        add_value(cJSON_AddObjectToObject(list, "items"), key);
+        cJSON_AddItemToArray(either, list);
     } else if (a->type == PAIRS) {
         cJSON_AddStringToObject(schema, "type", "object");
         cJSON_AddStringToObject(cJSON_AddObjectToObject(schema, "additionalProperties"), "type", "string");

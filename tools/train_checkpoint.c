@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct arrays {
     tcc_array *data;
@@ -145,16 +144,18 @@ tcc_status run_save_best(run *s, int64_t step, double metric) {
 }
 
 tcc_status run_init_from(run *s, const char *path) {
-    char exported[4200];
-    tcc_safetensors *file;
-    snprintf(exported, sizeof exported, "%s/" TCC_RUN_WEIGHTS, path);
-    if (!access(exported, F_OK)) path = exported;
-    tcc_status status = tcc_safetensors_open(s->cx, path, &file);
-    if (status != TCC_OK) return status;
+    const char *ignore[RECIPE_GROUPS_MAX];
+    char *report = NULL;
+    for (int i = 0; i < s->recipe->init_ignore.count; i++) ignore[i] = s->recipe->init_ignore.v[i];
+    const tcc_weights_options options = {
+        .size = sizeof options, .ignore = ignore, .n_ignore = s->recipe->init_ignore.count};
     arrays params = collect(s->model, tcc_model_param);
-    status = params.data ? tcc_safetensors_load(s->cx, file, params.data, params.count, 0) : TCC_ENOMEM;
+    const tcc_status status = params.data ? tcc_weights_load(s->cx, path, params.data, params.count, &options, &report)
+                                          : TCC_ENOMEM;
+    for (const char *line = report; line && *line && !s->options->quiet; line += strcspn(line, "\n") + 1)
+        printf("init_from: %.*s\n", (int)strcspn(line, "\n"), line);
+    tcc_string_free(report);
     free(params.data);
-    tcc_safetensors_close(file);
     return status;
 }
 

@@ -239,9 +239,14 @@ static tcc_mode mode_of(const recipe *r) {
 }
 
 static int groups_of(const recipe *r, tcc_param_group groups[RECIPE_GROUPS_MAX]) {
-    for (int i = 0; i < r->optimizer.groups.count; i++) {
+    tcc_param_group *to = groups;
+    for (int i = 0; i < r->freeze.count; i++, to++) {
+        tcc_param_group_init(to, r->freeze.v[i]);
+        to->frozen = true;
+        to->keep_statistics = r->freeze_statistics;
+    }
+    for (int i = 0; i < r->optimizer.groups.count; i++, to++) {
         const recipe_group *from = &r->optimizer.groups.v[i];
-        tcc_param_group *to = &groups[i];
         tcc_param_group_init(to, from->match);
         if (!isnan(from->lr)) to->lr_scale = from->lr / r->optimizer.lr;
         if (!isnan(from->lr_scale)) to->lr_scale = from->lr_scale;
@@ -250,8 +255,9 @@ static int groups_of(const recipe *r, tcc_param_group groups[RECIPE_GROUPS_MAX])
         to->beta1 = from->betas[0];
         to->beta2 = from->betas[1];
         to->frozen = from->frozen;
+        to->keep_statistics = from->frozen && r->freeze_statistics;
     }
-    return r->optimizer.groups.count;
+    return (int)(to - groups);
 }
 
 static tcc_optimizer_options optimizer_of(const run *s) {

@@ -28,6 +28,7 @@ typedef enum key_kind {
     LIST,
     WHOLES,
     NAMES,
+    PATTERNS,
     GROUPS,
     PAIRS
 } key_kind;
@@ -146,11 +147,15 @@ static bool add_name(const key *k, unsigned *set, const char *text, place at, ch
 }
 
 static bool add_item(const key *k, void *to, const char *text, place at, char *error) {
+    char problem[RECIPE_PROBLEM_MAX] = "";
+    if (k->kind == PATTERNS)
+        return recipe_patterns_add(to, text, problem) || fail(error, at, "%s: %s", k->path, problem);
     return k->kind == NAMES ? add_name(k, to, text, at, error) : add_to_list(k, to, text, at, error);
 }
 
 static void empty_list(const key *k, void *to) {
     if (k->kind == NAMES) *(unsigned *)to = 0;
+    else if (k->kind == PATTERNS) ((recipe_patterns *)to)->count = 0;
     else ((recipe_list *)to)->count = 0;
 }
 
@@ -183,6 +188,11 @@ static bool set_list(const key *k, void *to, const char *text, place at, char *e
 static bool set_groups(const key *k, recipe_groups *to, const char *text, place at, char *error) {
     char problem[RECIPE_PROBLEM_MAX] = "";
     return recipe_groups_parse(to, text, problem) || fail(error, at, "%s: %s", k->path, problem);
+}
+
+static bool set_patterns(const key *k, recipe_patterns *to, const char *text, place at, char *error) {
+    char problem[RECIPE_PROBLEM_MAX] = "";
+    return recipe_patterns_parse(to, text, problem) || fail(error, at, "%s: %s", k->path, problem);
 }
 
 /* What a file says may lie beside it. */
@@ -248,6 +258,7 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
     case LIST:
     case WHOLES:
     case NAMES: return set_list(k, to, text, at, error);
+    case PATTERNS: return set_patterns(k, to, text, at, error);
     case GROUPS: return set_groups(k, to, text, at, error);
     case PAIRS: return set_pairs(k, to, text, at, error);
     }
@@ -332,14 +343,16 @@ static yaml_item_kind next(reader *in) {
 }
 
 static bool read_list(reader *in, recipe *r, const key *k) {
-    if (k->kind != LIST && k->kind != WHOLES && k->kind != NAMES)
+    if (k->kind != LIST && k->kind != WHOLES && k->kind != NAMES && k->kind != PATTERNS)
         return fail(in->error, here(in), "%s: one value is expected, not a list", k->path);
     void *list = (char *)r + k->offset;
     empty_list(k, list);
     while (next(in) != YAML_ITEM_END) {
         if (in->item->kind != YAML_ITEM_SCALAR)
             return fail(in->error, here(in), "%s: a list of %s is expected", k->path,
-                        k->kind == NAMES ? "names" : "numbers");
+                        k->kind == NAMES      ? "names"
+                        : k->kind == PATTERNS ? "patterns"
+                                              : "numbers");
         if (!add_item(k, list, in->item->text, here(in), in->error)) return false;
     }
     return true;
@@ -524,6 +537,8 @@ static void cut_groups(recipe *r, bool betas, bool momentum) {
 static bool check_groups(recipe *r, place at, char *error) {
     const bool betas = recipe_has(r, "optimizer.betas"), momentum = recipe_has(r, "optimizer.momentum");
     cut_groups(r, betas, momentum);
+    if (r->freeze.count + r->optimizer.groups.count > RECIPE_GROUPS_MAX)
+        return fail(error, at, "freeze and optimizer.groups: more than %d together", RECIPE_GROUPS_MAX);
     for (int i = 0; i < r->optimizer.groups.count; i++) {
         const recipe_group *g = &r->optimizer.groups.v[i];
         if ((!isnan(g->betas[0]) && !betas) || (!isnan(g->momentum) && !momentum))
@@ -707,6 +722,7 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
         break;
     }
     case NAMES: print_names(k->choices, *(const unsigned *)from, out); break;
+    case PATTERNS: recipe_patterns_print(from, out); break;
     case GROUPS: recipe_groups_print(from, out); break;
     case PAIRS: recipe_pairs_print(from, out); break;
     }

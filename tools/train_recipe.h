@@ -34,6 +34,7 @@ typedef double recipe_NUMBER;
 typedef bool recipe_FLAG;
 typedef recipe_list recipe_LIST, recipe_WHOLES;
 typedef unsigned recipe_NAMES; /* a bit for each choice */
+typedef recipe_patterns recipe_PATTERNS;
 typedef recipe_groups recipe_GROUPS;
 typedef recipe_pairs recipe_PAIRS;
 

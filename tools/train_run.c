@@ -67,7 +67,8 @@ static int print_compiled(run *s) {
                info.saved_seconds);
     if (info.cached_kernels) printf("%d kernels of new programs came from the cache\n", info.cached_kernels);
     int status = s->options->dry_run || s->options->explain ? print_report(s, "remat", stdout) : EXIT_DONE;
-    if (status == EXIT_DONE && (s->options->dry_run || s->options->explain) && s->recipe->optimizer.groups.count)
+    if (status == EXIT_DONE && (s->options->dry_run || s->options->explain) &&
+        (s->recipe->optimizer.groups.count || s->recipe->freeze.count))
         status = print_report(s, "groups", stdout);
     if (status == EXIT_DONE && s->options->explain) status = print_report(s, "tune", stdout);
     fflush(stdout);

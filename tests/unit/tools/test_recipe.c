@@ -94,6 +94,26 @@ static void reads_groups(void **state) {
     free(printed);
 }
 
+/* A pattern stands for a list of it; in a file, on the command line, and as it is printed. */
+static void reads_patterns(void **state) {
+    (void)state;
+    recipe r;
+    char text[512], error[RECIPE_ERROR_MAX], *printed;
+    snprintf(text, sizeof text, "init_ignore: classifier.*\nfreeze: [\"a.*\", \"b[0-2].*\"]\n%s", good);
+    assert_true(recipe_init(&r) && parse(&r, text, error) && recipe_check(&r, error));
+    assert_int_equal(r.init_ignore.count, 1);
+    assert_string_equal(r.init_ignore.v[0], "classifier.*");
+    assert_true(r.freeze.count == 2 && !strcmp(r.freeze.v[1], "b[0-2].*"));
+    assert_true(recipe_override(&r, "freeze=[\"c.*\", d]", error) && r.freeze.count == 2);
+    assert_true(recipe_override(&r, "freeze=layer[0-2].*", error) && r.freeze.count == 1);
+    assert_non_null(printed = recipe_print_results(&r));
+    assert_non_null(strstr(printed, "freeze: [\"layer[0-2].*\"]\n"));
+    free(printed);
+    recipe_free(&r);
+    check_refused("freeze: [[a]]\n", "freeze: a list of patterns is expected");
+    check_refused("freeze: \"\"\n", "freeze: a pattern of 1 to 127 bytes");
+}
+
 static void refuses_groups(void **state) {
     (void)state;
     static const char *const cases[][2] = {
@@ -490,6 +510,7 @@ int main(void) {
         cmocka_unit_test(defaults_of_the_optimizer),
         cmocka_unit_test(reads_groups),
         cmocka_unit_test(refuses_groups),
+        cmocka_unit_test(reads_patterns),
         cmocka_unit_test(reads_modes),
         cmocka_unit_test(says_what_comes_later),
         cmocka_unit_test(refuses_malformed_yaml),
