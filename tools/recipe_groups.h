@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Parameter groups of a recipe, and patterns of names: [{match: "*.bias", weight_decay: 0, lr_scale: 0.5}, ...], from a recipe's file or from
- * the command line. */
+ * Patterns of parameters' names, and groups of parameters: [{match: "*.bias", weight_decay: 0, lr_scale: 0.5}, ...],
+ * from a recipe's file or from the command line. */
 #ifndef TCC_TOOLS_RECIPE_GROUPS_H
 #define TCC_TOOLS_RECIPE_GROUPS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Weights that other code wrote, loaded into a model's parameters: all that fits or nothing, and what became of each. */
+ * Weights that other code wrote, loaded into a model's parameters: all of them or nothing, and what became of each. */
 #include "runtime/files/weights_names.h"
 #include "ir/support/alloc.h"
 #include "ir/support/context.h"

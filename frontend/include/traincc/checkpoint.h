@@ -33,7 +33,7 @@ TCC_API tcc_status tcc_safetensors_open(tcc_context *cx, const char *path, tcc_s
 TCC_API void tcc_safetensors_close(tcc_safetensors *f); /* NULL is allowed */
 
 /* The tensors, in the order of their bytes: `index` is from 0 to the count. Name and data live until the file is
- * closed. The data is read-only and may be unaligned; NULL: the tensor cannot be read, and is told as bytes. */
+ * closed. The data is read-only and may be unaligned; NULL: the tensor cannot be read, and is told as so many bytes. */
 TCC_API int tcc_safetensors_count(const tcc_safetensors *f);
 TCC_API tcc_array tcc_safetensors_get(const tcc_safetensors *f, int index);
 TCC_API int tcc_safetensors_find(const tcc_safetensors *f, const char *name); /* its index; -1 if there is none */
@@ -58,8 +58,8 @@ TCC_API tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *
  * model.safetensors.index.json or model.safetensors. */
 typedef struct tcc_weights_options {
     size_t size; /* sizeof(tcc_weights_options) */
-    /* Patterns as of a shell, as "classifier.*": arrays of such names keep what they hold, and tensors of such names are
-     * not missed by anybody. A pattern is compared with whole names and with those without their prefixes. */
+    /* Patterns as of a shell, as "classifier.*": arrays of such names keep what they hold, and nobody misses tensors of
+     * such names. A pattern is compared with whole names and with those without their prefixes. */
     const char *const *ignore;
     int n_ignore;
 } tcc_weights_options;
