@@ -127,6 +127,7 @@ static void build(tcc_trace *t, void *user) {
     const tcc_tensor logits = heads.logits[0];
     if (!tcc_has_input(t, "y")) {
         tcc_output(t, "logits", logits);
+        if (!s->language && !s->regression) tcc_output(t, "probabilities", tcc_softmax(logits, 1));
         return;
     }
     tcc_tensor y = tcc_input_at(t, "y", data);

@@ -2,7 +2,6 @@
  * Answers of a model, batch by batch. */
 #include "traincc/run.h"
 
-#include "ir/support/alloc.h"
 #include "ir/support/context.h"
 
 #include <math.h>
@@ -16,28 +15,26 @@ typedef struct teller {
     tcc_dataset_info info;
     tcc_answer_fn fn;
     void *user;
-    float *values; /* of one answer */
     int64_t n_values, next;
     bool ended;
 } teller;
 
-/* The softmax of a row's logits, and the largest one; -1: they are not numbers. */
-static int64_t find_probabilities(const float *logits, int64_t count, float *out) {
+/* The class of the largest logit, the first of equal ones; -1: one is NaN. */
+static int64_t find_label(const float *logits, int64_t count) {
     int64_t best = 0;
-    double sum = 0;
-    for (int64_t i = 1; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
+        if (isnan(logits[i])) return -1;
         if (logits[i] > logits[best]) best = i;
-    for (int64_t i = 0; i < count; i++) sum += exp((double)logits[i] - (double)logits[best]);
-    for (int64_t i = 0; i < count; i++) out[i] = (float)(exp((double)logits[i] - (double)logits[best]) / sum);
-    return isnan(sum) ? -1 : best;
+    }
+    return best;
 }
 
-static void tell(teller *t, const float *logits, const tcc_array *y, int64_t row) {
+static void tell(teller *t, const float *logits, const float *probabilities, const tcc_array *y, int64_t row) {
     tcc_answer a = {.index = t->next++, .values = logits, .n_values = t->n_values, .label = -1, .target_label = -1};
     a.id = tcc_dataset_sample_name(t->data, TCC_SPLIT_VALIDATION, a.index);
     if (t->info.classes) {
-        a.values = t->values;
-        a.label = find_probabilities(logits, t->n_values, t->values);
+        a.values = probabilities;
+        a.label = find_label(logits, t->n_values);
         a.target_label = ((const int32_t *)y->data)[row];
     } else {
         const float *target = (const float *)y->data + row * t->n_values;
@@ -46,18 +43,25 @@ static void tell(teller *t, const float *logits, const tcc_array *y, int64_t row
     t->ended = !t->fn(t->user, &a);
 }
 
+static tcc_status get_output(const teller *t, tcc_model *model, const char *name, int64_t rows, const float **out) {
+    tcc_array a;
+    TCC_TRY(tcc_model_output(model, name, &a));
+    if (a.dtype != TCC_F32 || a.rank != 2 || a.dims[0] != rows || a.dims[1] != t->n_values)
+        return tcc_error(&t->cx->diag, TCC_ESHAPE, TCC_NOWHERE, "output \"%s\" of the model must be f32 [%lld, %lld]",
+                         name, (long long)rows, (long long)t->n_values);
+    *out = a.data;
+    return TCC_OK;
+}
+
 static tcc_status answer_batch(teller *t, tcc_model *model, const tcc_batch *batch) {
-    tcc_array logits;
-    int64_t rows = batch->arrays[0].dims[0];
+    const int64_t rows = batch->arrays[0].dims[0], n = t->n_values;
+    const float *logits = NULL, *probabilities;
     TCC_TRY(tcc_model_evaluate(model, batch->arrays, 1));
-    TCC_TRY(tcc_model_output(model, "logits", &logits));
-    t->n_values = t->info.classes ? t->info.classes : t->info.y.rank ? t->info.y.dims[0] : 1;
-    if (logits.dtype != TCC_F32 || logits.rank != 2 || logits.dims[0] != rows || logits.dims[1] != t->n_values)
-        return tcc_error(&t->cx->diag, TCC_ESHAPE, TCC_NOWHERE,
-                         "output \"logits\" of the model must be f32 [%lld, %lld]", (long long)rows,
-                         (long long)t->n_values);
+    TCC_TRY(get_output(t, model, "logits", rows, &logits));
+    probabilities = logits;
+    if (t->info.classes) TCC_TRY(get_output(t, model, "probabilities", rows, &probabilities));
     for (int64_t i = 0; i < batch->count && !t->ended; i++)
-        tell(t, (const float *)logits.data + i * t->n_values, &batch->arrays[1], i);
+        tell(t, logits + i * n, probabilities + i * n, &batch->arrays[1], i);
     return TCC_OK;
 }
 
@@ -78,8 +82,8 @@ tcc_status tcc_model_predict(tcc_context *cx, tcc_model *model, const tcc_datase
                                     .batch_size = options->batch_size ? options->batch_size : DEFAULT_BATCH,
                                     .num_workers = options->num_workers,
                                     .last_batch = TCC_LAST_PAD};
-    t.values = tcc__malloc((size_t)(t.info.classes + 1) * sizeof *t.values);
-    tcc_status status = t.values ? tcc_loader_create(cx, data, &how, &loader) : tcc_enomem(&cx->diag);
+    t.n_values = t.info.classes ? t.info.classes : t.info.y.rank ? t.info.y.dims[0] : 1;
+    tcc_status status = tcc_loader_create(cx, data, &how, &loader);
     const int64_t batches = status == TCC_OK ? tcc_loader_batches(loader) : 0;
     for (int64_t i = 0; i < batches && status == TCC_OK && !t.ended; i++) {
         const tcc_batch *batch;
@@ -87,6 +91,5 @@ tcc_status tcc_model_predict(tcc_context *cx, tcc_model *model, const tcc_datase
         if (status == TCC_OK) status = answer_batch(&t, model, batch);
     }
     tcc_loader_destroy(loader);
-    tcc__free(t.values);
     return status;
 }

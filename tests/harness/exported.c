@@ -12,9 +12,10 @@
 static void classify(tcc_trace *t, void *user) {
     const tcc_dataset_info *info = user;
     const int64_t hidden = 6;
-    tcc_output(
-        t, "logits",
-        tcc_mlp(t, tcc_input(t, "x"), &(tcc_mlp_options){.n_hidden = 1, .hidden = &hidden, .outputs = info->classes}));
+    const tcc_mlp_options o = {.n_hidden = 1, .hidden = &hidden, .outputs = info->classes};
+    const tcc_tensor logits = tcc_mlp(t, tcc_input(t, "x"), &o);
+    tcc_output(t, "logits", logits);
+    tcc_output(t, "probabilities", tcc_softmax(logits, -1));
 }
 
 static tcc_status write_files(tcc_context *cx, tcc_model *m, const char *learned, const char *folder) {

@@ -25,7 +25,7 @@ TCC_API_BEGIN
 /* What a model says of a row, a text or a picture. All is borrowed for the call that gives it. */
 typedef struct tcc_answer {
     int64_t index;       /* of the row, text or picture, from 0 */
-    const char *id;      /* a picture's path; else NULL */
+    const char *id;      /* tcc_dataset_sample_name: a picture's path, a row's id; else NULL */
     const float *values; /* probabilities of the classes; of regression the numbers, in the targets' units */
     int64_t n_values;
     int64_t label;        /* the likeliest class; -1: of regression, or what was computed is NaN */
@@ -43,8 +43,9 @@ typedef struct tcc_predict_options {
 } tcc_predict_options;
 
 /* Answers for the validation samples of a data set, in their order. The model's function gives, for input x alone, an
- * output "logits", f32 [batch, classes], or [batch, numbers] of regression. Batches are all of one size, so one program
- * does. Errors: TCC_EINVAL (an option; data of kind text or tokens; no samples), those of reading and of the model. */
+ * output "logits", f32 [batch, classes], and "probabilities", their softmax; or "logits", [batch, numbers], of
+ * regression. Batches are all of one size, so one program does. Errors: TCC_EINVAL (an option; data of kind text or
+ * tokens; no samples), those of reading and of the model. */
 TCC_API tcc_status tcc_model_predict(tcc_context *cx, tcc_model *model, const tcc_dataset *data,
                                      const tcc_predict_options *options, tcc_answer_fn fn, void *user);
 
