@@ -91,6 +91,24 @@ static tcc_status match_columns(tcc__csv_scan *s, const tcc_data_options *option
     return TCC_OK;
 }
 
+/* The cell of each row that identifies it: any that the file has, by its name, or by its number from 0. */
+static tcc_status find_id(tcc__csv_scan *s, const char *given) {
+    const int count = s->records.cells.count;
+    for (s->id = 0; s->has_header && s->id < count; s->id++)
+        if (!strcmp(cell(s, s->id), given)) return TCC_OK;
+    char *end;
+    const long number = strtol(given, &end, 10);
+    if (*given && !*end && number >= 0 && number < count) {
+        s->id = (int)number;
+        return TCC_OK;
+    }
+    if (s->has_header)
+        return LINE_ERROR(s, "there is no column '%s' to tell rows by; the first line has %d columns, '%s' to '%s'",
+                          given, count, cell(s, 0), cell(s, count - 1));
+    return LINE_ERROR(s, "there is no column '%s' to tell rows by; without names it is a number from 0 to %d", given,
+                      count - 1);
+}
+
 tcc_status tcc__csv_take_columns(tcc_diag *d, const tcc_data_options *options, const cJSON *learned, tcc__csv *csv) {
     double header = 0;
     TCC_TRY(tcc__columns_take(d, learned, &csv->columns));
@@ -193,6 +211,7 @@ static tcc_status add_target(tcc__csv_scan *s, const tcc_data_options *options, 
 }
 
 static tcc_status add_row(tcc__csv_scan *s, const tcc_data_options *options, bool learns, tcc__csv *csv) {
+    size_t id;
     if (s->records.cells.count != s->n_cells)
         return LINE_ERROR(s, "the line has %d cells, but the first has %d", s->records.cells.count, s->n_cells);
     for (int i = 0; i < csv->columns.count; i++) {
@@ -200,6 +219,8 @@ static tcc_status add_row(tcc__csv_scan *s, const tcc_data_options *options, boo
         if (c->cell >= 0) TCC_TRY(add_cell(s, options, i, learns, csv));
         if (c->kind == TCC__COLUMN_TARGET) TCC_TRY(add_target(s, options, i, csv));
     }
+    if (s->id >= 0 && (!tcc__csv_add_text(csv, cell(s, s->id), &id) || !tcc_vec_push(&csv->ids, id)))
+        return tcc_enomem(s->records.diag);
     return TCC_OK;
 }
 
@@ -241,6 +262,7 @@ static tcc_status parse_rows(tcc__csv_scan *s, const tcc_data_options *options, 
             first = false;
             s->n_cells = s->records.cells.count;
             TCC_TRY(known ? match_columns(s, options, csv) : take_order(s, csv, NULL));
+            if (options->csv_id) TCC_TRY(find_id(s, options->csv_id));
             if (s->has_header) continue;
         }
         TCC_TRY(add_row(s, options, !known, csv));
@@ -253,7 +275,8 @@ static tcc_status parse_rows(tcc__csv_scan *s, const tcc_data_options *options, 
 
 tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file, const tcc_data_options *options,
                           int index, tcc__csv *out) {
-    tcc__csv_scan s = {.records = {.diag = d, .path = path}, .locale = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
+    tcc__csv_scan s = {
+        .records = {.diag = d, .path = path}, .locale = newlocale(LC_ALL_MASK, "C", (locale_t)0), .id = -1};
     const bool known = out->columns.count > 0;
     tcc_status status = TCC_OK;
     if (!s.locale) return tcc_enomem(d);
@@ -273,6 +296,7 @@ void tcc__csv_free(tcc__csv *csv) {
     tcc_vec_free(&csv->cells);
     tcc_vec_free(&csv->targets);
     tcc_vec_free(&csv->labels);
+    tcc_vec_free(&csv->ids);
     tcc_vec_free(&csv->classes);
     *csv = (tcc__csv){0};
 }

@@ -28,6 +28,7 @@ typedef struct tcc__csv {
                                        not known */
     tcc_vec(double) targets;        /* regression: row after row */
     tcc_vec(tcc__csv_label) labels; /* classification */
+    tcc_vec(size_t) ids;            /* of rows, offsets into texts; none unless they are asked for */
     tcc_vec(size_t) classes;        /* distinct labels, offsets into texts; numbers by value, else by bytes */
     int64_t rows[2];                /* of each file */
 } tcc__csv;

@@ -33,7 +33,8 @@ static tcc_status take_columns(tcc_diag *d, const tcc_data_options *options, con
 static bool learn_columns(const tcc_dataset *data, cJSON *to) {
     const tcc__table *t = data->own;
     return tcc__columns_learn(&t->csv.columns, to) && tcc__learn_number(to, "header", t->csv.has_header) &&
-           tcc__learn_number(to, "one_hot", t->one_hot);
+           tcc__learn_number(to, "one_hot", t->one_hot) &&
+           (t->missing == TCC_MISSING_ERROR || tcc__learn_number(to, "missing", t->missing));
 }
 
 static tcc_status check_options(tcc_diag *d, const tcc_data_options *o) {
@@ -73,6 +74,7 @@ static tcc_status open_csv(tcc_diag *d, const tcc_data_options *options, tcc_dat
     if (!t) return tcc_enomem(d);
     TCC_TRY(check_options(d, options));
     t->one_hot = options->csv_one_hot ? options->csv_one_hot : ONE_HOT;
+    t->missing = options->csv_missing;
     if (data->learned) TCC_TRY(take_columns(d, options, data->learned, t));
     if (options->path) TCC_TRY(parse_file(d, options->path, options, 0, &t->csv));
     if (options->val_path) TCC_TRY(parse_file(d, options->val_path, options, 1, &t->csv));
@@ -121,6 +123,12 @@ static int32_t class_of_csv(const tcc_dataset *data, tcc_split split, int64_t nu
     return t->csv.labels.data[tcc__table_row(t, split, number)].id;
 }
 
+static const char *id_of_row(const tcc_dataset *data, tcc_split split, int64_t number) {
+    const tcc__table *t = data->own;
+    if (!t->csv.ids.count) return NULL;
+    return t->csv.texts.text + t->csv.ids.data[tcc__table_row(t, split, number)];
+}
+
 bool tcc_dataset_column(const tcc_dataset *data, int64_t index, tcc_column *out) {
     if (data->reader != &tcc__csv_reader) return false;
     const tcc__table *t = data->own;
@@ -156,6 +164,7 @@ const tcc__reader tcc__csv_reader = {
     .open = open_csv,
     .read = read_csv,
     .close = close_csv,
+    .sample_name = id_of_row,
     .label = label_csv,
     .names_classes = true,
     .class_of = class_of_csv,

@@ -13,6 +13,7 @@ typedef struct tcc__csv_scan {
     bool has_header, counts_up; /* its first line; counts_up: it is 0, 1, 2, ..., as columns without names are called */
     int n_cells;
     tcc_vec(int) columns; /* the cell of each column; -1: it is not there */
+    int id;               /* the cell that identifies a row; -1: none */
 } tcc__csv_scan;
 
 #define LINE_ERROR(s, ...) \

@@ -8,6 +8,7 @@
 typedef struct tcc__table {
     tcc__csv csv;
     int n_features, one_hot;
+    tcc_csv_missing missing;
     float *cells; /* row after row: numbers standardized, a word's place among those of training */
     bool listed;  /* which rows each split has: */
     tcc_vec(int) rows[TCC_SPLIT_COUNT];

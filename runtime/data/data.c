@@ -71,6 +71,7 @@ static bool is_among(const char *kind, const char *list) {
     OPTION(csv_columns,    o->n_csv_columns,                         "csv") \
     OPTION(csv_missing,    o->csv_missing,                           "csv") \
     OPTION(csv_one_hot,    o->csv_one_hot,                           "csv") \
+    OPTION(csv_id,         o->csv_id,                                "csv") \
     OPTION(height,         o->height,                                PICTURE_KINDS) \
     OPTION(width,          o->width,                                 PICTURE_KINDS) \
     OPTION(scale,          is_any(o->scale, 2),                      PICTURE_KINDS) \
@@ -129,6 +130,7 @@ static tcc_status check_options(tcc_diag *d, const tcc_data_options *o) {
     TCC_TRY(check_kind(d, o));
     if (o->unlabelled && (!o->learned || o->path))
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "unlabelled goes with learned and val_path");
+    if (o->csv_id && !o->learned) return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "csv_id goes with learned");
     for (int c = o->n_channels < 0 ? 0 : o->n_channels; c < 3; c++)
         if (o->mean[c] != 0 || o->std[c] != 0)
             return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
@@ -151,10 +153,18 @@ static tcc_status take_channels(tcc_diag *d, const cJSON *learned, tcc_data_opti
     return TCC_OK;
 }
 
+static tcc_status take_missing(tcc_diag *d, const cJSON *learned, tcc_data_options *o) {
+    int64_t policy;
+    TCC_TRY(tcc__learned_integer(d, learned, "missing", TCC_MISSING_CATEGORY, &policy));
+    o->csv_missing = (tcc_csv_missing)policy;
+    return TCC_OK;
+}
+
 static tcc_status take_options(tcc_diag *d, const cJSON *learned, tcc_data_options *o) {
     int64_t classes;
     TCC_TRY(tcc__learned_integer(d, learned, "n_classes", INT_MAX, &classes));
     o->csv_regression |= !classes && !strcmp(o->kind, "csv");
+    if (!o->csv_missing && cJSON_HasObjectItem(learned, "missing")) TCC_TRY(take_missing(d, learned, o));
     o->bytes |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(learned, "bytes"));
     if (!o->classes && tcc_dataset_takes(o->kind, "classes")) o->classes = (int)classes;
     if (!o->vocab_size && tcc_dataset_takes(o->kind, "vocab_size")) o->vocab_size = classes;

@@ -40,7 +40,7 @@ typedef struct tcc__reader {
     void (*close)(tcc_dataset *data);
     /* How much of the first dim of a sample's x is no padding; `number` as in tcc__sample. NULL: all of it. */
     int64_t (*length)(const tcc_dataset *data, tcc_split split, int64_t number);
-    /* The file that a sample is; NULL: it is none. */
+    /* The file that a sample is, or the id of a row; NULL: there is none. */
     const char *(*sample_name)(const tcc_dataset *data, tcc_split split, int64_t number);
     /* What id stands for; NULL: nothing. */
     bool names_classes; /* `label` tells names that the training data has */

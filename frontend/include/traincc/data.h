@@ -153,8 +153,10 @@ typedef struct tcc_data_options {
     /* csv: what its columns are, where it is not to be guessed. */
     const tcc_column_option *csv_columns;
     int n_csv_columns;
-    tcc_csv_missing csv_missing;
-    int csv_one_hot; /* the most values of a category that are features of their own; default: 32 */
+    tcc_csv_missing csv_missing; /* with `learned` by default as in training */
+    int csv_one_hot;             /* the most values of a category that are features of their own; default: 32 */
+    const char *csv_id; /* with `learned`: the column that rows are told by (tcc_dataset_sample_name), any of the file:
+                           its name, or its number from 0 */
 
     bool skip_bad; /* images, segmentation: a picture that cannot be read is left out, and said (tcc_dataset_skipped);
                       where that is seen only when it is decoded, another one takes its place. Else it is an error */
@@ -208,8 +210,8 @@ TCC_API tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, 
 TCC_API tcc_status tcc_dataset_decode(tcc_context *cx, const tcc_dataset *data, const int32_t *tokens, int64_t count,
                                       char **text, size_t *length);
 
-/* The path of the picture that sample `index` of a split is, in the order of the split; NULL for kinds whose samples
- * are no files, and past the last. Lives as long as the data set. */
+/* The path of the picture that sample `index` of a split is, in the order of the split, or what csv_id's column has for
+ * it; NULL where there is neither, and past the last. Lives as long as the data set. */
 TCC_API const char *tcc_dataset_sample_name(const tcc_dataset *data, tcc_split split, int64_t index);
 
 /* What the data set learned from its training files, as JSON: the number of samples, classes and their names, columns

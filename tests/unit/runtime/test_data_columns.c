@@ -110,6 +110,36 @@ static void categories_are_one_hot(void **state) {
     tcc_string_free(learned);
 }
 
+/* Later rows are read by what was learned alone: the policy is part of it, and any column tells rows apart. */
+static void later_rows(void **state, const tcc_dataset *data) {
+    char *learned;
+    assert_ok(tcc_dataset_learned(&cx, data, &learned), &cx.diag);
+    tcc_data_options later = {.size = sizeof later, .kind = "csv", .learned = learned, .unlabelled = true};
+    later.val_path = test_write_text(state, "later.csv", "key,c,n\n\"k, 1\",u,\nk2,,3\n");
+    later.csv_id = "key";
+    tcc_dataset *rows = open_data(&later);
+    expect_x(rows, TCC_SPLIT_VALIDATION, (float[]){0, 1, 0, 1, 0, 0, 0, 1, 0, 0}, 2, 5);
+    assert_string_equal(tcc_dataset_sample_name(rows, TCC_SPLIT_VALIDATION, 0), "k, 1");
+    assert_string_equal(tcc_dataset_sample_name(rows, TCC_SPLIT_VALIDATION, 1), "k2");
+    assert_null(tcc_dataset_sample_name(rows, TCC_SPLIT_VALIDATION, 2));
+    tcc_dataset_close(rows);
+    later.csv_id = "2";
+    rows = open_data(&later);
+    assert_string_equal(tcc_dataset_sample_name(rows, TCC_SPLIT_VALIDATION, 1), "3");
+    tcc_dataset_close(rows);
+    later.csv_id = "keys";
+    dataset_refused(&cx, later, TCC_EFORMAT,
+                    "later.csv:1: error: there is no column 'keys' to tell rows by; the first line has 3 columns, "
+                    "'key' to 'n'");
+    later.val_path = test_write_text(state, "bare.csv", "3,u\n5,v\n");
+    dataset_refused(&cx, later, TCC_EFORMAT, "without names it is a number from 0 to 1");
+    later.csv_id = "1";
+    rows = open_data(&later);
+    assert_string_equal(tcc_dataset_sample_name(rows, TCC_SPLIT_VALIDATION, 1), "v");
+    tcc_dataset_close(rows);
+    tcc_string_free(learned);
+}
+
 static void missing_cells(void **state) {
     tcc_data_options options = table(state, "n,c,y\n1,u,a\n?,u,b\n5,NA,a\n3,v,b\n");
     dataset_refused(&cx, options, TCC_EFORMAT,
@@ -126,7 +156,10 @@ static void missing_cells(void **state) {
     expect_x(data, TCC_SPLIT_TRAIN, (float[]){-2 / s, 0, 0, 1, 0, 0, 1, 0, 1, 0, 2 / s, 0, 1, 0, 0, 0, 0, 0, 0, 1}, 4,
              5);
     expect_said(data, "3 values: (missing), u, v");
+    later_rows(state, data);
     tcc_dataset_close(data);
+    options.csv_id = "n";
+    dataset_refused(&cx, options, TCC_EINVAL, "csv_id goes with learned");
     options = table(state, "n,c,y\n1,NA,a\n2,u,b\n"); /* a category may be called NA */
     data = open_data(&options);
     expect_said(data, "2 values: NA, u");
