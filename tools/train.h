@@ -40,6 +40,7 @@ typedef struct train_options {
         const char *format; /* "text", "csv", "json"; NULL: text */
         double top;         /* classes that are told */
         bool probabilities; /* of all classes */
+        const char *id;     /* the column that rows are told by; NULL: their number */
     } predict;
     const char *export_to; /* the folder to export to */
     const char *inputs;    /* to predict from: a file, "-": standard input; NULL: the validation data */

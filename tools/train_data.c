@@ -67,6 +67,7 @@ static tcc_status look_only(run *s, tcc_data_options *o) {
     const char *inputs = s->options->inputs;
     const bool alone = s->options->task == TASK_GENERATE || s->options->task == TASK_EXPORT; /* without samples */
     o->learned = run_weights_learned(s);
+    o->csv_id = s->options->predict.id;
     if (!o->learned) {
         const tcc_status status = learn_again(s, o);
         if (status != TCC_OK) return status;

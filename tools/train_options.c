@@ -47,6 +47,7 @@ static const char usage[] =
     "  --format FORMAT      predict: text (the default), csv, or json, an object a line\n"
     "  --top K              predict: the K likeliest classes\n"
     "  --probabilities      predict: those of all classes\n"
+    "  --id COLUMN          predict: tell rows of a table by this column of it\n"
     "  --prompt TEXT        generate: the text to go on from; by default sample.prompt of the recipe\n"
     "  --length N           generate: the most tokens to write (default: sample.length)\n"
     "  --temperature X      generate: 0 takes the likeliest token (default: sample.temperature)\n"
@@ -95,6 +96,7 @@ typedef enum option_id {
     FORMAT,
     TOP,
     PROBABILITIES,
+    ID,
     PROMPT,
     LENGTH,
     TEMPERATURE,
@@ -133,6 +135,7 @@ static const struct {
     {{"--format", "text|csv|json"}, FORMAT, 1u << TASK_PREDICT},
     {{"--top", ""}, TOP, 1u << TASK_PREDICT},
     {{"--probabilities", NULL}, PROBABILITIES, 1u << TASK_PREDICT},
+    {{"--id", ""}, ID, 1u << TASK_PREDICT},
     {{"--prompt", ""}, PROMPT, 1u << TASK_GENERATE},
     {{"--length", ""}, LENGTH, 1u << TASK_GENERATE},
     {{"--temperature", ""}, TEMPERATURE, 1u << TASK_GENERATE},
@@ -225,6 +228,7 @@ static int take_option(arguments *a, option_id id, const char *value, const char
         return usage_error("--format %s: must be text, csv or json", value);
     case TOP: return take_number("--top", value, true, 1, 1 << 20, &o->predict.top);
     case PROBABILITIES: o->predict.probabilities = true; break;
+    case ID: o->predict.id = value; break;
     case PROMPT: o->generate.prompt = value; break;
     case LENGTH: return take_number("--length", value, true, 1, 1 << 30, &o->generate.length);
     case TEMPERATURE: return take_number("--temperature", value, false, 0, 100, &o->generate.temperature);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * tcc-train predict: answers for the rows, texts or pictures of a file, or for the validation data, in one of a few
  * formats. */
+#include "probability.h"
 #include "train_run.h"
 
 #include <cjson/cJSON.h>
@@ -17,6 +18,7 @@ typedef struct table {
     bool all;    /* the probabilities of all classes, in their order */
     int64_t *order;
     char **names; /* of classes, as the format writes them */
+    char *key;    /* what answers are told by: a name, as the format writes it */
     bool begun;
 } table;
 
@@ -82,7 +84,10 @@ static char *quote(const table *t, const char *text) {
 static bool make_names(table *t, int64_t classes) {
     t->names = calloc((size_t)classes + 1, sizeof *t->names);
     t->order = calloc((size_t)classes + 1, sizeof *t->order);
-    if (!t->names || !t->order) return false;
+    const char *id = t->run->options->predict.id;
+    if (!id) id = tcc_dataset_sample_name(t->run->data, TCC_SPLIT_VALIDATION, 0) ? "file" : "row";
+    t->key = quote(t, id);
+    if (!t->names || !t->order || !t->key) return false;
     for (int64_t i = 0; i < classes; i++) {
         char number[24];
         size_t length;
@@ -93,9 +98,15 @@ static bool make_names(table *t, int64_t classes) {
     return true;
 }
 
-static void put_number(const table *t, const char *format, double value) {
-    if (isfinite(value) || t->format != AS_JSON) printf(format, value);
+static void put_number(const table *t, double value) {
+    if (isfinite(value) || t->format != AS_JSON) printf("%.9g", value);
     else fputs("null", stdout);
+}
+
+static void put_probability(const table *t, float p) {
+    char text[PROBABILITY_MAX];
+    if (!isfinite(p) && t->format == AS_JSON) fputs("null", stdout);
+    else fputs(probability_print(p, t->format == AS_TEXT, text), stdout);
 }
 
 static void put_name(const table *t, int64_t class) {
@@ -126,11 +137,12 @@ static void put_cells(const table *t, const tcc_answer *a, const char *between, 
         fputs(first ? "" : between, stdout);
         put_name(t, a->label < 0 ? -1 : t->order[k]);
         fputs(between, stdout);
-        put_number(t, t->format == AS_TEXT ? "%.4f" : "%.6g", a->values[t->order[k]]);
+        put_probability(t, a->values[t->order[k]]);
     }
     for (int64_t i = 0; (t->all || !classes) && i < a->n_values; i++, first = false) {
         fputs(first ? "" : between, stdout);
-        put_number(t, classes ? "%.6g" : "%.9g", a->values[i]);
+        if (classes) put_probability(t, a->values[i]);
+        else put_number(t, a->values[i]);
     }
     if (t->run->options->inputs) return;
     if (classes) fputs(between, stdout), put_name(t, a->target_label);
@@ -138,7 +150,8 @@ static void put_cells(const table *t, const tcc_answer *a, const char *between, 
 }
 
 static void put_text(const table *t, const tcc_answer *a) {
-    const char *id = t->run->options->inputs ? a->id : NULL;
+    const train_options *o = t->run->options;
+    const char *id = o->inputs || o->predict.id ? a->id : NULL;
     if (id) fputs(id, stdout);
     put_cells(t, a, "\t", !id);
     putchar('\n');
@@ -146,7 +159,7 @@ static void put_text(const table *t, const tcc_answer *a) {
 
 static void put_csv_head(const table *t, const tcc_answer *a) {
     const bool classes = t->run->info.classes > 0;
-    fputs(a->id ? "file" : "row", stdout);
+    fputs(t->key, stdout);
     for (int64_t k = 1; classes && k <= t->top && k <= a->n_values; k++) {
         if (k == 1) fputs(",prediction,probability", stdout);
         else printf(",prediction_%" PRId64 ",probability_%" PRId64, k, k);
@@ -181,20 +194,20 @@ static void put_numbers(const table *t, const char *key, const float *values, in
     if (count > 1) putchar('[');
     for (int64_t i = 0; i < count; i++) {
         if (i) putchar(',');
-        put_number(t, "%.9g", values[i]);
+        put_number(t, values[i]);
     }
     if (count > 1) putchar(']');
 }
 
 static void put_json(const table *t, const tcc_answer *a) {
     const bool classes = t->run->info.classes > 0;
-    fputs(a->id ? "{\"file\":" : "{\"row\":", stdout);
+    printf("{%s:", t->key);
     put_id(t, a);
     if (classes) {
         fputs(",\"prediction\":", stdout);
         put_name(t, a->label);
         fputs(",\"probability\":", stdout);
-        put_number(t, "%.6g", a->label < 0 ? NAN : a->values[a->label]);
+        put_probability(t, a->label < 0 ? NAN : a->values[a->label]);
     } else {
         put_numbers(t, "prediction", a->values, a->n_values);
     }
@@ -203,12 +216,12 @@ static void put_json(const table *t, const tcc_answer *a) {
         fputs("[", stdout);
         put_name(t, t->order[k]);
         putchar(',');
-        put_number(t, "%.6g", a->values[t->order[k]]);
+        put_probability(t, a->values[t->order[k]]);
         fputs(k + 1 == t->top || k + 1 == a->n_values ? "]]" : "]", stdout);
     }
     for (int64_t i = 0; classes && t->all && i < a->n_values; i++) {
         printf(i ? ",%s:" : ",\"probabilities\":{%s:", t->names[i]);
-        put_number(t, "%.6g", a->values[i]);
+        put_probability(t, a->values[i]);
         if (i + 1 == a->n_values) putchar('}');
     }
     if (a->target_label >= 0) fputs(",\"target\":", stdout), put_name(t, a->target_label);
@@ -233,6 +246,8 @@ tcc_status run_check_predictor(run *s) {
         return problem(s, "predict: a language model is not a classifier; tcc-train generate has it write");
     if (s->options->inputs && !tcc_dataset_takes(kind, "unlabelled"))
         return problem(s, "predict: data of kind %s is not read from such a file; give data.val_path=PATH", kind);
+    if (s->options->predict.id && !tcc_dataset_takes(kind, "csv_id"))
+        return problem(s, "predict: --id names a column of a table, and data of kind %s is none", kind);
     return TCC_OK;
 }
 
@@ -262,6 +277,7 @@ tcc_status run_predict(run *s) {
     fflush(stdout);
     for (int64_t i = 0; t.names && i < s->info.classes; i++) free(t.names[i]);
     free(t.names);
+    free(t.key);
     free(t.order);
     return status;
 }

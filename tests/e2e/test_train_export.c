@@ -43,6 +43,21 @@ static bool count(void *user, const tcc_answer *a) {
     return c->count < 250;
 }
 
+/* Any column of a file, and of the validation data. */
+static void told_by_a_column(void **state, const char *run) {
+    const char *named = test_write_text(state, "named.csv", "who,width,height\n\"a, b\",50,10.5\nc,-60,20\n");
+    char *told = must(RUN("predict", run, named, "--id", "who", "--format=csv"));
+    if (strncmp(told, "who,prediction,probability\n\"a, b\",large,", 40) != 0 || !strstr(told, "\nc,small,"))
+        fail_msg("%s", told);
+    free(told);
+    told = must(RUN("predict", run, named, "--id=who", "--format=json"));
+    if (strncmp(told, "{\"who\":\"a, b\",\"prediction\":\"large\",", 35) != 0) fail_msg("%s", told);
+    free(told);
+    told = must(RUN("predict", run, "--id", "width"));
+    if (!strchr(told, '\t') || strtod(told, NULL) == 0) fail_msg("%s", told);
+    free(told);
+}
+
 /* Rows of the formats agree with each other and with eval. */
 static void tables(void **state) {
     const char *run = test_path(state, "run"), *exported = test_path(state, "exported"), *data = write_csv_data(state);
@@ -83,6 +98,7 @@ static void tables(void **state) {
     assert_true(fabs(cJSON_GetObjectItem(all, "large")->valuedouble + cJSON_GetObjectItem(all, "small")->valuedouble -
                      1) < 1e-5);
     cJSON_Delete(first);
+    told_by_a_column(state, run);
     free(must(RUN("export", run, exported)));
     remove(data);
     lines = must(RUN("predict", exported, inputs, "--format", "json", "--top", "2", "--probabilities"));
@@ -132,6 +148,7 @@ static void refuses(void **state) {
         {{"predict", test_path(state, "run"), "--format", "xml"}, 2, "must be text, csv or json"},
         {{"predict", test_path(state, "run"), "--top", "0"}, 2, "--top 0: must be a whole number from 1"},
         {{"eval", test_path(state, "run"), "--top", "3"}, 2, "--top goes with tcc-train predict"},
+        {{"predict", test_path(state, "run"), "--id", "a"}, 1, "--id names a column of a table, and data of kind idx"},
         {{"predict", test_path(state, "run"), test_path(state, "recipe.yaml")}, 1, "data of kind idx is not read"},
         {{"export", test_path(state, "run"), test_path(state, "recipe.yaml")}, 1, "recipe.yaml"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
