@@ -155,14 +155,15 @@ typedef struct tcc_data_options {
     int n_csv_columns;
     tcc_csv_missing csv_missing; /* with `learned` by default as in training */
     int csv_one_hot;             /* the most values of a category that are features of their own; default: 32 */
-    const char *csv_id; /* with `learned`: the column that rows are told by (tcc_dataset_sample_name), any of the file:
-                           its name, or its number from 0 */
 
     bool skip_bad; /* images, segmentation: a picture that cannot be read is left out, and said (tcc_dataset_skipped);
                       where that is seen only when it is decoded, another one takes its place. Else it is an error */
     /* segmentation: labels are pictures in which these colours stand for the classes, in their order. */
     const tcc_label_color *label_colors;
     int n_label_colors;
+    /* csv, with `learned`: the column that rows are told by (tcc_dataset_sample_name), any of the file: its name, or
+     * its number from 0. */
+    const char *csv_id;
 } tcc_data_options;
 
 typedef struct tcc_dataset tcc_dataset;
