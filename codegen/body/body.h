@@ -242,6 +242,7 @@ typedef struct tcc_body_run {
     int lane_var, lanes; /* lane l has loop value + l; lane_var -1: no lanes */
     LLVMValueRef mask;   /* lanes that exist; NULL: all */
     bool any_extent;     /* loops may run further than the body says */
+    bool unguarded;      /* what loads are guarded by is known to hold */
     LLVMValueRef inside; /* false in threads that repeat another's lanes and must not store; NULL: there are none */
     /* A schedule with index maps of its own gives the values of whole affine forms instead of loops. Each is the
      * loop part of some offset: its value in lane 0, and its step from lane to lane. */

@@ -168,6 +168,28 @@ static bool has_fold_below(const tcc_expr *x, uint64_t loops) {
     return false;
 }
 
+/* A fold whose guards hold in all its steps where `inside` is true. */
+static LLVMValueRef fold_twice(tcc_body_run *r, const fold_cx *f, int64_t steps, const LLVMValueRef *initial,
+                               LLVMValueRef inside) {
+    LLVMValueRef carry[2], result[2];
+    LLVMBasicBlockRef ends[2];
+    const int last = tcc_fold_carries(f->x->op) - 1;
+    tcc_emit_if branch;
+    tcc_emit_if_begin(r->e, &branch, inside);
+    for (int guarded = 0; guarded < 2; guarded++) {
+        if (guarded) tcc_emit_if_else(r->e, &branch);
+        r->unguarded = !guarded;
+        for (int k = 0; k <= last; k++) carry[k] = initial[k];
+        fold_loops(r, f, 0, 0, steps, steps <= UNROLL, carry, NULL);
+        result[guarded] = carry[last];
+        ends[guarded] = LLVMGetInsertBlock(r->e->builder);
+    }
+    tcc_emit_if_end(r->e, &branch);
+    LLVMValueRef value = LLVMBuildPhi(r->e->builder, LLVMTypeOf(result[0]), "");
+    LLVMAddIncoming(value, result, ends, 2);
+    return value;
+}
+
 static LLVMValueRef emit_fold(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     const tcc_expr *operand = x->operands[0];
@@ -189,6 +211,8 @@ static LLVMValueRef emit_fold(tcc_body_run *r, const tcc_expr *x) {
     /* written out only where nothing inside is a loop itself; an outer loop stays when its inside is short enough */
     bool plain = !has_fold_below(operand, x->fold);
     find_cut(r, &f);
+    LLVMValueRef inside = plain && steps > 1 ? tcc_body_lies_inside(r, x) : NULL;
+    if (inside) return fold_twice(r, &f, steps, carry, inside);
     fold_loops(r, &f, 0, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
     return carry[carries - 1];
 }

@@ -61,7 +61,7 @@ LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype);
     LLVMValueRef base = r->bases[x->buffer], offset = tcc_body_offset(r, &x->affine), value;
-    const tcc_expr *guard = x->n_operands ? x->operands[0] : NULL;
+    const tcc_expr *guard = x->n_operands && !r->unguarded ? x->operands[0] : NULL;
     bool guard_varies = guard && tcc_body_varies(r, guard);
     tcc_lane_step step = tcc_body_step(r, &x->affine);
     LLVMTypeRef type = tcc_emit_vector_type(memory, r->lanes);

@@ -24,6 +24,11 @@ LLVMTypeRef tcc_body_offset_type(const tcc_body_run *r, const tcc_affine *a);
 /* Are the lanes consecutive integers from a multiple of 4, as they are where vectors are aligned? */
 bool tcc_body_begins_at_fours(const tcc_body_run *r, const tcc_expr *x);
 
+/* --- inside.c */
+/* Whether all guards of a fold's loads hold in all of its steps, where that is one question for all lanes; NULL: it is
+ * none, or nothing to gain. */
+LLVMValueRef tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *fold);
+
 /* --- memory.c */
 LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x);
 

@@ -280,6 +280,9 @@ static LLVMValueRef load_if(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef bas
 static LLVMValueRef load_lanes_if(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef base, LLVMValueRef offset,
                                   int alignment, LLVMValueRef condition) {
     (void)alignment;
+    /* Where nothing is wanted, the address may lie in no page, and a processor takes hundreds of cycles to find that it
+     * need not fault. So it is the buffer's own then. */
+    offset = tcc_emit_select(e, condition, offset, tcc_emit_i64(e, 0));
     LLVMValueRef mask = tcc_emit_splat(e, condition, tcc_emit_lanes_of(type));
     return load_masked(e, type, tcc_emit_at(e, tcc_emit_scalar_of(type), base, offset), mask);
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * Folds over windows, of which most lie wholly inside of what they read. A window's loads are guarded by where they
+ * are, and on the host that is a branch for each. So a fold whose guards are alike in all lanes is emitted twice: once
+ * for windows that lie inside, without guards. */
+#include "codegen/body/run.h"
+
+/* Whether the guard's index is an affine form of loops. Those outside of the fold are the *rest, which has no constant;
+ * over those of the fold it is the rest and something in [*low, *high]. */
+static bool split_index(const tcc_body_run *r, const tcc_expr *within, uint64_t fold, tcc_term *rest, int *n_rest,
+                        int64_t *low, int64_t *high) {
+    const tcc_expr *index = within->operands[0];
+    if (index->kind != TCC_EXPR_INDEX || index->affine.n > TCC_BODY_MAX_LOOPS) return false;
+    *n_rest = 0;
+    *low = *high = index->affine.constant;
+    for (int i = 0; i < index->affine.n; i++) {
+        const tcc_term *t = &index->affine.terms[i];
+        const tcc_var *v = &r->body->vars.data[t->var];
+        if (v->kind != TCC_VAR_LOOP) return false;
+        if (fold >> t->var & 1) *(t->coefficient < 0 ? low : high) += t->coefficient * v->high;
+        else rest[(*n_rest)++] = *t;
+    }
+    return true;
+}
+
+/* Whether `guard` holds in all steps of the fold; false: it is not known to be such. */
+static bool holds(tcc_body_run *r, const tcc_expr *guard, uint64_t fold, LLVMValueRef *all) {
+    tcc_emitter *e = r->e;
+    if (guard->kind == TCC_EXPR_POINT && guard->op == TCC_OP_AND && guard->dtype == TCC_BOOL)
+        return holds(r, guard->operands[0], fold, all) && holds(r, guard->operands[1], fold, all);
+    tcc_term terms[TCC_BODY_MAX_LOOPS];
+    tcc_affine rest = {.terms = terms};
+    int64_t low, high;
+    if (guard->kind != TCC_EXPR_WITHIN || !split_index(r, guard, fold, terms, &rest.n, &low, &high)) return false;
+    LLVMValueRef base = tcc_body_offset(r, &rest), extent = tcc_emit_i64(e, guard->integer), begins, ends;
+    begins = LLVMBuildICmp(e->builder, LLVMIntULT, tcc_emit_add(e, base, tcc_emit_i64(e, low)), extent, "");
+    ends = LLVMBuildICmp(e->builder, LLVMIntULT, tcc_emit_add(e, base, tcc_emit_i64(e, high)), extent, "");
+    begins = LLVMBuildAnd(e->builder, begins, ends, "");
+    *all = *all ? LLVMBuildAnd(e->builder, *all, begins, "") : begins;
+    return true;
+}
+
+/* The guards of all loads in x that move with the loops of the fold. */
+static bool all_hold(tcc_body_run *r, const tcc_expr *x, uint64_t fold, LLVMValueRef *all) {
+    if (r->values[x->id] || !(x->loops & fold)) return true;
+    if (x->fold) return false;
+    if (x->kind == TCC_EXPR_LOAD && x->n_operands)
+        return !tcc_body_varies(r, x->operands[0]) && holds(r, x->operands[0], fold, all);
+    for (int i = 0; i < x->n_operands; i++)
+        if (!all_hold(r, x->operands[i], fold, all)) return false;
+    return true;
+}
+
+LLVMValueRef tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *x) {
+    LLVMValueRef all = NULL;
+    if (r->e->target->lane_groups || r->forms || r->lanes == 1) return NULL;
+    return all_hold(r, x->operands[0], x->fold, &all) ? all : NULL;
+}
