@@ -37,6 +37,10 @@ typedef struct tcc_contract_dim {
     int64_t c[TCC_CONTRACT_MAX_ACCESSES]; /* of each access of the output space: C itself is 0; 0 in a k dimension */
     int64_t w[TCC_CONTRACT_MAX_WINDOWS];  /* coefficients in the windows' positions */
     int64_t f[2][TCC_CONTRACT_MAX_FORMS]; /* of the forms of A and of B where these are computed (prologue.h) */
+    /* Of a k dimension: how far its elements are apart as the op numbers the terms of its sum; and a hash of how it was
+     * merged where no such number is. */
+    int64_t apart;
+    uint64_t turned;
 } tcc_contract_dim;
 
 typedef struct tcc_contract_dims {

@@ -34,10 +34,10 @@ static bool has_contiguous(const tcc_contract_dims *l) {
     return false;
 }
 
-static void normalize(tcc_contract_gpu_plan *p) {
+static tcc_status normalize(tcc_contract_gpu_plan *p, tcc_params *params) {
     tcc_contract *c = &p->c;
     tcc_contract_dims *lists[] = {&c->b, &c->m, &c->n, &c->k};
-    for (int i = 0; i < 4; i++) tcc_contract_drop_ones(lists[i], false);
+    for (int i = 0; i < 3; i++) tcc_contract_drop_ones(lists[i], false);
     if (has_contiguous(&c->m) && !has_contiguous(&c->n)) {
         p->swapped = true;
         tcc_contract_dims m = c->m;
@@ -47,7 +47,7 @@ static void normalize(tcc_contract_gpu_plan *p) {
         for (int i = 0; i < 4; i++) tcc_contract_swap_operands(lists[i]);
     }
     for (int i = 0; i < 3; i++) tcc_contract_sort(lists[i], TCC_CONTRACT_BY_OUTPUT);
-    tcc_contract_sort(&c->k, tcc_contract_order_of_k(&c->k));
+    return tcc_contract_settle_k(&c->k, 0, TCC_PARAM_SPLIT_K, params);
 }
 
 static void make_map(const tcc_contract_side *s, const tcc_contract_dims *l, int operand, tcc_contract_index_map *w) {
@@ -325,7 +325,7 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
     const int bytes = (int)tcc_dtype_bytes(operands->sum);
     memset(p, 0, sizeof *p); /* a literal of its size would be a copy on the stack */
     p->c = *c, p->sum = operands->sum, p->chunk = CHUNK / bytes;
-    normalize(p);
+    TCC_TRY(normalize(p, params));
     p->M = tcc_contract_extent(&p->c.m), p->N = tcc_contract_extent(&p->c.n);
     p->K = tcc_contract_extent(&p->c.k), p->B = tcc_contract_extent(&p->c.b);
     const int64_t extents[] = {p->M, p->N, p->K, p->B};

@@ -18,8 +18,10 @@ void tcc_contract_swap_operands(tcc_contract_dims *l);
 void tcc_contract_sort(tcc_contract_dims *l, tcc_contract_order by);
 /* Two neighbours that are one loop for the operands and the first `n_accesses` accesses become one. */
 void tcc_contract_merge(tcc_contract_dims *l, int n_accesses);
-/* k runs as A lies in memory, unless only B is contiguous along it. */
-tcc_contract_order tcc_contract_order_of_k(const tcc_contract_dims *k);
+/* Sorts k as A lies in memory, unless only B is contiguous along it, or as a choice wants it: one that has `ordering`
+ * is of the loops that it names. `n_accesses` above 0: neighbours are merged as above, and which of them counts for the
+ * order of the sum, as blocks end where loops do. */
+tcc_status tcc_contract_settle_k(tcc_contract_dims *k, int n_accesses, tcc_param ordering, tcc_params *params);
 
 /* Windows say which elements of that operand count. */
 bool tcc_contract_has_windows_on(const tcc_contract_plan *p, int operand);

@@ -5,6 +5,7 @@
  * core with one full-width multiply-add a cycle; only their ratios matter. */
 #include "codegen/contract/internal.h"
 #include "ir/chain.h"
+#include "ir/support/hash.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -81,11 +82,8 @@ void tcc_contract_sort(tcc_contract_dims *l, tcc_contract_order by) {
         }
 }
 
-/* k runs as A lies in memory, unless only B is contiguous along it. */
-tcc_contract_order tcc_contract_order_of_k(const tcc_contract_dims *k) {
-    bool a = false, b = false;
-    for (int i = 0; i < k->n; i++) a = a || k->d[i].a == 1, b = b || k->d[i].b == 1;
-    return b && !a ? TCC_CONTRACT_BY_B : TCC_CONTRACT_BY_A;
+static uint64_t hash_loop(uint64_t hash, const tcc_contract_dim *d) {
+    return tcc_hash_add(tcc_hash_add(tcc_hash_add(hash, d->turned), (uint64_t)d->apart), (uint64_t)d->extent);
 }
 
 /* Two neighbours that are one loop for every access become one. */
@@ -96,10 +94,63 @@ void tcc_contract_merge(tcc_contract_dims *l, int n_accesses) {
         for (int x = 0; x < n_accesses; x++) same = same && outer->c[x] == inner->c[x] * inner->extent;
         for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++) same = same && outer->w[v] == inner->w[v] * inner->extent;
         if (!same) continue;
+        if (outer->apart != inner->apart * inner->extent || outer->turned) {
+            inner->turned = hash_loop(hash_loop(0, inner), outer);
+            inner->apart = 0;
+        }
         inner->extent *= outer->extent;
         memmove(outer, inner, sizeof *outer * (size_t)(l->n - i - 1));
         l->n--;
     }
+}
+
+static void number_terms(tcc_contract_dims *k) {
+    int64_t apart = 1;
+    for (int i = k->n - 1; i >= 0; apart *= k->d[i--].extent) k->d[i].apart = apart, k->d[i].turned = 0;
+}
+
+/* The order in which the loops of k go through the terms; 0: as the op has them. Not `merged`: neighbours that do so
+ * are one loop. */
+static int64_t hash_of_loops(const tcc_contract_dims *k, bool merged) {
+    tcc_contract_dim loop = {.extent = 1, .apart = 1};
+    uint64_t hash = 0;
+    for (int i = k->n - 1, n = 0; i >= 0; i--) {
+        const tcc_contract_dim *d = &k->d[i];
+        if (n && !merged && !d->turned && d->apart == loop.apart * loop.extent) {
+            loop.extent *= d->extent;
+            continue;
+        }
+        if (n++) hash = hash_loop(hash, &loop);
+        loop = *d;
+    }
+    return !hash && loop.apart == 1 ? 0 : (int64_t)(hash_loop(hash, &loop) >> 2) | 1;
+}
+
+static int64_t arrange(tcc_contract_dims *k, tcc_contract_order by, int n_accesses) {
+    tcc_contract_sort(k, by);
+    if (n_accesses) tcc_contract_merge(k, n_accesses);
+    return hash_of_loops(k, n_accesses > 0);
+}
+
+tcc_status tcc_contract_settle_k(tcc_contract_dims *k, int n_accesses, tcc_param ordering, tcc_params *params) {
+    bool a = false, b = false;
+    number_terms(k);
+    tcc_contract_drop_ones(k, n_accesses > 0);
+    for (int i = 0; i < k->n; i++) a = a || k->d[i].a == 1, b = b || k->d[i].b == 1;
+    const tcc_contract_order by = b && !a ? TCC_CONTRACT_BY_B : TCC_CONTRACT_BY_A;
+    tcc_contract_dims other = *k;
+    int64_t loops = arrange(k, by, n_accesses);
+    const int64_t *chosen = params ? tcc_params_chosen(params, TCC_PARAM_LOOPS_OF_K) : NULL;
+    const bool follows = chosen || (params && tcc_params_chosen(params, ordering));
+    const int64_t wanted = chosen ? *chosen : 0;
+    if (follows && loops != wanted &&
+        arrange(&other, by == TCC_CONTRACT_BY_A ? TCC_CONTRACT_BY_B : TCC_CONTRACT_BY_A, n_accesses) == wanted) {
+        *k = other;
+        loops = wanted;
+    }
+    if (follows && loops != wanted)
+        return tcc_params_refuse(params, TCC_PARAM_LOOPS_OF_K, wanted, "%lld", (long long)loops);
+    return loops ? tcc_params_settle(params, TCC_PARAM_LOOPS_OF_K, tcc_param_between(loops, loops), &loops) : TCC_OK;
 }
 
 static tcc_status push(tcc_contract_dims *l, const tcc_contract_dim *d, tcc_diag *diag) {
@@ -186,7 +237,7 @@ static bool is_ready(const tcc_contract_plan *p) {
     return k->a == 1 && k->extent % p->multiply == 0 && !tcc_contract_has_windows_on(p, TCC_OPERAND_A);
 }
 
-static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
+static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_params *params, tcc_diag *diag) {
     tcc_contract *c = &p->c;
     tcc_contract_dims *lists[] = {&c->b, &c->m, &c->n, &c->k};
     for (int i = 0; i < 3; i++) {
@@ -201,9 +252,7 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
         c->n = m;
         for (int i = 0; i < 4; i++) tcc_contract_swap_operands(lists[i]);
     }
-    tcc_contract_drop_ones(&c->k, true);
-    tcc_contract_sort(&c->k, tcc_contract_order_of_k(&c->k));
-    tcc_contract_merge(&c->k, c->n_accesses);
+    TCC_TRY(tcc_contract_settle_k(&c->k, c->n_accesses, TCC_PARAM_BLOCK_K, params));
     tcc_contract_dim one = {.extent = 1}, lanes_dim = lane < 0 ? one : c->n.d[lane];
     for (int i = 0; i < c->n.n; i++)
         if (i != lane) TCC_TRY(push(&c->b, &c->n.d[i], diag));
@@ -522,7 +571,7 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     if (c->dtype != TCC_F32 && c->dtype != TCC_F16 && c->dtype != TCC_BF16)
         return TCC_BUG(diag, "a contraction of %s on the host", tcc_dtype_text(c->dtype));
     TCC_TRY(plan_multiply(p, target, params));
-    TCC_TRY(normalize(p, target->lanes, diag));
+    TCC_TRY(normalize(p, target->lanes, params, diag));
     if (tcc_params_decides(params)) decide(p, target);
     TCC_TRY(settle_tile(p, target, params));
     TCC_TRY(settle_blocks(p, target, params));
