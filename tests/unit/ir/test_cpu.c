@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const levels[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
-static const char *const features[] = {TCC_CPU_V2, TCC_CPU_V3, TCC_CPU_V4};
-
 static void lists_of_features(void **state) {
     (void)state;
     assert_true(tcc_cpu_lists("znver4,+avx2,-amx-bf16,+fma", "avx2"));
@@ -30,6 +27,9 @@ static void unknown_sets_are_there(void **state) {
 }
 
 #if defined __x86_64__
+static const char *const levels[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+static const char *const features[] = {TCC_CPU_V2, TCC_CPU_V3, TCC_CPU_V4};
+
 /* Some set that this machine lacks, if there is one, is found behind others; sets that it has are not. */
 static void sets_are_those_of_the_machine(void **state) {
     (void)state;
