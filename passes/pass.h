@@ -19,6 +19,7 @@ typedef struct tcc_train_spec {
     double loss_scale;       /* what the scale of the loss begins with (train_step.h); 0: it is not scaled */
     bool clip_norm;          /* scale gradients to a global L2 norm of at most hyper[CLIP_NORM] */
     bool ema;                /* average the parameters: state "NAME.ema" */
+    bool ema_buffers;        /* and buffers of floats */
     int n_groups;            /* parameter groups, each with its own lr and weight decay; at least 1 */
     int n_rates;             /* sets of betas and momentum; 0: as 1 */
     const int *rates_of;     /* by group: its set; NULL: all have set 0 */

@@ -36,6 +36,7 @@ typedef struct tcc_step {
     tcc_node *scale;      /* of the loss; NULL: it is not scaled */
     tcc_node *good;       /* where steps may be skipped: whether this one is not; NULL: none is */
     tcc_node *valid;      /* whether it is none that changes nothing at all, as an overflow does; NULL: none is such */
+    int n_buffers;        /* outputs among which those are that buffers take */
     tcc_vec(tcc_trained) trained;
     tcc_vec(tcc_output) old_outputs; /* of the copied graph */
 } tcc_step;
@@ -98,6 +99,8 @@ static inline tcc_status step_output(tcc_step *b, int input, tcc_node *value) {
 tcc_status tcc__step_add_states(tcc_step *b);
 /* The next values of parameter t and of its states. */
 tcc_status tcc__step_update(tcc_step *b, tcc_trained *t);
+/* The states and next values of the averages of buffers. */
+tcc_status tcc__step_average_buffers(tcc_step *b);
 
 /* -- step_micro.c -- */
 

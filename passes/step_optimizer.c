@@ -45,14 +45,17 @@ static const char *describe_state(const tcc_train_spec *spec, int k, tcc_type *t
 }
 
 /* A new state, zero at the start. */
-static tcc_step_state add_state(tcc_step *b, const tcc_trained *t, const char *suffix, const tcc_type *type) {
-    const tcc_node *parameter = b->g->inputs.data[t->input];
+static tcc_step_state add_state(tcc_step *b, int input, const char *suffix, const tcc_type *type) {
+    const tcc_node *of = b->g->inputs.data[input];
     tcc_step_state s = {.input = b->g->inputs.count};
-    const char *name = tcc_arena_printf(&b->g->arena, "%s.%s", parameter->attrs->input.name, suffix);
+    const char *name = tcc_arena_printf(&b->g->arena, "%s.%s", of->attrs->input.name, suffix);
     if (!name) tcc_enomem(b->g->diag);
-    else s.value = tcc_ir_input(b->g, name, TCC_ROLE_STATE, type, parameter->loc);
+    else s.value = tcc_ir_input(b->g, name, TCC_ROLE_STATE, type, of->loc);
     return s;
 }
+
+/* Whether an output is what a buffer takes that has an average. */
+static bool is_averaged(const tcc_output *o) { return o->alias >= 0 && tcc_dtype_is_float(o->node->type.dtype); }
 
 int64_t tcc_train_state_bytes(const tcc_train_spec *spec, const tcc_graph *g) {
     int64_t bytes = 0;
@@ -67,6 +70,8 @@ int64_t tcc_train_state_bytes(const tcc_train_spec *spec, const tcc_graph *g) {
             if (describe_state(spec, k, &state)) bytes += tcc_type_bytes(&state);
         }
     }
+    for (int i = 0; spec->ema_buffers && i < g->outputs.count; i++)
+        if (is_averaged(&g->outputs.data[i])) bytes += tcc_type_bytes(&g->outputs.data[i].node->type);
     return bytes;
 }
 
@@ -89,9 +94,9 @@ tcc_status tcc__step_add_states(tcc_step *b) {
         for (int k = 0; k < TCC_STEP_STATES; k++) {
             tcc_type type = t->p->type;
             const char *suffix = describe_state(b->spec, k, &type);
-            if (suffix) t->states[k] = add_state(b, t, suffix, &type);
+            if (suffix) t->states[k] = add_state(b, t->input, suffix, &type);
         }
-        if (b->spec->ema) t->ema = add_state(b, t, "ema", &t->p->type);
+        if (b->spec->ema) t->ema = add_state(b, t->input, "ema", &t->p->type);
     }
     const bool counts = optimizers[b->spec->optimizer].reads & TCC_READS_COUNT;
     if ((!counts && !b->spec->ema) || !b->trained.count) return TCC_OK;
@@ -105,11 +110,24 @@ tcc_status tcc__step_add_states(tcc_step *b) {
 
 /* -- Averages -- */
 
-/* In the kernel that updates the parameter, which has its new value in a register. */
-static tcc_status update_ema(tcc_step *b, const tcc_trained *t) {
-    tcc_node *weight = tcc_ir_cast(b->g, b->ema_weight, t->p->type.dtype);
-    tcc_node *change = step_sub(b, t->next, t->ema.value);
-    return step_output(b, t->ema.input, step_add(b, t->ema.value, step_mul(b, step_spread(b, weight, t->p), change)));
+static tcc_status average(tcc_step *b, const tcc_step_state *ema, tcc_node *next) {
+    if (!ema->value || !next) return step_output(b, ema->input, NULL);
+    tcc_node *weight = tcc_ir_cast(b->g, b->ema_weight, ema->value->type.dtype);
+    tcc_node *change = step_sub(b, next, ema->value);
+    return step_output(b, ema->input, step_add(b, ema->value, step_mul(b, step_spread(b, weight, next), change)));
+}
+
+tcc_status tcc__step_average_buffers(tcc_step *b) {
+    for (int i = 0; b->spec->ema_buffers && b->count && i < b->n_buffers; i++) {
+        const tcc_output o = b->g->outputs.data[i];
+        if (!is_averaged(&o)) continue;
+        tcc_type type = o.node->type;
+        type.dtype = step_arithmetic(type.dtype);
+        tcc_ir_set_backward(b->g, b->g->inputs.data[o.alias]->loc);
+        const tcc_step_state ema = add_state(b, o.alias, "ema", &type);
+        TCC_TRY(average(b, &ema, tcc_ir_cast(b->g, o.node, type.dtype)));
+    }
+    return TCC_OK;
 }
 
 /* -- Optimizers -- */
@@ -280,5 +298,6 @@ static tcc_status update_adagrad(tcc_step *b, tcc_trained *t) {
 tcc_status tcc__step_update(tcc_step *b, tcc_trained *t) {
     tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
     TCC_TRY(optimizers[b->spec->optimizer].update(b, t));
-    return b->spec->ema ? update_ema(b, t) : TCC_OK;
+    /* In the kernel that updates the parameter, which has its new value in a register. */
+    return b->spec->ema ? average(b, &t->ema, t->next) : TCC_OK;
 }

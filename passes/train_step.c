@@ -218,6 +218,7 @@ static tcc_status add_step(tcc_step *b) {
     const tcc_train_spec *spec = b->spec;
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
     TCC_TRY(sort_outputs(b));
+    b->n_buffers = b->g->outputs.count;
     if (spec->statistics && spec->part == TCC_STEP_WHOLE) TCC_TRY(tcc_step_module_statistics(b->g));
     if (b->trained.count > 0) {
         b->scale = find_state(b->g, TCC_SCALE_STATE);
@@ -232,6 +233,7 @@ static tcc_status add_step(tcc_step *b) {
         TCC_TRY(find_skips(b));
     }
     for (int i = 0; i < b->trained.count; i++) TCC_TRY(tcc__step_update(b, &b->trained.data[i]));
+    TCC_TRY(tcc__step_average_buffers(b));
     if (b->count) TCC_TRY(step_output(b, b->count_input, b->count));
     if (b->scale) TCC_TRY(update_scale(b));
     cursor next = {0};

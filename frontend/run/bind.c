@@ -205,7 +205,8 @@ void tcc__model_hyper(const tcc_model *m, float *out) {
         const double beta1 = m->sets_momentum ? m->momentum : given(g->beta1, m->momentum);
         fill_rates(out + TCC_HYPER_RATE(groups, set, 0), momentum, beta1, given(g->beta2, o->beta2));
     }
-    out[TCC_HYPER_EMA(groups, TCC_EMA_COMPLEMENT)] = (float)(1 - o->ema_decay);
+    const double ramp = o->ema_ramp > 0 ? exp(-o->ema_ramp * (double)(m->step + 1)) : 0;
+    out[TCC_HYPER_EMA(groups, TCC_EMA_COMPLEMENT)] = (float)(1 - o->ema_decay * (1 - ramp));
     out[TCC_HYPER_EMA(groups, TCC_EMA_WARMUP)] = o->ema_warmup ? 9 : 0;
     out[TCC_HYPER_SCALE(groups, TCC_SCALE_GROWTH)] = (float)m->options.loss_scale_growth;
     out[TCC_HYPER_SCALE(groups, TCC_SCALE_INTERVAL)] = (float)m->options.loss_scale_interval;

@@ -36,6 +36,11 @@ static tcc_status check(tcc_diag *diag, const tcc_optimizer_options *o) {
                          "optimizer: momentum %g%s goes with %s; of the others it is beta1", o->momentum,
                          o->nesterov ? " and nesterov" : "", names);
     }
+    if (o->ema_buffers && o->ema_decay == 0)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: ema_buffers needs an ema_decay above 0");
+    if (o->ema_ramp > 0 && (o->ema_decay == 0 || o->ema_warmup))
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: ema_ramp %g needs %s", o->ema_ramp,
+                         o->ema_warmup ? "ema_warmup to be false" : "an ema_decay above 0");
     if (o->ema_warmup && o->ema_decay == 0)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: ema_warmup needs an ema_decay above 0");
     if (o->nesterov && o->momentum == 0)

@@ -105,7 +105,8 @@ enum {
 };
 
 /* State inputs that the pass adds for parameter NAME: "NAME.STATE" as optimizer.def says, zero at the start and f32
- * (f64 for an f64 parameter); "NAME.ema" if parameters are averaged; then TCC_STEP_STATE (Adam, Adafactor, averages).
+ * (f64 for an f64 parameter); "NAME.ema" if parameters are averaged; then TCC_STEP_STATE (Adam, Adafactor, averages);
+ * "NAME.ema" of buffers, if they are averaged too.
  * An average is the parameter after the first update, then average + (1 - decay) (parameter - average).
  *
  * Outputs of the step, in this order: "loss"; the other outputs of the graph; "grad_norm", the norm before clipping, if

@@ -96,6 +96,47 @@ static void follows_the_parameters(void **state) {
         }
 }
 
+/* Running statistics have averages as weights have, with a decay that grows; evaluation has them. Also where a step
+ * takes its batch in two parts. */
+static void follows_buffers(tcc_mode mode, int64_t parts) {
+    static const char *const names[] = {"in.weight", "bn.running_mean", "bn.running_var"};
+    const tcc_optimizer_options how = OPTIMIZER(TCC_SGD, 0.1, .momentum = 0.9, .ema_decay = 0.9, .ema_buffers = true,
+                                                .ema_ramp = 0.3);
+    const tcc_model_options o = {
+        .size = sizeof o, .seed = 3, .mode = mode, .batch_accumulate = parts, .optimizer = &how};
+    double average[3][ELEMENTS] = {0};
+    char name[64];
+    tcc_context *cx;
+    tcc_model *m;
+    OK(NULL, tcc_context_create(&cx));
+    OK(cx, tcc_model_create(cx, net, NULL, &o, &m));
+    for (int step = 1; step <= STEPS; step++) {
+        OK(cx, tcc_model_train(m, batch, 2));
+        const double decay = step == 1 ? 0 : 0.9 * (1 - exp(-0.3 * step));
+        for (int k = 0; k < 3; k++) {
+            snprintf(name, sizeof name, "%s.ema", names[k]);
+            const float *p = find_param(m, names[k]), *got = find_state(m, name);
+            for (int i = 0; i < (k ? HIDDEN : ELEMENTS); i++) {
+                average[k][i] = decay * average[k][i] + (1 - decay) * p[i];
+                if (!(fabs(got[i] - average[k][i]) <= 1e-6))
+                    fail_msg("%s, mode %d, %d parts, step %d: %.9g, expected %.9g", name, (int)mode, (int)parts, step,
+                             got[i], average[k][i]);
+            }
+        }
+    }
+    OK(cx, tcc_model_use_ema(m, true));
+    assert_true(fabs(find_param(m, "bn.running_var")[0] - average[2][0]) <= 1e-6);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
+static void follows_running_statistics(void **state) {
+    (void)state;
+    follows_buffers(TCC_MODE_DEFAULT, 1);
+    follows_buffers(TCC_MODE_DEFAULT, 2);
+    follows_buffers(TCC_MODE_REDUCE_OVERHEAD, 1);
+}
+
 static int count_steps(const tcc_optimizer_options *from, double decay) {
     tcc_context *cx;
     tcc_program_info info;
@@ -181,6 +222,10 @@ static void refuses(void **state) {
     check_refused(OPTIMIZER_OF(TCC_SGD, 0.1, .ema_decay = 1), TCC_EINVAL, "ema_decay 1 must be at least 0 and less");
     check_refused(OPTIMIZER_OF(TCC_SGD, 0.1, .ema_decay = NAN), TCC_EINVAL, "ema_decay nan must be at least 0");
     check_refused(OPTIMIZER_OF(TCC_SGD, 0.1, .ema_warmup = true), TCC_EINVAL, "ema_warmup needs an ema_decay above 0");
+    check_refused(OPTIMIZER_OF(TCC_SGD, 0.1, .ema_buffers = true), TCC_EINVAL, "ema_buffers needs an ema_decay above");
+    check_refused(OPTIMIZER_OF(TCC_SGD, 0.1, .ema_ramp = 0.1), TCC_EINVAL, "ema_ramp 0.1 needs an ema_decay above 0");
+    check_refused(OPTIMIZER_OF(TCC_SGD, 0.1, .ema_decay = 0.9, .ema_warmup = true, .ema_ramp = 0.1), TCC_EINVAL,
+                  "ema_ramp 0.1 needs ema_warmup to be false");
     check_refused(OPTIMIZER_OF(TCC_SGD, 0.1, .momentum = 0), TCC_ENOTFOUND, "parameters are not averaged");
     check_refused(&sgd, TCC_ENOTFOUND, "there are no averages yet");
 }
@@ -188,6 +233,7 @@ static void refuses(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_the_parameters),
+        cmocka_unit_test(follows_running_statistics),
         cmocka_unit_test(takes_no_pass_over_the_parameters),
         cmocka_unit_test(evaluates_with_averages),
         cmocka_unit_test(refuses),

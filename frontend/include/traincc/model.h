@@ -99,12 +99,14 @@ typedef struct tcc_optimizer_options {
     bool nesterov;
     double clip_grad_norm; /* largest global L2 norm; 0: no clipping */
     /* Above 0: the kernel that updates a parameter also keeps its exponential moving average, state "NAME.ema": the
-     * parameter after the first update, then decay average + (1 - decay) parameter. Buffers have none: evaluation has
-     * the running statistics of the model as it is. */
+     * parameter after the first update, then decay average + (1 - decay) parameter. Buffers have none, unless
+     * ema_buffers: evaluation has the running statistics of the model as it is. */
     double ema_decay;
     bool ema_warmup;               /* the decay is at most (1 + n) / (10 + n) after n updates */
     const tcc_param_group *groups; /* copied with their patterns */
     int n_groups;                  /* at most 16 */
+    bool ema_buffers; /* buffers of floats have averages, too, as running statistics of batch norms */
+    double ema_ramp;  /* above 0: step n, from 1, takes ema_decay (1 - exp(-ema_ramp n)) for the decay */
 } tcc_optimizer_options;
 
 /* The defaults of this kind:
