@@ -5,7 +5,6 @@
 #include "runtime/data/picture_data.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 typedef tcc_vec(int32_t) numbers;
 
@@ -17,27 +16,11 @@ typedef struct class_folders {
 
 /* The pictures of one class. Files that are none, by their names, are left out. */
 static tcc_status add_class(tcc_diag *d, const char *folder, int32_t label, tcc__file_list *pictures, numbers *labels) {
-    tcc__file_list all = {0};
-    tcc_status status = tcc__file_list_add(d, folder, &all);
-    int before = pictures->count;
-    for (int i = 0; i < all.count && status == TCC_OK; i++) {
-        if (!tcc__picture_is_named(all.data[i])) continue;
-        if (!tcc_vec_push(labels, label) || !tcc_vec_push(pictures, all.data[i])) status = tcc_enomem(d);
-        else all.data[i] = NULL;
-    }
-    tcc__file_list_free(&all);
-    if (status == TCC_OK && pictures->count == before)
-        return tcc_error(d, TCC_EFORMAT, (tcc_loc){folder, 0}, "has no .png, .jpg, .jpeg or .webp file");
-    return status;
-}
-
-/* A picture, or all of a folder, whose classes are not known. */
-static tcc_status add_unlabelled(tcc_diag *d, class_folders *f, const char *path) {
-    struct stat info;
-    if (!stat(path, &info) && S_ISDIR(info.st_mode))
-        return add_class(d, path, -1, &f->pictures.pictures[1], &f->labels[1]);
-    if (!tcc_vec_push(&f->labels[1], -1)) return tcc_enomem(d);
-    return tcc__file_list_add(d, path, &f->pictures.pictures[1]);
+    const int before = pictures->count;
+    TCC_TRY(tcc__picture_files(d, folder, pictures));
+    for (int i = before; i < pictures->count; i++)
+        if (!tcc_vec_push(labels, label)) return tcc_enomem(d);
+    return TCC_OK;
 }
 
 static int32_t find_class(const class_folders *f, const char *name) {
@@ -83,7 +66,7 @@ static tcc_status open_images(tcc_diag *d, const tcc_data_options *options, tcc_
                          f->classes.count);
     if (options->path) TCC_TRY(add_folder(d, f, options->path, &f->classes, &f->pictures.pictures[0], &f->labels[0]));
     if (options->unlabelled) {
-        TCC_TRY(add_unlabelled(d, f, options->val_path));
+        TCC_TRY(add_class(d, options->val_path, -1, &f->pictures.pictures[1], &f->labels[1]));
     } else if (options->val_path) {
         tcc__file_list names = {0};
         tcc_status status = tcc__folder_names(d, options->val_path, true, &names);

@@ -67,7 +67,7 @@ static bool is_among(const char *kind, const char *list) {
     OPTION(csv_label,      o->csv_label,                             TABLE_KINDS) \
     OPTION(csv_text,       o->csv_text,                              "text_classes") \
     OPTION(csv_regression, o->csv_regression,                        "csv") \
-    OPTION(unlabelled,     o->unlabelled,                            "csv, images, text_classes") \
+    OPTION(unlabelled,     o->unlabelled,                            "csv, " PICTURE_KINDS ", text_classes") \
     OPTION(csv_columns,    o->n_csv_columns,                         "csv") \
     OPTION(csv_missing,    o->csv_missing,                           "csv") \
     OPTION(csv_one_hot,    o->csv_one_hot,                           "csv") \
@@ -78,6 +78,13 @@ static bool is_among(const char *kind, const char *list) {
     OPTION(jitter,         is_any(o->jitter, 3),                     PICTURE_KINDS) \
     OPTION(skip_bad,       o->skip_bad,                              PICTURE_KINDS) \
     OPTION(label_colors,   o->n_label_colors,                        "segmentation") \
+    OPTION(label_table,    o->label_table,                           "segmentation") \
+    OPTION(val_height,     o->val_height,                            "segmentation") \
+    OPTION(val_width,      o->val_width,                             "segmentation") \
+    OPTION(val_scale,      o->val_scale != 0,                        "segmentation") \
+    OPTION(val_fit,        o->val_fit,                               "segmentation") \
+    OPTION(uniform_scale,  o->uniform_scale,                         PICTURE_KINDS) \
+    OPTION(fill,           o->n_fill || is_any(o->fill, 3),          "segmentation") \
     OPTION(ignored_label,  o->has_ignored_label || o->ignored_label, "segmentation") \
     OPTION(tokenizer,      o->tokenizer,                             "text_classes") \
     OPTION(vocab,          o->vocab,                                 "text_classes")
@@ -274,9 +281,21 @@ void tcc_dataset_close(tcc_dataset *data) {
 
 void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out) { *out = data->info; }
 
+void tcc_dataset_get_arrays(const tcc_dataset *data, tcc_split split, tcc_array arrays[2]) {
+    for (int i = 0; i < 2; i++) arrays[i] = *tcc__sample_array(data, split, i);
+}
+
 const char *tcc_dataset_sample_name(const tcc_dataset *data, tcc_split split, int64_t index) {
     if (!data->reader->sample_name || index < 0 || index >= data->info.samples[split]) return NULL;
     return data->reader->sample_name(data, split, data->held_out_of ? tcc__source_of(data, split, index) : index);
+}
+
+void tcc_dataset_color(const tcc_dataset *data, int64_t id, uint8_t rgb[3]) {
+    memset(rgb, 0, 3);
+    if (id < 0 || id >= data->info.classes) return;
+    if (data->reader->color && data->reader->color(data, id, rgb)) return;
+    for (int bit = 0; bit < 8; bit++) /* as PASCAL VOC has them, whose first is black */
+        for (int c = 0; c < 3; c++) rgb[c] |= (uint8_t)(((id + 1) >> (3 * bit + c) & 1) << (7 - bit));
 }
 
 const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *length) {

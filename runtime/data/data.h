@@ -45,6 +45,7 @@ typedef struct tcc__reader {
     /* What id stands for; NULL: nothing. */
     bool names_classes; /* `label` tells names that the training data has */
     const char *(*label)(const tcc_dataset *data, int64_t id, size_t *length);
+    bool (*color)(const tcc_dataset *data, int64_t id, uint8_t rgb[3]); /* the same of colours; false: none is given */
     /* The class of a sample, `number` as in tcc__sample; NULL: it has none, or open has filled in `counts`. */
     int32_t (*class_of)(const tcc_dataset *data, tcc_split split, int64_t number);
     bool counts; /* classes: by class_of, or in open */
@@ -74,13 +75,20 @@ struct tcc_dataset {
     const tcc__reader *reader;
     struct cJSON *learned; /* that the options had, and its text; NULL: it is learned now */
     char *learned_text;
-    tcc__digest digest;    /* of the training files; "" where they are not opened */
-    tcc_dataset_info info; /* set by open; x.name, y.name and kind by the caller */
-    int64_t *counts;       /* training samples, or pixels of them, of each class; NULL: they are not counted */
-    int64_t held_out_of;   /* source samples from which tcc__hold_out draws both splits; 0: it was not
+    tcc__digest digest;     /* of the training files; "" where they are not opened */
+    tcc_dataset_info info;  /* set by open; x.name, y.name and kind by the caller */
+    tcc_array val_x, val_y; /* those of validation; without a name as in info */
+    int64_t *counts;        /* training samples, or pixels of them, of each class; NULL: they are not counted */
+    int64_t held_out_of;    /* source samples from which tcc__hold_out draws both splits; 0: it was not
                               used */
-    void *own;             /* the reader's */
+    void *own;              /* the reader's */
 };
+
+/* Array x (0) or y (1) of a sample. */
+static inline const tcc_array *tcc__sample_array(const tcc_dataset *data, tcc_split split, int i) {
+    if (split == TCC_SPLIT_VALIDATION && data->val_x.name) return i ? &data->val_y : &data->val_x;
+    return i ? &data->info.y : &data->info.x;
+}
 
 /* One row a kind. */
 extern const tcc__reader tcc__text_reader, tcc__tokens_reader, tcc__idx_reader, tcc__cifar_reader, tcc__csv_reader,

@@ -66,7 +66,8 @@ static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc__dr
     for (int i = 0; i < batch->n_arrays; i++) batch->arrays[i].dims[0] = rows;
     if (length) batch->arrays[0].dims[1] = length;
     char *x = batch->arrays[0].data, *y = batch->arrays[1].data;
-    const int64_t x_bytes = length ? l->x_bytes / l->data->info.x.dims[0] * length : l->x_bytes;
+    const int64_t x_bytes = length ? l->x_bytes / tcc__sample_array(l->data, how->split, 0)->dims[0] * length
+                                   : l->x_bytes;
     for (int64_t i = 0; i < count; i++) {
         tcc__sample sample = {
             .split = how->split,
@@ -187,7 +188,6 @@ static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
     l->n_slots = (l->order.how.num_workers ? ahead : 0) + 1 + l->order.how.held; /* the consumer's */
     l->slots = tcc__calloc((size_t)l->n_slots, sizeof *l->slots);
     if (!l->slots || l->x_bytes > INT64_MAX / l->order.how.batch_size) return tcc_enomem(d);
-    const tcc_array *samples[2] = {&l->data->info.x, &l->data->info.y};
     for (int i = 0; i < l->n_slots; i++) {
         slot *s = &l->slots[i];
         s->number = -1;
@@ -197,7 +197,7 @@ static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
         size_t at[2];
         for (int j = 0; j < 2; j++) {
             tcc_array *a = &s->batch.arrays[j];
-            *a = array_of(samples[j], l->order.how.batch_size);
+            *a = array_of(tcc__sample_array(l->data, l->order.how.split, j), l->order.how.batch_size);
             at[j] = s->bytes;
             s->bytes += ((size_t)array_bytes(a) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
@@ -219,8 +219,8 @@ tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data, const tcc
     l->cx = cx;
     l->data = data;
     l->order.how = *options;
-    l->x_bytes = array_bytes(&data->info.x);
-    l->y_bytes = array_bytes(&data->info.y);
+    l->x_bytes = array_bytes(tcc__sample_array(data, options->split, 0));
+    l->y_bytes = array_bytes(tcc__sample_array(data, options->split, 1));
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->slot_ready, NULL);
     pthread_cond_init(&l->slot_free, NULL);
@@ -310,7 +310,7 @@ bool tcc_loader_shape(const tcc_loader *l, int index, tcc_array shape[2]) {
         const bool whole = i >= n;
         if (!(whole ? o->whole[i - n] : o->left[i]) || index--) continue;
         for (int j = 0; j < 2; j++)
-            shape[j] = array_of(j ? &l->data->info.y : &l->data->info.x,
+            shape[j] = array_of(tcc__sample_array(l->data, o->how.split, j),
                                 whole ? o->how.batch_size : o->samples % o->how.batch_size);
         if (o->n_lengths) shape[0].dims[1] = o->lengths[i % n];
         return true;

@@ -6,6 +6,26 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+
+/* ---- lists ---- */
+
+tcc_status tcc__picture_files(tcc_diag *d, const char *path, tcc__file_list *out) {
+    struct stat info;
+    tcc__file_list all = {0};
+    if (stat(path, &info) || !S_ISDIR(info.st_mode)) return tcc__file_list_add(d, path, out);
+    tcc_status status = tcc__file_list_add(d, path, &all);
+    const int before = out->count;
+    for (int i = 0; i < all.count && status == TCC_OK; i++) {
+        if (!tcc__picture_is_named(all.data[i])) continue;
+        if (tcc_vec_push(out, all.data[i])) all.data[i] = NULL;
+        else status = tcc_enomem(d);
+    }
+    tcc__file_list_free(&all);
+    if (status == TCC_OK && out->count == before)
+        return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0}, "has no .png, .jpg, .jpeg or .webp file");
+    return status;
+}
 
 /* ---- bad pictures ---- */
 
@@ -75,9 +95,10 @@ static void leave_out(tcc__picture_data *p) {
             files->data[kept++] = files->data[i];
         }
         files->count = kept;
-        if (kept && !p->view.height) {
-            p->view.height = p->found[split]->height;
-            p->view.width = p->found[split]->width;
+        for (int i = 0; i < TCC_SPLIT_COUNT; i++) {
+            if (!kept || p->view[i].height) continue;
+            p->view[i].height = p->found[split]->height;
+            p->view[i].width = p->found[split]->width;
         }
     }
 }
@@ -138,15 +159,20 @@ static tcc_status set_normalization(tcc_diag *d, const tcc_data_options *options
         if (!isfinite(info->mean[c]) || !isfinite(info->std[c]) || info->std[c] <= 0)
             return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "mean %g and std %g of channel %d cannot normalize pixels",
                              info->mean[c], info->std[c], c);
-        p->view.mean[c] = (float)info->mean[c];
-        p->view.std[c] = (float)info->std[c];
+        const double fill = options->n_fill ? options->fill[options->n_fill == 1 ? 0 : c] / 255 : info->mean[c];
+        for (int split = 0; split < TCC_SPLIT_COUNT; split++) {
+            tcc__view_options *view = &p->view[split];
+            view->mean[c] = (float)info->mean[c];
+            view->std[c] = (float)info->std[c];
+            view->outside[c] = (float)((fill - info->mean[c]) / info->std[c]);
+        }
     }
     return TCC_OK;
 }
 
 tcc_status tcc__picture_data_init(tcc_diag *d, const tcc_data_options *options, bool cover, tcc_dataset *data,
                                   tcc__picture_data *p) {
-    TCC_TRY(tcc__view_check(d, options, cover, &p->view));
+    TCC_TRY(tcc__view_check(d, options, cover, p->view));
     leave_out(p);
     int64_t count = p->pictures[TCC_SPLIT_TRAIN].count;
     if (options->val_path) {
@@ -158,9 +184,14 @@ tcc_status tcc__picture_data_init(tcc_diag *d, const tcc_data_options *options, 
     data->info.x.dtype = TCC_F32;
     data->info.x.rank = 3;
     data->info.x.dims[0] = 3;
-    data->info.x.dims[1] = p->view.height;
-    data->info.x.dims[2] = p->view.width;
     data->info.y.dtype = TCC_I32;
+    data->val_x = data->info.x;
+    data->val_y = data->info.y;
+    for (int split = 0; split < TCC_SPLIT_COUNT; split++) {
+        tcc_array *x = split == TCC_SPLIT_TRAIN ? &data->info.x : &data->val_x;
+        x->dims[1] = p->view[split].height;
+        x->dims[2] = p->view[split].width;
+    }
     return TCC_OK;
 }
 
@@ -173,8 +204,9 @@ tcc_status tcc__picture_data_read(tcc_diag *d, const tcc_dataset *data, const tc
     tcc__picture picture;
     const char *path = p->pictures[tcc__picture_list_of(data, sample)].data[sample->number];
     TCC_TRY(tcc__picture_load(d, path, TCC__PICTURE_RGB, &picture));
-    *view = tcc__view_of(&p->view, sample, picture.height, picture.width);
-    tcc_status status = tcc__view_picture(d, &p->view, view, &picture, x);
+    const tcc__view_options *how = &p->view[sample->split];
+    *view = tcc__view_of(how, sample, picture.height, picture.width);
+    tcc_status status = tcc__view_picture(d, how, view, &picture, x);
     *size = (tcc__picture){.height = picture.height, .width = picture.width};
     tcc__free(picture.pixels);
     return status;
@@ -213,7 +245,10 @@ bool tcc__picture_data_describe(const tcc__picture_data *p, tcc_strbuf *out) {
     if (most.height)
         tcc_strbuf_printf(out, "pictures: %lld to %lld rows, %lld to %lld columns; read as %lld x %lld\n",
                           (long long)least.height, (long long)most.height, (long long)least.width,
-                          (long long)most.width, (long long)p->view.height, (long long)p->view.width);
+                          (long long)most.width, (long long)p->view[0].height, (long long)p->view[0].width);
+    if (most.height && (p->view[0].height != p->view[1].height || p->view[0].width != p->view[1].width))
+        tcc_strbuf_printf(out, "validation pictures are read as %lld x %lld\n", (long long)p->view[1].height,
+                          (long long)p->view[1].width);
     const char *words;
     for (int i = 0; i < SHOWN && (words = tcc__picture_data_skipped(p, i)); i++)
         tcc_strbuf_printf(out, "skipped: %s\n", words);

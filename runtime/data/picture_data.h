@@ -21,9 +21,11 @@ typedef struct tcc__picture_data {
     tcc__picture_found *found[TCC_SPLIT_COUNT];
     bool skips; /* what is bad is left out, rather than an error */
     tcc__skipped *skipped;
-    tcc__view_options view;
+    tcc__view_options view[TCC_SPLIT_COUNT];
 } tcc__picture_data;
 
+/* Appends a picture, or all that lie anywhere in a folder, of which there is one at least. */
+tcc_status tcc__picture_files(tcc_diag *d, const char *path, tcc__file_list *out);
 /* The lists are made: look at the beginnings and ends of all files. The caller may find more of them bad
  * (tcc__picture_data_spoil), then leaves out what belongs to bad ones, and calls init. */
 tcc_status tcc__picture_data_check(tcc_diag *d, const tcc_data_options *options, tcc__picture_data *p);

@@ -10,10 +10,12 @@
 
 enum { DEFAULT_IGNORED = 255, IGNORED = -100 }; /* in files; in y, as cross-entropy has it by default */
 enum { LABELS = 256, MOST_COUNTED = 256 };      /* of a byte; files whose pixels are counted where classes are given */
+enum { UNKNOWN = -1 };                          /* of a number that no line of a table of labels has */
 
 typedef struct label_color {
     char *name; /* of a class; NULL: it does not count */
     uint8_t rgb[3];
+    bool has_color;
     uint8_t label;
 } label_color;
 
@@ -21,14 +23,19 @@ typedef struct segmentation {
     tcc__picture_data pictures;
     tcc__file_list labels[TCC_SPLIT_COUNT]; /* paths */
     int ignored;
-    bool binary; /* labels are 0 and 255, which is class 1 */
-    tcc_vec(label_color) colors;
+    bool binary;                 /* labels are 0 and 255, which is class 1 */
+    bool colored;                /* label pictures have the colours of their classes, rather than numbers */
+    tcc_vec(label_color) colors; /* what is known of classes */
+    bool has_table;
+    bool unlabelled;        /* pictures to predict from */
+    int16_t table[LABELS];  /* what a number in label pictures stands for, or UNKNOWN */
     int64_t counts[LABELS]; /* training pixels of each label, in the files that were counted */
 } segmentation;
 
 /* ---- labels of a picture ---- */
 
 static tcc_status parse_color(tcc_diag *d, const tcc_label_color *from, label_color *out) {
+    out->has_color = true;
     char *end;
     const unsigned long value = *from->color == '#' ? strtoul(from->color + 1, &end, 16) : 0;
     if (*from->color != '#' || strlen(from->color) != 7 || *end || from->color[1] == '+' || from->color[1] == '-')
@@ -71,16 +78,98 @@ static tcc_status take_colors(tcc_diag *d, const char *path, const segmentation 
     return TCC_OK;
 }
 
+/* Numbers of a table as labels, in place. */
+static tcc_status take_numbers(tcc_diag *d, const char *path, const segmentation *s, tcc__picture *p) {
+    for (int64_t i = 0; i < p->height * p->width; i++) {
+        const int16_t label = s->table[p->pixels[i]];
+        if (label == UNKNOWN)
+            return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
+                             "label %d at row %lld, column %lld is not in the table of labels", p->pixels[i],
+                             (long long)(i / p->width), (long long)(i % p->width));
+        p->pixels[i] = (uint8_t)label;
+    }
+    return TCC_OK;
+}
+
 static tcc_status load_labels(tcc_diag *d, const char *path, const segmentation *s, tcc__picture *out) {
-    TCC_TRY(tcc__picture_load(d, path, s->colors.count ? TCC__PICTURE_RGB : TCC__PICTURE_LABELS, out));
+    TCC_TRY(tcc__picture_load(d, path, s->colored ? TCC__PICTURE_RGB : TCC__PICTURE_LABELS, out));
     if (s->binary)
         for (int64_t i = 0; i < out->height * out->width; i++)
             out->pixels[i] = out->pixels[i] == 255 ? 1 : out->pixels[i] == 1 ? 254 : out->pixels[i];
-    const tcc_status status = s->colors.count ? take_colors(d, path, s, out) : TCC_OK;
+    tcc_status status = TCC_OK;
+    if (s->colored) status = take_colors(d, path, s, out);
+    if (s->has_table) status = take_numbers(d, path, s, out);
     if (status != TCC_OK) {
         tcc__free(out->pixels);
         *out = (tcc__picture){0};
     }
+    return status;
+}
+
+/* ---- tables of labels ---- */
+
+/* The class of this name, which is added where it is new; "ignored" has that of what does not count. */
+static tcc_status find_name(tcc_diag *d, segmentation *s, const char *name, int64_t *classes, int *label) {
+    *label = DEFAULT_IGNORED;
+    if (!strcmp(name, "ignored")) return TCC_OK;
+    for (*label = 0; *label < s->colors.count; ++*label)
+        if (!strcmp(s->colors.data[*label].name, name)) return TCC_OK;
+    if (*classes == DEFAULT_IGNORED)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a table of labels has more than %d classes", DEFAULT_IGNORED);
+    const label_color color = {.name = tcc__strdup(name), .label = (uint8_t)(*classes)++};
+    if (!color.name) return tcc_enomem(d);
+    if (tcc_vec_push(&s->colors, color)) return TCC_OK;
+    tcc__free(color.name);
+    return tcc_enomem(d);
+}
+
+/* "7 road #804080", changed in place. */
+static tcc_status read_line(tcc_diag *d, segmentation *s, char *line, tcc_loc at, int64_t *classes) {
+    char *name = line + strcspn(line, " \t"), *end = name + strlen(name), *color = strrchr(name, '#');
+    const bool number = name > line && strspn(line, "0123456789") == (size_t)(name - line) && name - line <= 3;
+    if (color) end = color;
+    while (end > name && strchr(" \t\r", end[-1])) end--;
+    name += strspn(name, " \t");
+    if (!number || atoi(line) >= LABELS || end <= name)
+        return tcc_error(d, TCC_EFORMAT, at,
+                         "a line is a number from 0 to 255, a name and perhaps a colour as #804080");
+    int label;
+    label_color parsed = {0};
+    if (color) {
+        color[strcspn(color, " \t\r")] = '\0';
+        const tcc_label_color from = {.name = name, .color = color};
+        TCC_TRY(parse_color(d, &from, &parsed));
+    }
+    *end = '\0';
+    TCC_TRY(find_name(d, s, name, classes, &label));
+    if (s->table[atoi(line)] != UNKNOWN)
+        return tcc_error(d, TCC_EFORMAT, at, "label %d has a line already", atoi(line));
+    s->table[atoi(line)] = (int16_t)label;
+    if (!color || label == DEFAULT_IGNORED) return TCC_OK;
+    memcpy(s->colors.data[label].rgb, parsed.rgb, sizeof parsed.rgb);
+    s->colors.data[label].has_color = true;
+    return TCC_OK;
+}
+
+static tcc_status read_table(tcc_diag *d, segmentation *s, const char *path, int64_t *classes) {
+    tcc__bytes file;
+    for (int i = 0; i < LABELS; i++) s->table[i] = UNKNOWN;
+    TCC_TRY(tcc__file_load(d, path, &file));
+    char *text = tcc__calloc(1, file.size + 1), *line = text, *next;
+    tcc_status status = text ? TCC_OK : tcc_enomem(d);
+    if (text) memcpy(text, file.data, file.size);
+    for (int number = 1; status == TCC_OK && line && *line; number++, line = next) {
+        if ((next = strchr(line, '\n'))) *next++ = '\0';
+        line += strspn(line, " \t\r");
+        if (*line && *line != '#') status = read_line(d, s, line, (tcc_loc){path, number}, classes);
+    }
+    if (status == TCC_OK && *classes < 2)
+        status = tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0}, "has %lld classes; there are at least 2",
+                           (long long)*classes);
+    tcc__free(text);
+    tcc__free(file.data);
+    s->has_table = true;
+    s->ignored = DEFAULT_IGNORED;
     return status;
 }
 
@@ -89,6 +178,10 @@ static tcc_status load_labels(tcc_diag *d, const char *path, const segmentation 
 static size_t stem(const char *name) {
     const char *dot = strrchr(name, '.');
     return dot ? (size_t)(dot - name) : strlen(name);
+}
+
+static bool is_of(const char *picture, const char *labels, size_t length) {
+    return tcc__picture_is_named(picture) && stem(picture) == length && !memcmp(picture, labels, length);
 }
 
 /* FOLDER/labels/NAME.png for FOLDER/images/NAME.jpg, both appended. */
@@ -109,6 +202,23 @@ static tcc_status add_pair(tcc_diag *d, const char *images, const char *labels, 
     return status;
 }
 
+/* Labels without their picture are a mistake, too. `images`: the names of all pictures. */
+static tcc_status check_all_used(tcc_diag *d, const char *labels, const char *folder, const tcc__file_list *images) {
+    tcc__file_list names = {0};
+    tcc_status status = tcc__folder_names(d, labels, false, &names);
+    for (int i = 0, at = 0; i < names.count && status == TCC_OK; i++) {
+        const char *name = names.data[i];
+        int tried = tcc__picture_is_named(name) ? 0 : images->count;
+        const bool counts = !tried;
+        for (; tried < images->count; tried++, at++) /* the next one is likely the one behind the last */
+            if (is_of(images->data[at % images->count], name, stem(name))) break;
+        if (counts && tried == images->count)
+            status = tcc_error(d, TCC_ENOTFOUND, (tcc_loc){labels, 0}, "labels %s have no picture in %s", name, folder);
+    }
+    tcc__file_list_free(&names);
+    return status;
+}
+
 static tcc_status list_pairs(tcc_diag *d, const char *path, tcc__file_list *pictures, tcc__file_list *label_files) {
     tcc__file_list names = {0};
     char *images = tcc__path_join(path, "images"), *labels = tcc__path_join(path, "labels");
@@ -118,6 +228,7 @@ static tcc_status list_pairs(tcc_diag *d, const char *path, tcc__file_list *pict
             status = add_pair(d, images, labels, names.data[i], pictures, label_files);
     if (status == TCC_OK && !pictures->count)
         status = tcc_error(d, TCC_EFORMAT, (tcc_loc){images, 0}, "has no .png, .jpg, .jpeg or .webp file");
+    if (status == TCC_OK) status = check_all_used(d, labels, images, &names);
     tcc__file_list_free(&names);
     tcc__free(images);
     tcc__free(labels);
@@ -219,11 +330,19 @@ static tcc_status open_segmentation(tcc_diag *d, const tcc_data_options *options
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
                          "label_colors say what classes there are; leave out classes and "
                          "ignored_label");
+    if (options->label_table &&
+        (options->n_label_colors || ((options->classes || options->has_ignored_label) && !data->learned)))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                         "label_table says what classes there are; leave out classes, ignored_label and label_colors");
     int64_t *classes = &data->info.classes;
+    s->colored = options->n_label_colors > 0;
     for (int i = 0; i < options->n_label_colors; i++) TCC_TRY(add_color(d, &options->label_colors[i], s, classes));
+    if (options->label_table) TCC_TRY(read_table(d, s, options->label_table, classes));
     if (data->learned) s->binary = cJSON_HasObjectItem(data->learned, "binary");
     if (options->path) TCC_TRY(list_pairs(d, options->path, &s->pictures.pictures[0], &s->labels[0]));
-    if (options->val_path) TCC_TRY(list_pairs(d, options->val_path, &s->pictures.pictures[1], &s->labels[1]));
+    s->unlabelled = options->unlabelled;
+    if (s->unlabelled) TCC_TRY(tcc__picture_files(d, options->val_path, &s->pictures.pictures[1]));
+    else if (options->val_path) TCC_TRY(list_pairs(d, options->val_path, &s->pictures.pictures[1], &s->labels[1]));
     if (!*classes) *classes = options->classes;
     TCC_TRY(tcc__picture_data_check(d, options, &s->pictures));
     TCC_TRY(check_labels(d, s, *classes));
@@ -234,19 +353,24 @@ static tcc_status open_segmentation(tcc_diag *d, const tcc_data_options *options
         memcpy(data->counts, s->counts, (size_t)*classes * sizeof *data->counts);
     }
     TCC_TRY(tcc__picture_data_init(d, options, false, data, &s->pictures));
-    data->info.y.rank = 2;
-    data->info.y.dims[0] = s->pictures.view.height;
-    data->info.y.dims[1] = s->pictures.view.width;
+    for (int split = 0; split < TCC_SPLIT_COUNT; split++) {
+        tcc_array *y = split == TCC_SPLIT_TRAIN ? &data->info.y : &data->val_y;
+        y->rank = 2;
+        y->dims[0] = s->pictures.view[split].height;
+        y->dims[1] = s->pictures.view[split].width;
+    }
     return TCC_OK;
 }
 
 static tcc_status read_pair(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
     const segmentation *s = data->own;
-    const char *path = s->labels[tcc__picture_list_of(data, sample)].data[sample->number];
-    const tcc__view_options *o = &s->pictures.view;
+    const tcc__view_options *o = &s->pictures.view[sample->split];
     tcc__view view;
     tcc__picture size, labels;
     TCC_TRY(tcc__picture_data_read(d, data, &s->pictures, sample, &view, &size, x));
+    for (int64_t i = 0; s->unlabelled && i < o->height * o->width; i++) ((int32_t *)y)[i] = IGNORED;
+    if (s->unlabelled) return TCC_OK;
+    const char *path = s->labels[tcc__picture_list_of(data, sample)].data[sample->number];
     TCC_TRY(load_labels(d, path, s, &labels));
     tcc_status status = check_size(d, path, &labels, &size);
     if (status == TCC_OK) status = check_classes(d, path, s, data->info.classes, &labels);
@@ -286,6 +410,22 @@ static const char *label_segmentation(const tcc_dataset *data, int64_t id, size_
     return NULL;
 }
 
+static bool color_segmentation(const tcc_dataset *data, int64_t id, uint8_t rgb[3]) {
+    const segmentation *s = data->own;
+    for (int i = 0; i < s->colors.count; i++) {
+        const label_color *c = &s->colors.data[i];
+        if (!c->name || c->label != id || !c->has_color) continue;
+        memcpy(rgb, c->rgb, sizeof c->rgb);
+        return true;
+    }
+    return false;
+}
+
+static const char *name_of_pair(const tcc_dataset *data, tcc_split split, int64_t number) {
+    const segmentation *s = data->own;
+    return s->pictures.pictures[data->held_out_of ? TCC_SPLIT_TRAIN : split].data[number];
+}
+
 static void close_segmentation(tcc_dataset *data) {
     segmentation *s = data->own;
     tcc__picture_data_free(&s->pictures);
@@ -300,7 +440,9 @@ const tcc__reader tcc__segmentation_reader = {
     .open = open_segmentation,
     .read = read_segmentation,
     .close = close_segmentation,
+    .sample_name = name_of_pair,
     .label = label_segmentation,
+    .color = color_segmentation,
     .counts = true,
     .describe = describe_segmentation,
     .skipped = skipped_segmentation,

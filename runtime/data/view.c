@@ -11,8 +11,16 @@
 
 /* ---- what is drawn ---- */
 
-tcc_status tcc__view_check(tcc_diag *d, const tcc_data_options *options, bool cover, tcc__view_options *out) {
-    *out = (tcc__view_options){.cover = cover, .augment = options->augment};
+static tcc_status check_size(tcc_diag *d, const char *prefix, int64_t height, int64_t width, tcc__view_options *out) {
+    if (height < 0 || width < 0 || height > TCC__PICTURE_SIDE_MAX || width > TCC__PICTURE_SIDE_MAX || !height != !width)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "%sheight is %lld and %swidth %lld; both from 1 to %d, or neither",
+                         prefix, (long long)height, prefix, (long long)width, TCC__PICTURE_SIDE_MAX);
+    out->height = height;
+    out->width = width;
+    return TCC_OK;
+}
+
+static tcc_status check_training(tcc_diag *d, const tcc_data_options *options, tcc__view_options *out) {
     bool scaled = options->scale[0] != 0 || options->scale[1] != 0;
     for (int i = 0; i < 2; i++) out->scale[i] = scaled ? options->scale[i] : 1;
     if (!(out->scale[0] >= 0.01 && out->scale[1] >= out->scale[0] && out->scale[1] <= 100))
@@ -23,21 +31,44 @@ tcc_status tcc__view_check(tcc_diag *d, const tcc_data_options *options, bool co
         if (!(out->jitter[i] >= 0 && out->jitter[i] <= 1))
             return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "jitter is %g; it lies within 0 and 1", out->jitter[i]);
     }
-    if (options->height < 0 || options->width < 0 || options->height > TCC__PICTURE_SIDE_MAX ||
-        options->width > TCC__PICTURE_SIDE_MAX || !options->height != !options->width)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "height is %lld and width %lld; both from 1 to %d, or neither",
-                         (long long)options->height, (long long)options->width, TCC__PICTURE_SIDE_MAX);
-    out->height = options->height;
-    out->width = options->width;
+    out->augment = options->augment;
+    out->uniform = options->uniform_scale;
     return TCC_OK;
+}
+
+static tcc_status check_validation(tcc_diag *d, const tcc_data_options *options, tcc__view_options *out) {
+    const double scale = options->val_scale == 0 ? 1 : options->val_scale;
+    if (!(scale >= 0.01 && scale <= 100) || (options->val_fit && options->val_scale != 0))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "val_scale is %g%s; it lies within 0.01 and 100", scale,
+                         options->val_fit ? ", and val_fit is given, too" : "");
+    out->scale[0] = out->scale[1] = scale;
+    out->fit = options->val_fit;
+    if (options->val_height || options->val_width)
+        return check_size(d, "val_", options->val_height, options->val_width, out);
+    return check_size(d, "", options->height, options->width, out);
+}
+
+tcc_status tcc__view_check(tcc_diag *d, const tcc_data_options *options, bool cover,
+                           tcc__view_options out[TCC_SPLIT_COUNT]) {
+    for (int i = 0; i < TCC_SPLIT_COUNT; i++) out[i] = (tcc__view_options){.cover = cover};
+    if (options->n_fill != 0 && options->n_fill != 1 && options->n_fill != 3)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "fill is given for %d channels, but images have 3",
+                         options->n_fill);
+    for (int c = 0; c < options->n_fill; c++)
+        if (!(options->fill[c] >= 0 && options->fill[c] <= 255))
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "fill is %g; it lies within 0 and 255", options->fill[c]);
+    TCC_TRY(check_training(d, options, &out[TCC_SPLIT_TRAIN]));
+    TCC_TRY(check_size(d, "", options->height, options->width, &out[TCC_SPLIT_TRAIN]));
+    return check_validation(d, options, &out[TCC_SPLIT_VALIDATION]);
 }
 
 static double unit(uint32_t bits) { return (double)bits / 4294967296.0; }
 
-/* Where the window begins in what is larger by `slack`, or smaller. */
+/* Where the window begins in what is larger by `slack`. What is smaller lies in its middle, with the odd pixel above or
+ * to the left. */
 static int64_t place(int64_t slack, bool anywhere, uint32_t bits) {
-    int64_t least = slack < 0 ? slack : 0, places = (slack < 0 ? -slack : slack) + 1;
-    return anywhere ? least + (int64_t)(unit(bits) * (double)places) : slack / 2;
+    if (slack < 0) return -((1 - slack) / 2);
+    return anywhere ? (int64_t)(unit(bits) * (double)(slack + 1)) : slack / 2;
 }
 
 static int64_t scaled(int64_t size, double factor) {
@@ -46,16 +77,16 @@ static int64_t scaled(int64_t size, double factor) {
 }
 
 tcc__view tcc__view_of(const tcc__view_options *o, const tcc__sample *sample, int64_t height, int64_t width) {
-    bool training = sample->split == TCC_SPLIT_TRAIN, anywhere = training && o->augment;
     tcc__view v = {.factor = 1, .colour = {1, 1, 1}};
     tcc__draw a = tcc__draw_at(sample->seed, TCC__DRAW_AUGMENT, sample->epoch, sample->position);
     tcc__draw b = tcc__draw_at(sample->seed, TCC__DRAW_COLOUR, sample->epoch, sample->position);
     double rows = (double)o->height / (double)height, columns = (double)o->width / (double)width;
+    const bool anywhere = o->augment;
     if (o->cover) v.factor = rows > columns ? rows : columns;
-    if (training) {
-        v.factor *= o->scale[0] * pow(o->scale[1] / o->scale[0], unit(a.bits[3]));
-        for (int i = 0; i < 3; i++) v.colour[i] = (float)(1 + o->jitter[i] * (2 * unit(b.bits[i]) - 1));
-    }
+    if (o->fit) v.factor = rows < columns ? rows : columns;
+    const double drawn = unit(a.bits[3]), least = o->scale[0], most = o->scale[1];
+    v.factor *= o->uniform ? least + (most - least) * drawn : least * pow(most / least, drawn);
+    for (int i = 0; i < 3; i++) v.colour[i] = (float)(1 + o->jitter[i] * (2 * unit(b.bits[i]) - 1));
     v.top = place(scaled(height, v.factor) - o->height, anywhere, a.bits[0]);
     v.left = place(scaled(width, v.factor) - o->width, anywhere, a.bits[1]);
     v.mirrored = anywhere && a.bits[2] >> 31;
@@ -165,7 +196,7 @@ static void store(const tcc__view_options *o, const bool *inside, const float *w
     int64_t pixels = o->height * o->width;
     for (int c = 0; c < 3; c++) {
         float scale = 1 / (255 * o->std[c]), shift = o->mean[c] / o->std[c];
-        for (int64_t i = 0; i < pixels; i++) *out++ = inside[i] ? window[3 * i + c] * scale - shift : 0;
+        for (int64_t i = 0; i < pixels; i++) *out++ = inside[i] ? window[3 * i + c] * scale - shift : o->outside[c];
     }
 }
 

@@ -11,14 +11,18 @@
 typedef struct tcc__view_options {
     int64_t height, width; /* of the window */
     bool cover;       /* before a random scale a picture is scaled to just cover the window; else it keeps its size */
-    bool augment;     /* in training the window lies anywhere, and half are mirrored; else it is in the middle */
-    double scale[2];  /* in training: drawn from this range, its logarithm uniformly */
-    double jitter[3]; /* in training: brightness, contrast and saturation change by up to this share */
+    bool augment;     /* the window lies anywhere, and half are mirrored; else it is in the middle */
+    bool fit;         /* before it a picture is scaled to just fit into the window */
+    double scale[2];  /* drawn from this range, its logarithm uniformly */
+    bool uniform;     /* the factor itself */
+    double jitter[3]; /* brightness, contrast and saturation change by up to this share */
     float mean[3], std[3]; /* of pixels as 0 to 1 */
+    float outside[3];      /* what is outside of the picture, normalized */
 } tcc__view_options;
 
-/* Checks the options of pictures, but for height and width. */
-tcc_status tcc__view_check(tcc_diag *d, const tcc_data_options *options, bool cover, tcc__view_options *out);
+/* Checks the options of pictures; out[split] may have no size yet. */
+tcc_status tcc__view_check(tcc_diag *d, const tcc_data_options *options, bool cover,
+                           tcc__view_options out[TCC_SPLIT_COUNT]);
 
 /* One sample's. */
 typedef struct tcc__view {
@@ -30,7 +34,7 @@ typedef struct tcc__view {
 
 tcc__view tcc__view_of(const tcc__view_options *o, const tcc__sample *sample, int64_t height, int64_t width);
 
-/* f32 [3,H,W], normalized; 0 outside of the picture. */
+/* f32 [3,H,W], normalized. */
 tcc_status tcc__view_picture(tcc_diag *d, const tcc__view_options *o, const tcc__view *v, const tcc__picture *picture,
                              float *out);
 /* i32 [H,W]; `outside` outside of the picture. Scaled by taking the nearest. */

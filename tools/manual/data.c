@@ -49,6 +49,12 @@ EXAMPLE(tcc_dataset_decode) {
     tcc_string_free(text);
 }
 
+EXAMPLE(tcc_dataset_get_arrays) {
+    tcc_array arrays[2];
+    tcc_dataset_get_arrays(data, TCC_SPLIT_VALIDATION, arrays);
+    printf("%d\n", arrays[0].rank); /* 1 */
+}
+
 EXAMPLE(tcc_dataset_sample_name) {
     const char *path = tcc_dataset_sample_name(data, TCC_SPLIT_VALIDATION, 0);
     printf("%s\n", path ? path : "no file"); /* no file */
@@ -99,6 +105,12 @@ EXAMPLE(tcc_dataset_describe) {
     TCC_TRY(tcc_dataset_describe(cx, data, &text));
     fputs(text, stdout); /* data of kind text: ... */
     tcc_string_free(text);
+}
+
+EXAMPLE(tcc_dataset_color) {
+    uint8_t rgb[3];
+    tcc_dataset_color(data, 0, rgb);
+    printf("#%02x%02x%02x\n", rgb[0], rgb[1], rgb[2]);
 }
 
 EXAMPLE(tcc_dataset_count) {

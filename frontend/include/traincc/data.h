@@ -164,6 +164,19 @@ typedef struct tcc_data_options {
     /* csv, with `learned`: the column that rows are told by (tcc_dataset_sample_name), any of the file: its name, or
      * its number from 0. */
     const char *csv_id;
+    /* segmentation: a text that says what the numbers in labels stand for: lines "NUMBER NAME [#804080]", behind # what
+     * is a remark. Numbers of one name are one class, and classes come in the order of the lines; what is named ignored
+     * does not count. */
+    const char *label_table;
+    /* segmentation: what is seen of validation images, default: H and W, and the factor that they are scaled by, or that
+     * with which they just fit in; default: 1. */
+    int64_t val_height, val_width;
+    double val_scale;
+    bool val_fit;
+    bool
+        uniform_scale; /* images, segmentation: factors from `scale` are drawn uniformly, rather than their logarithms */
+    int n_fill;        /* segmentation: how many of fill are given: 0 (x is 0 outside of a smaller image), 1 or 3 */
+    double fill[3];    /* the colour outside of a smaller image, 0 to 255 a channel */
 } tcc_data_options;
 
 typedef struct tcc_dataset tcc_dataset;
@@ -188,12 +201,14 @@ typedef struct tcc_dataset_info {
     int64_t tokens[TCC_SPLIT_COUNT];  /* text, tokens: length of each part; else 0 */
     int64_t classes;                  /* distinct values of y: size of the vocabulary, number of classes; 0 for
                                          regression */
-    tcc_array x, y;                   /* one sample: name, type and shape without B; no data */
+    tcc_array x, y;                   /* one sample of training: name, type and shape without B; no data */
     int n_channels;                   /* images of any kind: channels of mean and std, as used; else 0 */
     double mean[3], std[3];
     int64_t vocab_size; /* text_classes: tokens are below it; else 0 */
 } tcc_dataset_info;
 TCC_API void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out);
+/* The same of x and y of a split: validation images may have a size of their own. */
+TCC_API void tcc_dataset_get_arrays(const tcc_dataset *data, tcc_split split, tcc_array arrays[2]);
 
 /* What class or token `id` stands for: the UTF-8 bytes of a character ("\n"), a CSV label, CIFAR's class, a class
  * folder's name, or the number of an idx class. *length is in bytes; a character may be NUL, so it is needed. Of kind
@@ -242,6 +257,10 @@ TCC_API int64_t tcc_dataset_count(const tcc_dataset *data, int64_t id);
 /* What was read, in lines for people: samples, classes with their counts, columns with kind, range and missing cells;
  * and warnings, in lines that begin with "warning: ". To be freed with tcc_string_free. Errors: TCC_ENOMEM. */
 TCC_API tcc_status tcc_dataset_describe(tcc_context *cx, const tcc_dataset *data, char **text);
+
+/* The colour to show class `id` in: that of label_colors or label_table, else one of a fixed list. Of an id that is no
+ * class black. */
+TCC_API void tcc_dataset_color(const tcc_dataset *data, int64_t id, uint8_t rgb[3]);
 
 /* Sample `index` that was left out so far (skip_bad): the file and what is wrong with it. NULL: there are fewer. It
  * lives as long as the data set. */

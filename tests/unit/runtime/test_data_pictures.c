@@ -198,7 +198,7 @@ static void scaled_down(void **state) {
     for (int i = 0; i < H * W; i++) {
         float red = ((const float *)batch->arrays[0].data)[i];
         int row = i / W, column = i % W;
-        bool in = row >= 1 && row < 4 && column >= 2 && column < 6; /* 3 x 4 in the middle of 6 x 8 */
+        bool in = row >= 2 && row < 5 && column >= 2 && column < 6; /* 3 x 4 in the middle of 6 x 8 */
         inside += in;
         if (!in) assert_true(red == 0 && ((const int32_t *)batch->arrays[1].data)[i] == -100);
     }
@@ -344,6 +344,9 @@ static void bad_pairs(void **state) {
     refused(pairs(path), TCC_EFORMAT, "01.png: error: labels are a grey or palette PNG");
     remove(test_path(state, "pairs/labels/01.png"));
     refused(pairs(path), TCC_ENOTFOUND, "has no labels: there is no");
+    remove(test_path(state, "pairs/images/01.png"));
+    write_png(state, "pairs/labels/07.png", H, W, 1, pixels);
+    refused(pairs(path), TCC_ENOTFOUND, "labels 07.png have no picture in");
 }
 
 /* Sets bytes of a file's middle, so that its beginning and its end are whole. */
@@ -439,6 +442,84 @@ static void colours_stand_for_labels(void **state) {
     refused(o, TCC_EINVAL, "the colour of label 'a' is 'black'; one is written as #804080");
 }
 
+static const char *write_table(void **state, const char *text) { return test_write_text(state, "labels.txt", text); }
+
+/* Numbers of files are told apart by a table; those of one name are one class. */
+static void a_table_says_what_numbers_are(void **state) {
+    const uint8_t pixels[3 * 4] = {0}, mask[4] = {7, 0, 26, 9};
+    uint8_t rgb[3];
+    size_t length;
+    write_png(state, "m/images/0.png", 1, 4, 3, pixels);
+    write_png(state, "m/labels/0.png", 1, 4, 1, mask);
+    tcc_data_options o = plain("segmentation", test_path(state, "m"));
+    o.label_table = write_table(state, "# remark\n\n0 ignored\n7\troad  #804080\r\n26 traffic light\n9 road");
+    expect_labels(o, 2, (int32_t[]){0, -100, 1, 0}, 4);
+    tcc_dataset *data = open_data(o);
+    assert_string_equal(tcc_dataset_label(data, 1, &length), "traffic light");
+    tcc_dataset_color(data, 0, rgb);
+    assert_memory_equal(rgb, ((uint8_t[]){0x80, 0x40, 0x80}), 3);
+    tcc_dataset_color(data, 1, rgb); /* the second of a fixed list */
+    assert_memory_equal(rgb, ((uint8_t[]){0, 128, 0}), 3);
+    tcc_dataset_color(data, 2, rgb);
+    assert_memory_equal(rgb, ((uint8_t[]){0, 0, 0}), 3);
+    tcc_dataset_close(data);
+    o.label_table = write_table(state, "0 ignored\n7 road\n26 a\n");
+    refused(o, TCC_EFORMAT, "labels/0.png: error: label 9 at row 0, column 3 is not in the table of labels");
+    o.label_table = write_table(state, "0 a\nroad\n");
+    refused(o, TCC_EFORMAT, "labels.txt:2: error: a line is a number from 0 to 255, a name");
+    o.label_table = write_table(state, "0 a\n0 b\n");
+    refused(o, TCC_EFORMAT, "labels.txt:2: error: label 0 has a line already");
+    o.label_table = write_table(state, "0 a #80\n");
+    refused(o, TCC_EINVAL, "one is written as #804080");
+    o.classes = 2;
+    refused(o, TCC_EINVAL, "label_table says what classes there are");
+}
+
+/* Validation has a size and a scale of its own; what is outside is of the colour that was asked for. */
+static void validation_has_its_own_size(void **state) {
+    const char *path = write_pairs(state, "pairs", 2);
+    tcc_data_options o = pairs(path);
+    o.path = o.val_path = path;
+    o.val_split = 0;
+    o.val_height = H / 2;
+    o.val_width = W / 2 + 2;
+    o.val_scale = 0.5;
+    o.n_channels = 1;
+    o.mean[0] = 0;
+    o.std[0] = 1;
+    o.n_fill = 1;
+    o.fill[0] = 51;
+    for (int fits = 0; fits < 2; fits++) {
+        tcc_dataset *data = open_data(o);
+        tcc_array arrays[2];
+        tcc_dataset_get_arrays(data, TCC_SPLIT_TRAIN, arrays);
+        assert_true(arrays[0].dims[1] == H && arrays[1].dims[1] == W);
+        tcc_dataset_get_arrays(data, TCC_SPLIT_VALIDATION, arrays);
+        assert_true(arrays[0].dims[1] == H / 2 && arrays[1].dims[1] == W / 2 + 2);
+        tcc_loader *l = open_loader(data, TCC_SPLIT_VALIDATION, 1, 0, false);
+        const tcc_batch *batch = next(l);
+        assert_int_equal(batch->arrays[0].dims[3], W / 2 + 2);
+        for (int i = 0; i < H / 2 * (W / 2 + 2); i++) {
+            const int column = i % (W / 2 + 2);
+            const bool outside = column < 1 || column > W / 2;
+            const float red = ((const float *)batch->arrays[0].data)[i];
+            assert_true(outside == (fabsf(red - 0.2f) < 1e-6f));
+            if (outside) assert_int_equal(((const int32_t *)batch->arrays[1].data)[i], -100);
+        }
+        tcc_loader_destroy(l);
+        l = open_loader(data, TCC_SPLIT_TRAIN, 1, 0, false);
+        assert_int_equal(next(l)->arrays[0].dims[3], W);
+        tcc_loader_destroy(l);
+        tcc_dataset_close(data);
+        o.val_fit = true; /* the same: half of it just fits in */
+        o.val_scale = 0;
+    }
+    o.val_scale = 0.5;
+    refused(o, TCC_EINVAL, "val_fit is given, too");
+    o.n_fill = 2;
+    refused(o, TCC_EINVAL, "fill is given for 2 channels");
+}
+
 static void out_of_memory(void **state) {
     tcc_data_options o = plain("images", write_classes(state, "set", 1));
     dataset_out_of_memory(&cx, o);
@@ -455,6 +536,8 @@ int main(void) {
         FOLDER_TEST(scaled_down),
         FOLDER_TEST(repeats),
         FOLDER_TEST(jitter),
+        FOLDER_TEST(a_table_says_what_numbers_are),
+        FOLDER_TEST(validation_has_its_own_size),
         FOLDER_TEST(bad_images),
         FOLDER_TEST(bad_pairs),
         FOLDER_TEST(out_of_memory),
