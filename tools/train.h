@@ -79,8 +79,8 @@ void train_tokenize_complete(const char *before, const char *current);
 /* Prints what the last of the words can become, behind which `options` may stand (complete.h). */
 int train_complete(const complete_option *options, int n_options, train_task task, char *const *words, int count);
 
-/* The recipe's schedule for a run of `total` steps; it points into *milestones. */
-tcc_schedule train_schedule(const recipe *r, int64_t total, int64_t milestones[RECIPE_LIST_MAX]);
+/* The recipe's schedule for a run of `total` steps, of which `epoch` are an epoch; it points into *milestones. */
+tcc_schedule train_schedule(const recipe *r, int64_t total, int64_t epoch, int64_t milestones[RECIPE_LIST_MAX]);
 
 /* Text that the language model writes after a prompt, which comes first, to `out`, and to `copy` where it is not NULL;
  * *count, where it is not NULL, is in tokens. Without a prompt it begins behind a line break. Ends early when

@@ -125,9 +125,9 @@ tcc_status run_find_best(run *s) {
     return status;
 }
 
-tcc_status run_save_best(run *s, int64_t step, double metric) {
-    char number[32], value[40], *path = best_path(s);
-    tcc_status status = path ? tcc_model_synchronize(s->model) : TCC_ENOMEM;
+tcc_status run_write_parameters(run *s, const char *path, int64_t step, double metric) {
+    char number[32], value[40];
+    tcc_status status = tcc_model_synchronize(s->model);
     arrays params = status == TCC_OK ? collect(s->model, tcc_model_param) : (arrays){0};
     const arrays none = {0};
     if (status == TCC_OK && !params.data) status = TCC_ENOMEM;
@@ -136,9 +136,15 @@ tcc_status run_save_best(run *s, int64_t step, double metric) {
         snprintf(value, sizeof value, "%.17g", metric);
         const tcc_pair about[] = {{"traincc.step", number}, {run_best_metric(s), value}, {run_learned_key, s->learned}};
         status = tcc_safetensors_write(s->cx, path, params.data, params.count, about, 3);
-        if (status == TCC_OK) s->best = metric;
     }
     free(params.data);
+    return status;
+}
+
+tcc_status run_save_best(run *s, int64_t step, double metric) {
+    char *path = best_path(s);
+    const tcc_status status = path ? run_write_parameters(s, path, step, metric) : TCC_ENOMEM;
+    if (status == TCC_OK) s->best = metric;
     free(path);
     return status;
 }

@@ -146,6 +146,18 @@ tcc_status run_open_data(run *s) {
         o.height = (int64_t)r->data.size.v[0];
         o.width = (int64_t)r->data.size.v[1];
     }
+    if (r->data.val_size.count) {
+        o.val_height = (int64_t)r->data.val_size.v[0];
+        o.val_width = (int64_t)r->data.val_size.v[1];
+    }
+    if (recipe_has(r, "data.val_scale")) {
+        o.val_fit = isnan(r->data.val_scale);
+        o.val_scale = o.val_fit || r->data.val_scale == 1 ? 0 : r->data.val_scale;
+    }
+    o.uniform_scale = r->data.uniform_scale;
+    o.label_table = r->data.labels;
+    o.n_fill = r->data.fill.count;
+    for (int i = 0; i < r->data.fill.count; i++) o.fill[i] = r->data.fill.v[i];
     for (int i = 0; i < r->data.scale.count; i++) o.scale[i] = r->data.scale.v[i];
     for (int i = 0; i < r->data.jitter.count; i++) o.jitter[i] = r->data.jitter.v[i];
     if (!strcmp(r->data.header, "yes")) o.csv_header = TCC_CSV_HEADER_YES;

@@ -153,6 +153,8 @@ static tcc_status keep_best(run *s, int64_t step, const eval_sums *sums) {
     const eval_metric metric = best_metric(s);
     const double value = eval_value(sums, metric);
     const bool better = eval_larger_is_better(metric) ? value > s->best : value < s->best;
+    const tcc_status status = run_keep_top(s, step, value, eval_larger_is_better(metric));
+    if (status != TCC_OK) return status;
     return isfinite(value) && (better || isnan(s->best)) ? run_save_best(s, step, value) : TCC_OK;
 }
 
@@ -206,6 +208,16 @@ tcc_status run_report_evaluation(run *s, int64_t step) {
     eval_sums sums = {0};
     tcc_status status = evaluate_and_keep(s, step, &sums);
     if (status == TCC_OK && !s->options->quiet && !*s->interrupted) print_evaluation(s, step, &sums);
+    free(sums.confusion);
+    return status;
+}
+
+tcc_status run_evaluate_average(run *s, double *metric) {
+    eval_sums sums = {0};
+    const tcc_status status = evaluate(s, s->val_loader, &sums);
+    *metric = eval_value(&sums, best_metric(s));
+    if (status == TCC_OK && !s->options->quiet && !*s->interrupted)
+        print_evaluation(s, tcc_model_step(s->model), &sums);
     free(sums.confusion);
     return status;
 }

@@ -272,6 +272,8 @@ static tcc_optimizer_options optimizer_of(const run *s) {
     o.clip_grad_norm = r->training.clip_grad_norm;
     o.ema_decay = r->training.ema_decay;
     o.ema_warmup = r->training.ema_warmup;
+    o.ema_buffers = r->training.ema_buffers;
+    o.ema_ramp = s->total_steps ? r->training.ema_ramp / (double)s->total_steps : 0;
     o.eps = r->optimizer.eps;
     o.beta1 = r->optimizer.betas.v[0];
     o.beta2 = r->optimizer.betas.v[1];
@@ -348,7 +350,8 @@ static void pin_batches(run *s) {
 }
 
 tcc_status run_create_planner(run *s) {
-    s->schedule = train_schedule(s->recipe, 1, s->milestones); /* for the optimizer's states: not yet how long it is */
+    s->schedule = train_schedule(s->recipe, 1, 1,
+                                 s->milestones); /* for the optimizer's states: not yet how long it is */
     return create(s, true);
 }
 

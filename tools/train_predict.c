@@ -252,7 +252,9 @@ tcc_status run_check_predictor(run *s) {
 }
 
 tcc_status run_compile_predictor(run *s) {
-    tcc_array x = s->info.x; /* a batch of them */
+    tcc_array arrays[2];
+    tcc_dataset_get_arrays(s->data, TCC_SPLIT_VALIDATION, arrays);
+    tcc_array x = arrays[0]; /* a batch of them */
     float none = 0;
     memmove(x.dims + 1, x.dims, sizeof x.dims - sizeof x.dims[0]);
     x.dims[0] = s->recipe->data.batch_size;

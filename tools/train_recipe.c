@@ -634,6 +634,19 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
     if (r->training.ema_warmup && r->training.ema_decay == 0 &&
         !leaves_out(r, "training.ema_warmup", "training.ema_decay"))
         return fail(error, at, "training.ema_warmup needs a training.ema_decay above 0");
+    if ((r->training.ema_buffers && r->training.ema_decay == 0 &&
+         !leaves_out(r, "training.ema_buffers", "training.ema_decay")) ||
+        (r->training.ema_ramp > 0 && r->training.ema_decay == 0 &&
+         !leaves_out(r, "training.ema_ramp", "training.ema_decay")))
+        return fail(error, at, "training.ema_buffers and training.ema_ramp need a training.ema_decay above 0");
+    if (r->training.ema_ramp > 0 && r->training.ema_warmup)
+        return fail(error, at, "give one of training.ema_ramp and training.ema_warmup");
+    if (r->schedule.warmup_steps && r->schedule.warmup_epochs)
+        return fail(error, at, "give one of schedule.warmup_steps and schedule.warmup_epochs");
+    if (r->data.val_size.count != 0 && r->data.val_size.count != 2)
+        return fail(error, at, "data.val_size is [height, width]; it has %d values", r->data.val_size.count);
+    if (r->data.fill.count != 0 && r->data.fill.count != 1 && r->data.fill.count != 3)
+        return fail(error, at, "data.fill is a grey or [red, green, blue]; it has %d values", r->data.fill.count);
     if (r->data.mean.count != r->data.std.count)
         return fail(error, at, "data.mean and data.std must have as many values");
     if (r->data.size.count != 0 && r->data.size.count != 2)

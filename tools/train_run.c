@@ -149,10 +149,9 @@ static bool check_profile(const char *path) {
 
 static void settle_steps(run *s) {
     const recipe *r = s->recipe;
-    s->total_steps = r->training.max_steps ? r->training.max_steps
-                     : s->loader           ? r->training.max_epochs * tcc_loader_batches(s->loader)
-                                           : 1; /* of what is only looked at it does not matter */
-    s->schedule = train_schedule(r, s->total_steps, s->milestones);
+    const int64_t epoch = s->loader ? tcc_loader_batches(s->loader) : 1; /* it does not matter to what only looks */
+    s->total_steps = r->training.max_steps ? r->training.max_steps : s->loader ? r->training.max_epochs * epoch : 1;
+    s->schedule = train_schedule(r, s->total_steps, epoch, s->milestones);
 }
 
 /* What compiling takes is in no plan, so a batch that was chosen from plans may have to be smaller. */
@@ -211,7 +210,7 @@ static int train(run *s, const tcc_checkpoint *c) {
                                          .abandoned = s->folder.abandoned};
     if (tcc_metrics_open(s->cx, &metrics, &s->metrics) != TCC_OK || run_find_best(s) != TCC_OK) return failed(s);
     if (run_keep_description(s) != TCC_OK) return failed(s);
-    if (run_train(s) != TCC_OK) return failed(s);
+    if (run_train(s) != TCC_OK || run_average_best(s) != TCC_OK) return failed(s);
     return finish(s);
 }
 

@@ -126,6 +126,8 @@ tcc_status run_saved(run *s, tcc_status status);
 tcc_status run_find_best(run *s);
 /* Writes the parameters of the best so far; parameters that are not finite are not. */
 tcc_status run_save_best(run *s, int64_t step, double metric);
+/* Writes the parameters, unless some are not finite. */
+tcc_status run_write_parameters(run *s, const char *path, int64_t step, double metric);
 tcc_status run_init_from(run *s, const char *path);
 /* Takes all that a checkpoint holds; the run goes on from its step. */
 tcc_status run_resume(run *s, const tcc_checkpoint *c);
@@ -164,12 +166,19 @@ tcc_status run_generate(run *s);
 /* Whether the vocabulary is known, so that text can be written. */
 bool run_has_text(const run *s);
 
+/* train_average.c. Keeps the parameters that this evaluation was of, if it is among the best. */
+tcc_status run_keep_top(run *s, int64_t step, double metric, bool larger_is_better);
+/* At the end: the model takes the mean of the best, which is evaluated and written. */
+tcc_status run_average_best(run *s);
+
 /* train_evaluate.c. Names the results of an evaluation program that metrics are made of. */
 void run_metric_outputs(const run *s, tcc_trace *t, tcc_tensor logits, tcc_tensor y);
 /* Evaluates where there is validation data: writes and prints the metrics, keeps the best. */
 tcc_status run_report_evaluation(run *s, int64_t step);
 /* Evaluates the weights that were loaded, and prints what comes of it. */
 tcc_status run_evaluate_alone(run *s);
+/* Evaluates the model as it is, and says what comes of it; *metric: by which the best is chosen. */
+tcc_status run_evaluate_average(run *s, double *metric);
 /* By which metric of validation a checkpoint is the best. */
 const char *run_best_metric(const run *s);
 /* Whether evaluations have not become better for as long as the recipe bears. */

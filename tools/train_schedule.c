@@ -14,13 +14,17 @@ static tcc_schedule_kind kind_of(const char *name) {
     return (tcc_schedule_kind)kind;
 }
 
-tcc_schedule train_schedule(const recipe *r, int64_t total, int64_t milestones[RECIPE_LIST_MAX]) {
+tcc_schedule train_schedule(const recipe *r, int64_t total, int64_t epoch, int64_t milestones[RECIPE_LIST_MAX]) {
     tcc_schedule s;
     tcc_schedule_init(&s, kind_of(r->schedule.name));
     for (int i = 0; i < r->schedule.milestones.count; i++) milestones[i] = (int64_t)r->schedule.milestones.v[i];
     s.lr = r->optimizer.lr;
     s.min_lr = r->schedule.min_lr;
     s.warmup_steps = r->schedule.warmup_steps;
+    if (r->schedule.warmup_epochs) {
+        s.warmup_steps = r->schedule.warmup_epochs * epoch;
+        s.warmup_every = epoch;
+    }
     s.steps = r->schedule.steps ? r->schedule.steps : total;
     s.step_size = r->schedule.step_size;
     s.milestones = milestones;

@@ -27,7 +27,8 @@ void tcc_schedule_init_sized(tcc_schedule *s, size_t size, tcc_schedule_kind kin
                                    .final_div_factor = 1e4,
                                    .cycle_momentum = cyclic || one_cycle,
                                    .base_momentum = cyclic ? 0.8 : 0.85,
-                                   .max_momentum = cyclic ? 0.9 : 0.95};
+                                   .max_momentum = cyclic ? 0.9 : 0.95,
+                                   .warmup_every = 1};
     memcpy(s, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
@@ -56,8 +57,9 @@ static tcc_status check_counts(tcc_diag *diag, const tcc_schedule *s) {
         const char *name;
         int64_t value, least;
     } counts[] = {{"warmup_steps", s->warmup_steps, 0}, {"steps", s->steps, 1},
-                  {"step_size", s->step_size, 1},       {"cycle_up", s->cycle_up, 1},
-                  {"cycle_down", s->cycle_down, 1},     {"n_milestones", s->n_milestones, 0}};
+                  {"warmup_every", s->warmup_every, 1}, {"step_size", s->step_size, 1},
+                  {"cycle_up", s->cycle_up, 1},         {"cycle_down", s->cycle_down, 1},
+                  {"n_milestones", s->n_milestones, 0}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         if (counts[i].value < counts[i].least)
             return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "schedule: %s %lld must be at least %lld", counts[i].name,
@@ -141,7 +143,9 @@ static double times_gamma(const tcc_schedule *s, int64_t count) { return s->lr *
 
 static double lr_at(const tcc_schedule *s, int64_t step) {
     double damping, start = s->lr / s->div_factor;
-    if (step < s->warmup_steps) return s->lr * (double)(step + 1) / (double)(s->warmup_steps + 1);
+    const int64_t every = s->warmup_every;
+    if (step < s->warmup_steps)
+        return s->lr * (double)(step / every + 1) / (double)((s->warmup_steps + every - 1) / every + 1);
     const int64_t after = step - s->warmup_steps, length = s->steps - s->warmup_steps;
     const double left = after < length ? 1 - (double)after / (double)length : 0;
     int passed = 0;

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { SIDE = 64, PICTURES = 6, IGNORED = 255 };
 
@@ -39,10 +40,13 @@ static const char *write_recipe(void **state, const char *model) {
     char text[1024];
     snprintf(text, sizeof text,
              "model: {name: %s}\n"
-             "data: {kind: segmentation, path: %s, val_path: %s, classes: 2, batch_size: 2, augment: true}\n"
+             "data: {kind: segmentation, path: %s, val_path: %s, classes: 2, batch_size: 2, augment: true,\n"
+             "       val_size: [64, 96], scale: [0.9, 1.1], uniform_scale: true, fill: [0]}\n"
              "loss: {name: edge_dice, weights: [1, 0.5, 0.5, 0.5]}\n"
              "optimizer: {name: sgd, lr: 0.02, momentum: 0.9}\n"
-             "training: {max_steps: 16, log_every: 1, metrics: [class_iou]}\n",
+             "schedule: {name: polynomial, power: 0.9, warmup_epochs: 1}\n"
+             "training: {max_steps: 16, log_every: 1, metrics: [class_iou], eval_every: 4, average_best: 2,\n"
+             "           ema_decay: 0.9, ema_ramp: 15, ema_buffers: true}\n",
              model, test_path(state, "train"), test_path(state, "val"));
     return test_write_text(state, "r.yaml", text);
 }
@@ -67,6 +71,25 @@ static double first_after(const char *text, const char *key) {
     return strtod(at + strlen(key), NULL);
 }
 
+/* Whether there are just these two of the evaluations' parameters, and the average beside them. */
+static void check_kept(void **state, const char *out) {
+    int kept = 0;
+    for (int step = 4; step <= 16; step += 4) {
+        char name[64];
+        snprintf(name, sizeof name, "run/checkpoints/top-%06d.safetensors", step);
+        kept += access(test_path(state, name), F_OK) == 0;
+    }
+    assert_int_equal(kept, 2);
+    if (!strstr(out, "average of the 2 best:")) fail_msg("no average:\n%s", out);
+    program_result r = program_run(NULL, "tcc-train",
+                                   (const char *const[]){"eval",
+                                                         test_path(state, "run/checkpoints/average.safetensors"),
+                                                         "--device", "cpu", NULL});
+    const double again = number_after(r.out, "val_mean_iou "), before = number_after(out, "val_mean_iou ");
+    if (r.status || again != before) fail_msg("%d, %g and %g:\n%s%s", r.status, again, before, r.out, r.err);
+    program_free(&r);
+}
+
 /* The loss of all heads falls; val_mean_iou is the mean of the classes' own. */
 static void learns(void **state) {
     write_sets(state);
@@ -74,6 +97,8 @@ static void learns(void **state) {
     if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
     const double before = first_after(r.out, "  loss "), after = number_after(r.out, "  loss ");
     if (!(after < 0.6 * before)) fail_msg("the loss goes from %g to %g:\n%s", before, after, r.out);
+    check_kept(state, r.out);
+    *strstr(r.out, "average of") = '\0';
     const double mean = number_after(r.out, "val_mean_iou ");
     size_t size;
     char *lines = test_read(test_path(state, "run/metrics.jsonl"), &size);
@@ -81,6 +106,25 @@ static void learns(void **state) {
     if (!(fabs((first + second) / 2 - mean) < 1e-4)) fail_msg("%g and %g have the mean %g", first, second, mean);
     free(lines);
     program_free(&r);
+}
+
+/* Cityscapes' numbers, with the recipes that are shipped: their keys and the table of labels. */
+static void shipped_recipes_read_their_data(void **state) {
+    static const char *const names[] = {"pp-liteseg", "stdc", "ddrnet", "regseg", "segformer"};
+    static uint8_t picture[3 * SIDE * SIDE], labels[SIDE * SIDE];
+    for (int i = 0; i < SIDE * SIDE; i++) labels[i] = (uint8_t)(i / SIDE % 34);
+    write_png(state, "city/images/a.png", SIDE, SIDE, 3, picture);
+    write_png(state, "city/labels/a.png", SIDE, SIDE, 1, labels);
+    char path[512], val_path[512], recipe[512];
+    snprintf(path, sizeof path, "data.path=%s", test_path(state, "city"));
+    snprintf(val_path, sizeof val_path, "data.val_path=%s", test_path(state, "city"));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(recipe, sizeof recipe, "%s/tools/recipes/%s.yaml", TCC_SOURCE_DIR, names[i]);
+        program_result r = program_run(NULL, "tcc-train", (const char *const[]){"data", recipe, path, val_path, NULL});
+        if (r.status || !strstr(r.out, "classes (19): road 128"))
+            fail_msg("%s: exit status %d:\n%s%s", names[i], r.status, r.out, r.err);
+        program_free(&r);
+    }
 }
 
 /* Which is said before anything is trained. */
@@ -104,6 +148,7 @@ static void refuses_what_does_not_go_together(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {FOLDER_TEST(learns), FOLDER_TEST(refuses_what_does_not_go_together)};
+    const struct CMUnitTest tests[] = {FOLDER_TEST(learns), FOLDER_TEST(shipped_recipes_read_their_data),
+                                       FOLDER_TEST(refuses_what_does_not_go_together)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,7 @@ typedef struct tcc_schedule {
      * larger, and back. */
     bool cycle_momentum;                /* true for the cyclic ones */
     double base_momentum, max_momentum; /* cyclic: 0.8 and 0.9; one cycle: 0.85 and 0.95 */
+    int64_t warmup_every;               /* in the warm-up the rate rises every so many steps, as at each epoch; 1 */
 } tcc_schedule;
 
 /* The defaults of this kind. */

@@ -134,6 +134,7 @@ static void refuses_numbers_without_sense(void **state) {
     REFUSED(TCC_SCHEDULE_CONSTANT, lr, NAN, "schedule: lr nan must be from 0 to 1e+30");
     REFUSED(TCC_SCHEDULE_CONSTANT, lr, -1, "schedule: lr -1 must be");
     REFUSED(TCC_SCHEDULE_STEP, step_size, 0, "schedule: step_size 0 must be at least 1");
+    REFUSED(TCC_SCHEDULE_STEP, warmup_every, 0, "schedule: warmup_every 0 must be at least 1");
     REFUSED(TCC_SCHEDULE_CYCLIC, cycle_down, 0, "schedule: cycle_down 0 must be at least 1");
     REFUSED(TCC_SCHEDULE_CYCLIC, warmup_steps, 3, "schedule: warmup_steps 3 with a cyclic schedule");
     REFUSED(TCC_SCHEDULE_ONE_CYCLE, pct_start, 1.5, "schedule: pct_start 1.5 must be from 0 to 1");
@@ -153,10 +154,25 @@ static void refuses_numbers_without_sense(void **state) {
     tcc_context_destroy(cx);
 }
 
+/* By epochs: at the start of epoch e of W the rate is (e + 1) / (W + 1) of its largest, and all of it behind them. */
+static void warms_up_by_epochs(void **state) {
+    (void)state;
+    enum { EPOCH = 5, EPOCHS = 3 };
+    tcc_schedule s;
+    tcc_schedule_init(&s, TCC_SCHEDULE_POLYNOMIAL);
+    s.lr = 0.8, s.steps = 40, s.power = 0.9, s.warmup_steps = EPOCH * EPOCHS, s.warmup_every = EPOCH;
+    for (int step = 0; step < 40; step++) {
+        const int after = step - EPOCH * EPOCHS;
+        const double expected = after < 0 ? 0.8 * (step / EPOCH + 1) / (EPOCHS + 1) : 0.8 * pow(1 - after / 25.0, 0.9);
+        assert_true(fabs(tcc_schedule_lr(&s, step) - expected) < 1e-12);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(has_the_values_of_pytorch),
         cmocka_unit_test(stays_at_its_end),
+        cmocka_unit_test(warms_up_by_epochs),
         cmocka_unit_test(refuses_numbers_without_sense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
