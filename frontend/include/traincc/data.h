@@ -164,19 +164,18 @@ typedef struct tcc_data_options {
     /* csv, with `learned`: the column that rows are told by (tcc_dataset_sample_name), any of the file: its name, or
      * its number from 0. */
     const char *csv_id;
-    /* segmentation: a text that says what the numbers in labels stand for: lines "NUMBER NAME [#804080]", behind # what
-     * is a remark. Numbers of one name are one class, and classes come in the order of the lines; what is named ignored
-     * does not count. */
+    /* segmentation: a text that says what the numbers in labels stand for: lines "NUMBER NAME [#804080]"; those that
+     * begin with # are remarks. Numbers of one name are one class, classes come in the order of the lines, and what is
+     * named ignored does not count. */
     const char *label_table;
-    /* segmentation: what is seen of validation images, default: H and W, and the factor that they are scaled by, or that
-     * with which they just fit in; default: 1. */
+    /* segmentation: what is seen of validation images, default: H and W; the factor that they are scaled by, default:
+     * 1, or, with val_fit, that with which they just fit in. */
     int64_t val_height, val_width;
     double val_scale;
     bool val_fit;
-    bool
-        uniform_scale; /* images, segmentation: factors from `scale` are drawn uniformly, rather than their logarithms */
-    int n_fill;        /* segmentation: how many of fill are given: 0 (x is 0 outside of a smaller image), 1 or 3 */
-    double fill[3];    /* the colour outside of a smaller image, 0 to 255 a channel */
+    bool uniform_scale; /* images, segmentation: factors from `scale` are drawn uniformly, not their logarithms */
+    int n_fill;         /* segmentation: how many of fill are given: 0 (x is 0 outside of a smaller image), 1 or 3 */
+    double fill[3];     /* the colour outside of a smaller image, 0 to 255 a channel */
 } tcc_data_options;
 
 typedef struct tcc_dataset tcc_dataset;

@@ -105,8 +105,8 @@ typedef struct tcc_optimizer_options {
     bool ema_warmup;               /* the decay is at most (1 + n) / (10 + n) after n updates */
     const tcc_param_group *groups; /* copied with their patterns */
     int n_groups;                  /* at most 16 */
-    bool ema_buffers; /* buffers of floats have averages, too, as running statistics of batch norms */
-    double ema_ramp;  /* above 0: step n, from 1, takes ema_decay (1 - exp(-ema_ramp n)) for the decay */
+    bool ema_buffers;              /* buffers of floats have averages, too, as running statistics of batch norms */
+    double ema_ramp;               /* above 0: step n, from 1, takes ema_decay (1 - exp(-ema_ramp n)) for the decay */
 } tcc_optimizer_options;
 
 /* The defaults of this kind:
