@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The example that serves a run over HTTP: many clients get the answers of tcc_run_predict, hostile ones are refused,
- * and it ends when it is told to. TCC_SERVE_CLIENTS and TCC_SERVE_SECONDS make it a longer trial. */
+ * The example that serves a run over HTTP: many clients get the answers of tcc_run_predict while hostile ones are
+ * refused, and it ends when it is told to. TCC_SERVE_CLIENTS and TCC_SERVE_SECONDS make it a longer trial. */
 #include "harness/check.h"
 #include "harness/exported.h"
 #include "harness/files.h"
@@ -136,26 +136,19 @@ static void *be_client(void *which) {
     return NULL;
 }
 
-static long resident_kib(pid_t pid) {
-    char path[64], line[256];
-    long kib = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    FILE *f = fopen(path, "r");
-    while (f && fgets(line, sizeof line, f)) sscanf(line, "VmRSS: %ld", &kib);
-    if (f) fclose(f);
-    return kib;
-}
-
-static void crowd(int clients, int seconds) {
-    pthread_t threads[512];
-    ends = time(NULL) + seconds;
-    for (int i = 0; i < clients; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, be_client, (void *)(intptr_t)i), 0);
-    for (int i = 0; i < clients; i++) pthread_join(threads[i], NULL);
-    if (wrong || lost || !right) fail_msg("%d right, %d wrong, %d lost", right, wrong, lost);
-}
-
 /* ---- hostile ones ---- */
+
+/* It is refused: an error's status, or the connection is closed. */
+static void expect_refused(const char *request, size_t size) {
+    char reply[8192];
+    const int fd = connect_to_server();
+    assert_true(fd >= 0);
+    send_all(fd, request, size);
+    shutdown(fd, SHUT_WR);
+    const int got = receive(fd, reply, sizeof reply);
+    if (got && got < 400) fail_msg("%.80s: %d: %s", request, got, reply);
+    close(fd);
+}
 
 static void expect_status(const char *request, int status, const char *says) {
     char reply[8192];
@@ -176,7 +169,7 @@ static void expect_post(const char *body, int status, const char *says) {
     close(fd);
 }
 
-static void hostile(void) {
+static void malformed(void) {
     static char huge[3 << 20];
     expect_post("", 400, "no JSON object");
     expect_post("{\"rows\":", 400, "no JSON object");
@@ -189,15 +182,61 @@ static void hostile(void) {
     expect_post("{\"rows\":[{\"height\":\"1\\n2,3\",\"width\":2}]}", 400, "height");
     memset(huge, '[', sizeof huge - 1);
     expect_post(huge, 413, "more than 1 MiB");
+    expect_post(huge + sizeof huge - 500000, 400, "no JSON object"); /* a deep one */
     expect_status("GET /predict HTTP/1.1\r\nHost: a\r\n\r\n", 405, "POST");
     expect_status("POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", 404, "/predict");
-    const int silent = connect_to_server(), gone = connect_to_server();
+
+    static const char *const no_http[] = {
+        "\r\n\r\n", "nonsense\r\n\r\n", "POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n{}",
+        "POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n{}",
+        "POST /predict HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n"};
+    for (size_t i = 0; i < sizeof no_http / sizeof *no_http; i++) expect_refused(no_http[i], strlen(no_http[i]));
+    expect_refused("\0\1\2\0POST", 8);
+    memcpy(huge, "GET /", 5); /* a request's line without an end */
+    expect_refused(huge, sizeof huge - 1);
+}
+
+/* Clients that begin a request and do not go on, or go away. They disturb nobody. */
+static void slow(void) {
+    enum { MANY = 40 };
     static const char begun[] = "POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: 90\r\n\r\n{\"rows";
-    send_all(silent, begun, 33); /* and nothing more: it disturbs nobody */
-    send_all(gone, begun, sizeof begun - 1);
-    close(gone);
+    int silent[MANY];
+    for (int i = 0; i < MANY; i++) {
+        silent[i] = connect_to_server();
+        send_all(silent[i], begun, i % 2 ? 33 : sizeof begun - 1);
+    }
+    for (int i = 0; i < MANY; i += 4) close(silent[i]);
+    for (int i = 1; i < MANY; i += 4) send_all(silent[i], begun + 33, 1);
     expect_post(bodies[0], 200, "predictions");
-    close(silent);
+    for (int i = 0; i < MANY; i++)
+        if (i % 4) close(silent[i]);
+}
+
+/* ---- all of them together ---- */
+
+static long resident_kib(pid_t pid) {
+    char path[64], line[256];
+    long kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f)) sscanf(line, "VmRSS: %ld", &kib);
+    if (f) fclose(f);
+    return kib;
+}
+
+static void crowd(int clients, int seconds, pid_t server) {
+    pthread_t threads[512];
+    const time_t begun = time(NULL);
+    ends = begun + seconds;
+    for (int i = 0; i < clients; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, be_client, (void *)(intptr_t)i), 0);
+    do {
+        malformed();
+        slow();
+        if (seconds > 1) printf("%3ld s: %ld KiB, %d right\n", (long)(time(NULL) - begun), resident_kib(server), right);
+    } while (time(NULL) < ends);
+    for (int i = 0; i < clients; i++) pthread_join(threads[i], NULL);
+    if (wrong || lost || !right) fail_msg("%d right, %d wrong, %d lost", right, wrong, lost);
 }
 
 static void serves(void **state) {
@@ -212,10 +251,9 @@ static void serves(void **state) {
         line[pread(p.out, line, sizeof line - 1, 0)] = '\0';
     }
     assert_int_equal(sscanf(line, "http://127.0.0.1:%d/predict", &port), 1);
-    crowd(clients ? atoi(clients) : 16, 1);
+    crowd(clients ? atoi(clients) : 16, 1, p.pid);
     const long before = resident_kib(p.pid);
-    hostile();
-    crowd(clients ? atoi(clients) : 16, seconds ? atoi(seconds) : 1);
+    crowd(clients ? atoi(clients) : 16, seconds ? atoi(seconds) : 1, p.pid);
     const long after = resident_kib(p.pid);
     printf("%d answers right, none wrong or lost; resident %ld KiB, then %ld KiB\n", right, before, after);
     /* AddressSanitizer keeps what was freed; its leak check looks at the server's end instead. */

@@ -11,6 +11,7 @@
 #include <traincc/run.h>
 
 #include <cjson/cJSON.h>
+#include <malloc.h>
 #include <microhttpd.h>
 
 #include <arpa/inet.h>
@@ -27,7 +28,8 @@ enum {
     LARGEST_BODY = 1 << 20,  /* bytes of a request; more is 413 */
     MOST_ROWS = 4096,        /* of a request, and of what is answered together */
     MOST_CONNECTIONS = 1024, /* more wait to be accepted */
-    SECONDS_OF_SILENCE = 10  /* after which a connection is closed */
+    SECONDS_OF_SILENCE = 10, /* after which a connection is closed */
+    SECONDS_OF_A_BODY = 30   /* that it may take */
 };
 
 /* ---- requests that wait ---- */
@@ -251,6 +253,7 @@ typedef struct body {
     char *data;
     size_t size;
     bool too_large;
+    time_t begun;
 } body;
 
 static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, cJSON *json) {
@@ -288,10 +291,13 @@ static enum MHD_Result handle(void *unused, struct MHD_Connection *c, const char
     body *b = *request;
     if (!b) { /* the head has come */
         *request = calloc(1, sizeof *b);
-        if (*request) count_request(1);
-        return *request ? MHD_YES : MHD_NO;
+        if (!*request) return MHD_NO;
+        count_request(1);
+        ((body *)*request)->begun = time(NULL);
+        return MHD_YES;
     }
     if (*size) {
+        if (time(NULL) - b->begun > SECONDS_OF_A_BODY) return MHD_NO; /* a byte now and then */
         char *larger = b->size + *size <= LARGEST_BODY ? realloc(b->data, b->size + *size) : NULL;
         if (larger) {
             memcpy(larger + b->size, data, *size);
@@ -379,6 +385,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
+    mallopt(M_ARENA_MAX, 1); /* a heap for each of many threads would keep what each once needed */
     int status = 1;
     if (tcc_context_create(&s.cx) == TCC_OK && tcc_run_open(s.cx, argv[1], &s.run) == TCC_OK)
         status = look_at_run() ? serve((unsigned short)port) : 1;
