@@ -33,7 +33,7 @@ for program in tcc-train tcc-opt; do
     page=$prefix/share/man/man1/$program.1
     [ -s "$page" ] || { echo "$page is missing"; exit 1; }
 done
-for recipe in char-gpt cifar-resnet18 csv-mlp imdb-classifier mnist-cnn; do
+for recipe in char-gpt cifar-resnet18 csv-mlp imdb-classifier mnist-cnn photos-resnet18; do
     [ -s "$prefix/share/traincc/recipes/$recipe.yaml" ] || { echo "the recipe $recipe is missing"; exit 1; }
 done
 printf 'a,b,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n' >"$scratch/table.csv"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Recipes: what they say when they are wrong, overrides, and printing. */
 #include "harness/check.h"
+#include "harness/files.h"
 #include "recipe_rules.h"
 #include "train_recipe.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,6 +24,27 @@ static void check_refused(const char *text, const char *message) {
     if (ok) fail_msg("accepted: %s", text);
     if (!strstr(error, message)) fail_msg("\"%s\" does not say \"%s\"", error, message);
     recipe_free(&r);
+}
+
+/* Those that come with the program, with data where their comments have it. */
+static void shipped_recipes_are_right(void **state) {
+    (void)state;
+    glob_t files;
+    assert_int_equal(glob(TCC_SOURCE_DIR "/tools/recipes/*.yaml", 0, NULL, &files), 0);
+    assert_true(files.gl_pathc > 4);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        recipe r;
+        size_t size;
+        char error[RECIPE_ERROR_MAX] = "", *text = test_read(files.gl_pathv[i], &size);
+        assert_true(recipe_init(&r));
+        if (!recipe_parse(&r, text, size, files.gl_pathv[i], error) || !recipe_override(&r, "data.path=a", error) ||
+            (recipe_has(&r, "data.vocab_file") && !recipe_override(&r, "data.vocab_file=a", error)) ||
+            !recipe_check(&r, error))
+            fail_msg("%s", error);
+        recipe_free(&r);
+        free(text);
+    }
+    globfree(&files);
 }
 
 static void reads_values_and_defaults(void **state) {
@@ -503,6 +526,7 @@ static void overrides_leave_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shipped_recipes_are_right),
         cmocka_unit_test(reads_values_and_defaults),
         cmocka_unit_test(checks_schedules),
         cmocka_unit_test(names_line_and_nearest_key),
