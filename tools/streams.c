@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void streams_open(void) {
@@ -35,4 +36,17 @@ int streams_close(const char *program, int status) {
     if ((flushed && !ferror(stdout)) || status) return status;
     fprintf(stderr, "%s: standard output: %s\n", program, errno ? strerror(errno) : "not all could be written");
     return 1;
+}
+
+bool streams_keep_pipe(char **path) {
+    struct stat info;
+    char piece[1 << 14];
+    if (stat(*path, &info) || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) return true;
+    FILE *from = fopen(*path, "rb"), *copy = from ? tmpfile() : NULL;
+    bool ok = copy != NULL;
+    for (size_t n; ok && (n = fread(piece, 1, sizeof piece, from));) ok = fwrite(piece, 1, n, copy) == n;
+    ok = ok && !ferror(from) && !fflush(copy);
+    if (!ok) fprintf(stderr, "tcc-train: %s: %s\n", *path, strerror(errno));
+    if (from) fclose(from);
+    return ok && asprintf(path, "/proc/self/fd/%d", fileno(copy)) >= 0;
 }

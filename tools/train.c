@@ -199,6 +199,8 @@ static int look_at_run(arguments *a, train_task task) {
         a->operands[2] = a->operands[1];
         a->operands++;
         a->n_operands--;
+        if (task == TASK_PREDICT && a->n_operands > 2 && !strchr(a->operands[2], '='))
+            return usage_error("predict: \"%s\" is a second file; give one, or a folder of pictures", a->operands[2]);
     }
     snprintf(folder, sizeof folder, "%s", given);
     if (ends_with(given, ".safetensors")) { /* RUN/checkpoints/NAME, or of an export */

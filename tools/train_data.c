@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The data of a training run. */
+#include "streams.h"
 #include "train_run.h"
 
 #include "recipe_rules.h"
@@ -63,7 +64,7 @@ static tcc_status learn_again(run *s, const tcc_data_options *o) {
 
 /* Data of a run that is only looked at is read as the training data was. A table to predict from is the validation
  * data; texts to predict from need no data. */
-static tcc_status look_only(run *s, tcc_data_options *o) {
+static tcc_status look_only(run *s, tcc_data_options *o, char **standard_input) {
     const char *inputs = s->options->inputs;
     const bool alone = s->options->task == TASK_GENERATE || s->options->task == TASK_EXPORT; /* without samples */
     o->learned = run_weights_learned(s);
@@ -76,8 +77,16 @@ static tcc_status look_only(run *s, tcc_data_options *o) {
     if (!inputs && !alone) return TCC_OK;
     o->unlabelled = !alone;
     o->path = NULL;
-    o->val_path = !o->unlabelled ? NULL : strcmp(inputs, "-") ? inputs : "/dev/stdin";
+    o->val_path = o->unlabelled ? inputs : NULL;
     o->val_split = 0;
+    if (!o->unlabelled || strcmp(inputs, "-") != 0) return TCC_OK;
+    o->val_path = *standard_input = strdup("/dev/stdin");
+    if (!*standard_input) return TCC_ENOMEM;
+    if (strcmp(o->kind, "images") != 0) return TCC_OK;
+    char *path = *standard_input; /* a picture is opened to be checked, and again to be decoded */
+    if (!streams_keep_pipe(&path)) return TCC_EIO;
+    if (path != *standard_input) free(*standard_input);
+    o->val_path = *standard_input = path;
     return TCC_OK;
 }
 
@@ -104,8 +113,10 @@ static tcc_status open_dataset(run *s, tcc_data_options *o) {
     tcc_label_color *colors = calloc((size_t)r->data.colors.count + 1, sizeof *colors);
     tcc_status status = columns && colors ? TCC_OK : TCC_ENOMEM;
     if (status == TCC_OK) take_pairs(r, columns, colors, o);
-    if (status == TCC_OK && run_only_looks(s)) status = look_only(s, o);
+    char *standard_input = NULL;
+    if (status == TCC_OK && run_only_looks(s)) status = look_only(s, o, &standard_input);
     if (status == TCC_OK) status = tcc_dataset_open(s->cx, o, &s->data);
+    free(standard_input);
     free(columns);
     free(colors);
     return status;

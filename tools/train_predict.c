@@ -149,9 +149,15 @@ static void put_cells(const table *t, const tcc_answer *a, const char *between, 
     for (int64_t i = 0; a->target && i < a->n_values; i++) printf("%s%.9g", between, (double)a->target[i]);
 }
 
+/* What an answer is told by; NULL: its number. A picture on standard input has no path. */
+static const char *id_of(const table *t, const tcc_answer *a) {
+    const train_options *o = t->run->options;
+    return a->id && !o->predict.id && o->inputs && !strcmp(o->inputs, "-") ? "-" : a->id;
+}
+
 static void put_text(const table *t, const tcc_answer *a) {
     const train_options *o = t->run->options;
-    const char *id = o->inputs || o->predict.id ? a->id : NULL;
+    const char *id = o->inputs || o->predict.id ? id_of(t, a) : NULL;
     if (id) fputs(id, stdout);
     put_cells(t, a, "\t", !id);
     putchar('\n');
@@ -175,7 +181,7 @@ static void put_csv_head(const table *t, const tcc_answer *a) {
 }
 
 static void put_id(const table *t, const tcc_answer *a) {
-    char *id = a->id ? quote(t, a->id) : NULL;
+    char *id = a->id ? quote(t, id_of(t, a)) : NULL;
     if (id) fputs(id, stdout);
     else printf("%" PRId64, a->index);
     free(id);

@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -150,27 +149,12 @@ static tcc_status write_tokenizer(tcc_context *cx, const tcc_tokenizer *t, const
     return status;
 }
 
-/* A pipe is read once. Where that is not enough its text is copied to a file without a name first, whose path takes the
- * place of *input; the file stays open until the program ends. */
-static bool keep_pipe(char **input) {
-    struct stat info;
-    char piece[1 << 14];
-    if (stat(*input, &info) || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) return true;
-    FILE *from = fopen(*input, "rb"), *copy = from ? tmpfile() : NULL;
-    bool ok = copy != NULL;
-    for (size_t n; ok && (n = fread(piece, 1, sizeof piece, from));) ok = fwrite(piece, 1, n, copy) == n;
-    ok = ok && !ferror(from) && !fflush(copy);
-    if (!ok) fprintf(stderr, "tcc-train: %s: %s\n", *input, strerror(errno));
-    if (from) fclose(from);
-    return ok && asprintf(input, "/proc/self/fd/%d", fileno(copy)) >= 0;
-}
-
 static tcc_status work(tcc_context *cx, const tokenize_arguments *a, char **inputs, int count, progress *p) {
     const char *const *texts = (const char *const *)inputs;
     bool own_characters = !strcmp(a->kind, "characters") && !a->vocab;
     tcc_tokenizer_options from = {.size = sizeof from, .kind = a->kind, .vocab = a->vocab, .merges = a->merges};
     for (int i = 0; i < count && own_characters; i++)
-        if (!keep_pipe(&inputs[i])) return TCC_EIO;
+        if (!streams_keep_pipe(&inputs[i])) return TCC_EIO;
     if (own_characters) {
         from.texts = texts;
         from.n_texts = count;

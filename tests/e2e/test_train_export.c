@@ -148,6 +148,9 @@ static void refuses(void **state) {
         {{"predict", test_path(state, "run"), "--format", "xml"}, 2, "must be text, csv or json"},
         {{"predict", test_path(state, "run"), "--top", "0"}, 2, "--top 0: must be a whole number from 1"},
         {{"eval", test_path(state, "run"), "--top", "3"}, 2, "--top goes with tcc-train predict"},
+        {{"predict", test_path(state, "run"), "a.png", "b.png"},
+         2,
+         "\"b.png\" is a second file; give one, or a folder"},
         {{"predict", test_path(state, "run"), "--id", "a"}, 1, "--id names a column of a table, and data of kind idx"},
         {{"predict", test_path(state, "run"), test_path(state, "recipe.yaml")}, 1, "data of kind idx is not read"},
         {{"export", test_path(state, "run"), test_path(state, "recipe.yaml")}, 1, "recipe.yaml"}};
@@ -190,6 +193,9 @@ static void pictures(void **state) {
     lines = must(RUN("predict", test_path(state, "run"), test_path(state, "new/03.png"), "--format=csv"));
     if (!strstr(lines, "file,prediction,probability\n") || !strstr(lines, "03.png,bright,")) fail_msg("%s", lines);
     free(lines);
+    snprintf(text, sizeof text, "cat %s | " TCC_BIN_DIR "/tcc-train predict %s - --format=csv | grep -q ^-,bright,",
+             test_path(state, "new/03.png"), test_path(state, "run"));
+    assert_int_equal(system(text), 0);
 }
 
 int main(void) {
