@@ -99,6 +99,7 @@ bool tcc__columns_learn(const tcc__columns *columns, cJSON *to) {
         if (ok && tcc__column_is_number(c))
             ok = tcc__learn_number(column, "mean", c->mean) && tcc__learn_number(column, "std", c->std);
         if (ok && c->kind == TCC__COLUMN_CATEGORY) ok = learn_words(c, column);
+        if (ok && c->comma) ok = tcc__learn_number(column, "comma", 1);
         if (ok && c->indicator) ok = tcc__learn_number(column, "indicator", 1);
     }
     return ok;
@@ -130,6 +131,7 @@ static tcc_status take_column(tcc_diag *d, const cJSON *from, tcc__column *c) {
             return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "what was learned of column '%s' has a deviation of %g",
                              c->name, c->std);
     }
+    c->comma = cJSON_HasObjectItem(from, "comma");
     c->indicator = tcc__column_is_input(c) && cJSON_HasObjectItem(from, "indicator");
     return TCC_OK;
 }

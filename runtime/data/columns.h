@@ -26,6 +26,7 @@ typedef struct tcc__column {
     int cell;            /* which of a row's cells is kept of it; -1: none is */
     int first, features; /* of a sample's x */
     bool embedded;       /* a category is one feature: its number from 1, 0 where it was not seen in training */
+    bool comma;          /* its numbers are written as 1.234,5 where no comma separates cells */
     bool indicator;      /* the last feature says that the cell was missing */
     double mean, std, least, most;
     int64_t missing;

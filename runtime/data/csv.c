@@ -133,7 +133,8 @@ tcc_status tcc__csv_take_columns(tcc_diag *d, const tcc_data_options *options, c
 static tcc_status add_number(tcc__csv_scan *s, const tcc__csv *csv, int column, double *out) {
     const int at = s->columns.data[column];
     const char *text = cell(s, at), *name = name_of(csv, column);
-    if (!tcc__csv_number(s->locale, text, out))
+    const bool comma = csv->columns.data[column].comma && s->records.separator != ',';
+    if (!(comma ? tcc__csv_comma_number : tcc__csv_number)(s->locale, text, out))
         return LINE_ERROR(
             s, *text ? "column %d ('%s'): '%.64s' is not a finite number" : "column %d ('%s'): the cell is empty",
             at + 1, name, text);

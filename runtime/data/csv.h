@@ -35,6 +35,8 @@ typedef struct tcc__csv {
 
 /* A finite number, and nothing else in the text. */
 bool tcc__csv_number(locale_t locale, const char *text, double *out);
+/* The same where numbers have a decimal comma: 3,14 and 1.234,5, and 1.234, which is 1234. */
+bool tcc__csv_comma_number(locale_t locale, const char *text, double *out);
 /* Whether a text stands for nothing: "", "?", "NA", "nan", ... */
 bool tcc__csv_is_missing(const char *text);
 /* What separates the cells of a file: that which its first lines agree on. */

@@ -36,7 +36,8 @@ static void describe_column(const tcc__table *t, int index, int64_t rows, tcc_st
     snprintf(number, sizeof number, "column %d", index);
     tcc_strbuf_printf(out, "  %-*.40s %s", NAME_WIDTH, *c->name ? c->name : number, tcc__column_kind_name(c->kind));
     if (tcc__column_is_number(c) && rows) tcc_strbuf_printf(out, ", %g to %g", c->least, c->most);
-    else if (c->kind == TCC__COLUMN_CATEGORY) tcc_strbuf_add(out, ", "), describe_category(c, out);
+    if (c->comma && tcc__column_is_number(c)) tcc_strbuf_add(out, ", decimal commas");
+    if (c->kind == TCC__COLUMN_CATEGORY) tcc_strbuf_add(out, ", "), describe_category(c, out);
     else if (c->kind == TCC__COLUMN_DROP && c->words.offsets.count)
         tcc_strbuf_printf(out, ", %d different texts in %lld rows", c->words.offsets.count, (long long)rows);
     else if (c->kind == TCC__COLUMN_GROUP || c->kind == TCC__COLUMN_SPLIT)

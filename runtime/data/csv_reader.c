@@ -11,7 +11,15 @@ enum { ONE_HOT = 32 }; /* by default: the most categories of a column that is on
 static tcc_status parse_file(tcc_diag *d, const char *path, const tcc_data_options *options, int index, tcc__csv *csv) {
     tcc__bytes file;
     TCC_TRY(tcc__file_load(d, path, &file));
-    tcc_status status = tcc__csv_parse(d, path, &file, options, index, csv);
+    const char *columnar = file.size < 6                     ? NULL
+                           : !memcmp(file.data, "PAR1", 4)   ? "Parquet"
+                           : !memcmp(file.data, "ARROW1", 6) ? "Arrow"
+                                                             : NULL;
+    tcc_status status = columnar
+                            ? tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
+                                        "is a file of %s, which is not read; convert it to CSV, as by pandas' to_csv",
+                                        columnar)
+                            : tcc__csv_parse(d, path, &file, options, index, csv);
     tcc__free(file.data);
     return status;
 }

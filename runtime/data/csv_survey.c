@@ -13,7 +13,8 @@
 /* What the lines below the first have in one column. */
 typedef struct finding {
     int64_t numbers, texts, missing;
-    bool recurs; /* the first line's cell */
+    int64_t points, commas; /* numbers as 3.14, and others as 3,14 */
+    bool recurs;            /* the first line's cell */
 } finding;
 
 typedef struct survey {
@@ -31,10 +32,19 @@ typedef struct survey {
 
 /* ---- reading ---- */
 
-static void look_at(survey *s, int column, const char *text) {
+/* A number with a decimal comma, where no comma separates cells. */
+static bool has_comma(const survey *s, const char *text) {
     double x;
+    return s->scan->records.separator != ',' && tcc__csv_comma_number(s->scan->locale, text, &x);
+}
+
+static void look_at(survey *s, int column, const char *text) {
+    double x, y;
     finding *f = &s->found[column];
-    if (tcc__csv_number(s->scan->locale, text, &x)) f->numbers++;
+    if (tcc__csv_number(s->scan->locale, text, &x)) {
+        f->numbers++; /* 1.234 may be grouped digits */
+        f->points += strchr(text, '.') && tcc__csv_comma_number(s->scan->locale, text, &y) && x == y;
+    } else if (has_comma(s, text)) f->commas++;
     else if (tcc__csv_is_missing(text)) f->missing++;
     else f->texts++;
     f->recurs = f->recurs || !strcmp(text, s->first.data[column]);
@@ -125,21 +135,22 @@ static tcc_status ask_all(survey *s) {
 
 /* ---- what is found ---- */
 
-static bool is_numbers(const finding *f) { return f->numbers >= f->texts; }
+static bool is_numbers(const finding *f) { return f->numbers + f->commas >= f->texts; }
 
-static bool is_text(const survey *s, const char *cell) {
+static bool is_number(const survey *s, const char *cell) {
     double x;
-    return !tcc__csv_number(s->scan->locale, cell, &x) && !tcc__csv_is_missing(cell);
+    return tcc__csv_number(s->scan->locale, cell, &x) || has_comma(s, cell);
 }
+
+static bool is_text(const survey *s, const char *cell) { return !is_number(s, cell) && !tcc__csv_is_missing(cell); }
 
 /* The target's cell says nothing of this: words are usual there. */
 static bool first_line_names(const survey *s) {
     bool numbers = false, recurs = false;
     for (int i = 0; i < s->first.count; i++) {
-        double x;
         if (s->csv->columns.data[i].kind == TCC__COLUMN_TARGET) continue;
         if (is_numbers(&s->found[i]) && is_text(s, s->first.data[i])) return true;
-        numbers = numbers || is_numbers(&s->found[i]) || tcc__csv_number(s->scan->locale, s->first.data[i], &x);
+        numbers = numbers || is_numbers(&s->found[i]) || is_number(s, s->first.data[i]);
         recurs = recurs || s->found[i].recurs;
     }
     return !numbers && !recurs;
@@ -177,6 +188,7 @@ static void guess_kinds(survey *s) {
     for (int i = 0; i < s->first.count; i++) {
         tcc__column *c = &s->csv->columns.data[i];
         const finding *f = &s->found[i];
+        c->comma = f->commas && !f->points;
         if (c->kind != TCC__COLUMN_AUTO) continue;
         c->kind = !is_numbers(f)                 ? TCC__COLUMN_CATEGORY
                   : f->numbers || f->missing < 2 ? TCC__COLUMN_NUMBER
@@ -184,11 +196,24 @@ static void guess_kinds(survey *s) {
     }
 }
 
+/* Which of 3.14 and 3,14 means what, nobody can tell where a column has both. */
+static tcc_status check_commas(const survey *s) {
+    for (int i = 0; i < s->first.count; i++) {
+        const tcc__column *c = &s->csv->columns.data[i];
+        const bool number = tcc__column_is_number(c) || (c->kind == TCC__COLUMN_TARGET && s->options->csv_regression);
+        if (number && s->found[i].commas && s->found[i].points)
+            return FIRST_LINE_ERROR(s, "column %d ('%s') has numbers with a decimal point and with a decimal comma",
+                                    i + 1, c->name);
+    }
+    return TCC_OK;
+}
+
 static tcc_status check_columns(const survey *s) {
     static const tcc__column_kind splits[] = {TCC__COLUMN_GROUP, TCC__COLUMN_TIME, TCC__COLUMN_SPLIT};
     const tcc__csv *csv = s->csv;
     tcc_diag *d = s->scan->records.diag;
     int splitting = 0;
+    TCC_TRY(check_commas(s));
     for (int i = 0; i < 3; i++) splitting += count_kind(csv, splits[i]);
     if (!count_kind(csv, TCC__COLUMN_NUMBER) && !count_kind(csv, TCC__COLUMN_CATEGORY))
         return FIRST_LINE_ERROR(s, "no column is left to predict the target from");

@@ -90,9 +90,11 @@ typedef struct tcc_label_color {
  * classes. Files of kinds text, idx, cifar, csv and text_classes may be compressed by gzip or Zstandard; those of idx
  * and cifar with or without ".gz" in the name. Columns of a second csv file are found by their names where there is a
  * header; others are left out. Labels of csv and text_classes that are all numbers are told apart by value: 1 and 1.0
- * are one class. Rows of text_classes are comma-separated as in csv; or, in a file that is named .tsv, tab-separated,
- * with \t, \n, \r and \\ for what a cell cannot hold, and no quotes. A folder named unsup, of texts without a class,
- * is left out. Texts are tokenized when the data set is opened, and stay in memory. */
+ * are one class. Where no comma separates cells of csv, numbers of a column may have a decimal comma, as 1.234,5; it is
+ * found by the training file's cells. Parquet and Arrow files are not read, for Debian 12 has no library that does:
+ * convert them to csv. Rows of text_classes are comma-separated as in csv; or, in a file that is named .tsv,
+ * tab-separated, with \t, \n, \r and \\ for what a cell cannot hold, and no quotes. A folder named unsup, of texts
+ * without a class, is left out. Texts are tokenized when the data set is opened, and stay in memory. */
 typedef struct tcc_data_options {
     size_t size;      /* sizeof(tcc_data_options) */
     const char *kind; /* see above */
