@@ -3,13 +3,21 @@
  * training rows alone. */
 #include "ir/support/alloc.h"
 #include "runtime/data/csv_table.h"
+#include "runtime/memory_limits.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 enum { ONE_HOT = 32 }; /* by default: the most categories of a column that is one-hot */
 
 static tcc_status parse_file(tcc_diag *d, const char *path, const tcc_data_options *options, int index, tcc__csv *csv) {
     tcc__bytes file;
+    struct stat info;
+    const int64_t left = tcc_memory_left("/proc", "/sys/fs/cgroup");
+    if (left && !stat(path, &info) && S_ISREG(info.st_mode) && info.st_size >= left)
+        return tcc_error(d, TCC_ENOMEM, (tcc_loc){path, 0},
+                         "the table is read as a whole; it has %.1f MiB, and %.1f MiB of memory are left",
+                         (double)info.st_size / (1 << 20), (double)left / (1 << 20));
     TCC_TRY(tcc__file_load(d, path, &file));
     const char *columnar = file.size < 6                     ? NULL
                            : !memcmp(file.data, "PAR1", 4)   ? "Parquet"

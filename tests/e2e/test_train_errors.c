@@ -215,6 +215,25 @@ static void unwritable_profile(void **state) {
     assert_false(test_exists(run));
 }
 
+/* A table is refused before it is read where its cells do not fit. */
+static void table_does_not_fit(void **state) {
+    if (!program_takes_memory_limit()) skip();
+    enum { ROWS = 800000 };
+    FILE *f = fopen(test_path(state, "large.csv"), "w");
+    assert_non_null(f);
+    fputs("a,b,c,d,e,f,g,h,y\n", f);
+    for (int i = 0; i < ROWS; i++) fprintf(f, "%d,2,3,4,5,6,7,8,%d\n", i % 9, i % 2);
+    fclose(f);
+    char data[4200];
+    snprintf(data, sizeof data, "data.path=%s", test_path(state, "large.csv"));
+    const char *recipe = write_recipe(state, "mlp");
+    const program_options little = {.memory_limit_bytes = 260 << 20};
+    expect(
+        program_run(&little, "tcc-train",
+                    (const char *const[]){"--device", "cpu", recipe, data, "--run-dir", test_path(state, "r"), NULL}),
+        1, "the table has 800001 rows, whose 8 columns take");
+}
+
 static void does_not_fit(void **state) {
     const char *run = test_path(state, "run"), *recipe = write_recipe(state, "gpt");
     program_result r = TRAIN(recipe, "--run-dir", run, "model.width=65536", "model.heads=16", "model.layers=24");
@@ -382,6 +401,7 @@ int main(void) {
         FOLDER_TEST(init_from_lists_all_that_differs),
         FOLDER_TEST(unwritable_run_folder),
         FOLDER_TEST(unwritable_profile),
+        FOLDER_TEST(table_does_not_fit),
         FOLDER_TEST(does_not_fit),
         FOLDER_TEST(little_address_space),
         FOLDER_TEST(corrupt_checkpoint),
