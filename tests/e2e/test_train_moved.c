@@ -4,6 +4,7 @@
 #include "harness/check.h"
 #include "harness/files.h"
 #include "harness/program.h"
+#include "harness/same_run.h"
 #include "harness/train_data.h"
 
 #include <stdio.h>
@@ -39,6 +40,23 @@ static void same(const char *kind, char *before, char *after) {
 
 static bool has_rows(const train_kind *k) { return !strcmp(k->kind, "csv") || !strcmp(k->kind, "text_classes"); }
 
+/* What a language model writes; others refuse to, with the reason. */
+static char *written(const train_kind *k, const char *run) {
+    if (!strcmp(k->kind, "text")) return output(k->name, RUN("generate", run, "--prompt", "the ", "--length", "12"));
+    refused(k->name, RUN("generate", run),
+            strcmp(k->kind, "tokens") ? "is no language model and writes no text"
+                                      : "the tokenizer of this data is not known");
+    return NULL;
+}
+
+/* The export of a run is the same wherever the run is, and answers as the run does. */
+static void same_export(void **state, const train_kind *k) {
+    static const char *const files[] = {"model.safetensors", "config.json", "learned.json"};
+    for (int i = 0; i < 3; i++) same_file(state, "exported", "again", files[i]);
+    if (!strcmp(k->kind, "text"))
+        same(k->name, written(k, test_path(state, "again")), written(k, test_path(state, "b/run")));
+}
+
 static void moved(void **state, const train_kind *k) {
     char at[4300], there[4200], beside[4200], end[64], *own = NULL, *answers = NULL;
     const char *data, *recipe = write_kind_recipe(state, k, &data);
@@ -49,6 +67,8 @@ static void moved(void **state, const train_kind *k) {
     snprintf(at, sizeof at, "data.val_path=%s", data);
     own = output(k->name, RUN("eval", run, at, "data.val_split=auto"));
     if (has_rows(k)) answers = output(k->name, RUN("predict", run, data));
+    free(output(k->name, RUN("export", run, test_path(state, "exported"))));
+    char *text = written(k, run);
 
     test_make_folders(state, "b/run");
     assert_int_equal(rename(run, now), 0);
@@ -64,6 +84,10 @@ static void moved(void **state, const train_kind *k) {
     if (strcmp(evaluation(own), evaluation(again))) fail_msg("%s: before\n%safter\n%s", k->name, own, again);
     free(own);
     free(again);
+    free(output(k->name, RUN("export", now, test_path(state, "again"))));
+    same_export(state, k);
+    if (text) same(k->name, text, written(k, now));
+    if (has_rows(k)) same(k->name, strdup(answers), output(k->name, RUN("predict", test_path(state, "again"), there)));
     if (has_rows(k)) same(k->name, answers, output(k->name, RUN("predict", now, there)));
     free(output(k->name, RUN("report", now)));
 
