@@ -131,7 +131,9 @@ tcc_status run_open_data(run *s) {
                           .val_split = isnan(r->data.val_split) ? 0
                                        : r->data.val_split > 0  ? r->data.val_split
                                                                 : -1,
-                          .context = recipe_has(r, "model.context") ? r->model.context : 0,
+                          .context = !recipe_has(r, "model.context") ? 0
+                                     : r->data.max_length            ? r->data.max_length
+                                                                     : r->model.context,
                           .bytes = r->data.bytes,
                           .augment = r->data.augment,
                           .csv_label = r->data.label,

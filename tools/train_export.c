@@ -90,16 +90,24 @@ static tcc_status write_json(const exporter *e, cJSON *all, const char *name) {
 
 static void add_number(cJSON *to, const char *key, int64_t value) { cJSON_AddNumberToObject(to, key, (double)value); }
 
+/* What Hugging Face's code calls the numbers of a family. */
 static void add_transformer(const recipe *r, cJSON *to) {
-    const bool gpt = !strcmp(r->model.name, "gpt");
-    add_number(to, gpt ? "n_layer" : "n_layers", r->model.layers);
-    add_number(to, gpt ? "n_head" : "n_heads", r->model.heads);
-    add_number(to, gpt ? "n_embd" : "dim", r->model.width);
-    add_number(to, gpt ? "n_positions" : "max_position_embeddings", r->model.context);
-    if (!gpt) add_number(to, "hidden_dim", 4 * r->model.width);
-    cJSON_AddStringToObject(to, gpt ? "activation_function" : "activation",
-                            strcmp(r->model.gelu, "tanh") ? "gelu" : "gelu_new");
-    if (gpt) cJSON_AddBoolToObject(to, "bias", r->model.bias);
+    static const struct family {
+        const char *model, *layers, *heads, *width, *context, *hidden, *activation;
+    } families[] = {
+        {"gpt", "n_layer", "n_head", "n_embd", "n_positions", NULL, "activation_function"},
+        {"bert", "num_hidden_layers", "num_attention_heads", "hidden_size", "max_position_embeddings",
+         "intermediate_size", "hidden_act"},
+        {"distilbert", "n_layers", "n_heads", "dim", "max_position_embeddings", "hidden_dim", "activation"}};
+    const struct family *f = families;
+    while (strcmp(f->model, r->model.name) != 0) f++;
+    add_number(to, f->layers, r->model.layers);
+    add_number(to, f->heads, r->model.heads);
+    add_number(to, f->width, r->model.width);
+    add_number(to, f->context, r->model.context);
+    if (f->hidden) add_number(to, f->hidden, 4 * r->model.width);
+    cJSON_AddStringToObject(to, f->activation, strcmp(r->model.gelu, "tanh") ? "gelu" : "gelu_new");
+    if (!f->hidden) cJSON_AddBoolToObject(to, "bias", r->model.bias);
 }
 
 static void add_labels(const run *s, cJSON *to) {

@@ -37,6 +37,20 @@ static tcc_tensor build_distilbert(tcc_trace *t, tcc_tensor x, const run *s, int
                                                     .gelu_tanh = !strcmp(r->model.gelu, "tanh")});
 }
 
+static tcc_tensor build_bert(tcc_trace *t, tcc_tensor x, const run *s, int64_t outputs) {
+    const recipe *r = s->recipe;
+    const tcc_bert_options bert = {.size = sizeof bert,
+                                   .layers = r->model.layers,
+                                   .heads = r->model.heads,
+                                   .width = r->model.width,
+                                   .context = r->model.context,
+                                   .vocab = s->info.vocab_size,
+                                   .classes = outputs,
+                                   .dropout = r->model.dropout,
+                                   .gelu_tanh = !strcmp(r->model.gelu, "tanh")};
+    return tcc_bert(t, x, &bert);
+}
+
 static tcc_tensor build_cnn(tcc_trace *t, tcc_tensor x, const run *s, int64_t outputs) {
     return tcc_cnn(
         t, x,
@@ -80,6 +94,7 @@ static const struct model_row {
 } models[] = {
     {"gpt", NEXT_TOKENS, build_gpt, NULL, 0},
     {"distilbert", CLASSES, build_distilbert, NULL, 0},
+    {"bert", CLASSES, build_bert, NULL, 0},
     {"mlp", CLASSES, build_mlp, NULL, 0},
     {"cnn", CLASSES, build_cnn, NULL, 0},
     {"resnet18", CLASSES, build_resnet, NULL, 0},

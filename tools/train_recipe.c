@@ -609,11 +609,14 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
     if (!check_groups(r, at, error) || !check_metrics(r, at, error) || !check_classes(r, at, error)) return false;
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");
     bool classified = !strcmp(r->data.kind, "text_classes"), pixels = !strcmp(r->data.kind, "segmentation");
-    if (language != !strcmp(r->model.name, "gpt") || classified != !strcmp(r->model.name, "distilbert") ||
+    if (language != !strcmp(r->model.name, "gpt") || classified != recipe_is_choice("distilbert|bert", r->model.name) ||
         pixels != recipe_is_choice(PIXEL_MODELS, r->model.name))
         return fail(error, at, "model.name %s cannot be trained on data.kind %s", r->model.name, r->data.kind);
     if (r->loss.weights.count > 4)
         return fail(error, at, "loss.weights has %d values; networks have up to 4 heads", r->loss.weights.count);
+    if (classified && r->data.max_length > r->model.context)
+        return fail(error, at, "data.max_length %lld is more than model.context %lld", (long long)r->data.max_length,
+                    (long long)r->model.context);
     if ((language || classified) && r->model.width % r->model.heads)
         return fail(error, at, "model.width %lld is not a multiple of model.heads %lld", (long long)r->model.width,
                     (long long)r->model.heads);

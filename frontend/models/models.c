@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Ready-made models, by the public API alone. */
+#include "frontend/models/extents.h"
 #include "traincc/losses.h"
 #include "traincc/models.h"
 #include "traincc/nn.h"
 
 #include <math.h>
 #include <stdio.h>
-
-/* Options that must be 1 or more. */
-typedef struct extent {
-    const char *name;
-    int64_t value;
-} extent;
-
-/* The first that is less; NULL: none. */
-static const extent *first_below_1(int count, const extent *extents) {
-    for (int i = 0; i < count; i++)
-        if (extents[i].value < 1) return &extents[i];
-    return NULL;
-}
-#define EXTENTS(...) \
-    (int)(sizeof((extent[]){__VA_ARGS__}) / sizeof(extent)), (const extent[]) { __VA_ARGS__ }
 
 /* -- GPT -- */
 
@@ -105,79 +91,6 @@ tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *o) { 
 
 tcc_tensor tcc_gpt_next(tcc_trace *t, tcc_tensor tokens, tcc_tensor at, const tcc_gpt_options *o) {
     return gpt(t, tokens, &at, o);
-}
-
-/* -- DistilBERT -- */
-
-#undef TCC_HERE
-#define TCC_HERE tcc_scope_place(t, "distilbert")
-
-static const tcc_init bert_init = {.kind = TCC_INIT_NORMAL, .b = 0.02}, bert_zero = {.kind = TCC_INIT_ZEROS};
-#define BERT_LINEAR .weight_init = &bert_init, .bias_init = &bert_zero
-#define BERT_EPS .eps = 1e-12
-
-/* x [B, T, C]; mask [B, 1, 1, T], true where there is a token. */
-static tcc_tensor bert_attention(tcc_trace *t, tcc_tensor x, tcc_tensor mask, const tcc_distilbert_options *o) {
-    static const char *const names[] = {"q_lin", "k_lin", "v_lin"};
-    const int64_t batch = tcc_dim(x, 0), length = tcc_dim(x, 1), head = o->width / o->heads;
-    tcc_tensor parts[3]; /* [B, heads, T, head] */
-    tcc_scope(t, "attention");
-    for (int i = 0; i < 3; i++) {
-        parts[i] = tcc_reshape(tcc_linear(x, names[i], o->width, BERT_LINEAR), TCC_DIMS(batch, length, o->heads, head));
-        parts[i] = tcc_transpose(parts[i], TCC_DIMS(0, 2, 1, 3));
-    }
-    tcc_tensor y = tcc_attention(parts[0], parts[1], parts[2], .mask = mask, .dropout = o->dropout);
-    y = tcc_reshape(tcc_transpose(y, TCC_DIMS(0, 2, 1, 3)), TCC_DIMS(batch, length, o->width));
-    y = tcc_linear(y, "out_lin", o->width, BERT_LINEAR);
-    tcc_scope_end(t);
-    return y;
-}
-
-static tcc_tensor bert_mlp(tcc_trace *t, tcc_tensor x, const tcc_distilbert_options *o) {
-    tcc_scope(t, "ffn");
-    tcc_tensor h = tcc_linear(x, "lin1", 4 * o->width, BERT_LINEAR);
-    h = tcc_linear(o->gelu_tanh ? tcc_gelu_tanh(h) : tcc_gelu(h), "lin2", o->width, BERT_LINEAR);
-    tcc_scope_end(t);
-    return tcc_dropout(h, o->dropout);
-}
-
-/* tokens [B, T] -> [B, T, C] */
-static tcc_tensor bert_embeddings(tcc_trace *t, tcc_tensor tokens, const tcc_distilbert_options *o) {
-    tcc_scope(t, "embeddings");
-    tcc_tensor x = tcc_embedding(tokens, "word_embeddings", o->vocab, o->width, .weight_init = &bert_init);
-    tcc_tensor positions = tcc_param(t, "position_embeddings.weight", bert_init, TCC_DIMS(o->context, o->width));
-    x = tcc_layer_norm(tcc_add(x, tcc_slice(positions, 0, 0, tcc_dim(tokens, 1))), "LayerNorm", BERT_EPS);
-    tcc_scope_end(t);
-    return tcc_dropout(x, o->dropout);
-}
-
-tcc_tensor tcc_distilbert(tcc_trace *t, tcc_tensor tokens, const tcc_distilbert_options *o) {
-    if (!o) return tcc_fail(t, "the options are NULL");
-    const extent *bad = first_below_1(EXTENTS({"layers", o->layers}, {"heads", o->heads}, {"width", o->width},
-                                              {"context", o->context}, {"vocab", o->vocab}, {"classes", o->classes}));
-    if (bad) return tcc_fail(t, "%s must be 1 or more, not %lld", bad->name, (long long)bad->value);
-    const int64_t batch = tcc_dim(tokens, 0), length = tcc_dim(tokens, 1);
-    if (o->heads < 1 || o->width % o->heads)
-        return tcc_fail(t, "width %lld is not a multiple of %lld heads", (long long)o->width, (long long)o->heads);
-    if (length > o->context)
-        return tcc_fail(t, "%lld tokens do not fit the context of %lld", (long long)length, (long long)o->context);
-
-    tcc_tensor none = tcc_constant(t, 0, tcc_get_dtype(tokens), 0, NULL);
-    tcc_tensor mask = tcc_reshape(tcc_ge(tokens, none), TCC_DIMS(batch, 1, 1, length));
-    tcc_scope(t, "distilbert");
-    tcc_tensor x = bert_embeddings(t, tokens, o);
-    for (int64_t i = 0; i < o->layers; i++) {
-        tcc_scope(t, "transformer.layer.%lld", (long long)i);
-        tcc_checkpoint_segment(t);
-        x = tcc_layer_norm(tcc_add(x, bert_attention(t, x, mask, o)), "sa_layer_norm", BERT_EPS);
-        x = tcc_layer_norm(tcc_add(x, bert_mlp(t, x, o)), "output_layer_norm", BERT_EPS);
-        tcc_checkpoint_segment_end(t);
-        tcc_scope_end(t);
-    }
-    tcc_scope_end(t);
-    x = tcc_reshape(tcc_slice(x, 1, 0, 1), TCC_DIMS(batch, o->width)); /* the first token's state */
-    x = tcc_dropout(tcc_relu(tcc_linear(x, "pre_classifier", o->width, BERT_LINEAR)), o->dropout);
-    return tcc_linear(x, "classifier", o->classes, BERT_LINEAR);
 }
 
 /* -- MLP and CNN -- */

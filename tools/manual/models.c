@@ -18,6 +18,12 @@ TRACED(tcc_distilbert) {
     tcc_output(t, "logits", tcc_distilbert(t, tcc_iota(t, 1, TCC_I32, TCC_DIMS(2, 6)), &o)); /* f32 [2, 3] */
 }
 
+TRACED(tcc_bert) {
+    tcc_bert_options o = {
+        .size = sizeof o, .layers = 1, .heads = 2, .width = 8, .context = 16, .vocab = 50, .classes = 3};
+    tcc_output(t, "logits", tcc_bert(t, tcc_iota(t, 1, TCC_I32, TCC_DIMS(2, 6)), &o)); /* f32 [2, 3] */
+}
+
 TRACED(tcc_mlp) {
     tcc_mlp_options o = {.n_hidden = 2, .hidden = (int64_t[]){16, 8}, .outputs = 3};
     tcc_output(t, "logits", tcc_mlp(t, tcc_iota(t, 1, TCC_F32, TCC_DIMS(2, 4)), &o)); /* f32 [2, 3] */

@@ -33,6 +33,23 @@ typedef struct tcc_distilbert_options {
  * is no token is seen by none, so a text's logits do not depend on T. */
 TCC_API tcc_tensor tcc_distilbert(tcc_trace *t, tcc_tensor tokens, const tcc_distilbert_options *options);
 
+/* BERT (Devlin et al. 2019; the names of Hugging Face's code), MiniLM, which has its shape, and RoBERTa (Liu et al.
+ * 2019): post-norm encoders with learned positions and a classifier on the state of the first token. All tokens are of
+ * the first type. */
+typedef struct tcc_bert_options {
+    size_t size;  /* sizeof(tcc_bert_options) */
+    bool roberta; /* names under "roberta", its head of two layers; its positions begin behind two rows more */
+    int64_t layers, heads, width, context, vocab, classes; /* context: the longest text */
+    int64_t hidden;                                        /* of feed-forward branches; 0: 4 width */
+    int64_t types;                                         /* rows of token types; 0: BERT 2, RoBERTa 1 */
+    double eps;                                            /* of norms; 0: BERT 1e-12, RoBERTa 1e-5 */
+    double dropout;            /* of embeddings, attention probabilities and what each branch adds */
+    double classifier_dropout; /* of its inputs; 0: as the others */
+    bool gelu_tanh;
+} tcc_bert_options;
+/* tokens as of tcc_distilbert -> logits [B, classes]; T <= context. */
+TCC_API tcc_tensor tcc_bert(tcc_trace *t, tcc_tensor tokens, const tcc_bert_options *options);
+
 /* Linear layers "fc1", "fc2", ... with ReLU between; x [B, features] -> [B, outputs]. */
 typedef struct tcc_mlp_options {
     int n_hidden;

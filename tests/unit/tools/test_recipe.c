@@ -228,7 +228,7 @@ static void refuses_wrong_values(void **state) {
     check_refused("model:\n  layers: 2.5\n", "must be a whole number");
     check_refused("model:\n  layers: -1\n", "must be from 1 to 1000");
     check_refused("model:\n  layers: 1e30\n", "must be from");
-    check_refused("model:\n  name: bert\n", "\"bert\" is none of gpt|mlp|cnn");
+    check_refused("model:\n  name: vgg\n", "\"vgg\" is none of gpt|mlp|cnn");
     check_refused("model:\n  bias: maybe\n", "must be true or false");
     check_refused("model:\n  layers: [1, 2]\n", "one value is expected, not a list");
     check_refused("model:\n  layers:\n    a: 1\n", "a value is expected");
@@ -338,7 +338,7 @@ static void keys_that_do_not_apply(void **state) {
     } cases[] = {
         {"resnet18", "  dropout: 0.1\n", "cifar", "",
          "r.yaml:3: model.dropout does not apply to model.name resnet18; it goes with "
-         "gpt|mlp|cnn|distilbert|stdc1|stdc2|segformer-b0|segformer-b1"},
+         "gpt|mlp|cnn|distilbert|bert|stdc1|stdc2|segformer-b0|segformer-b1"},
         {"mlp", "  heads: 4\n", "csv", "", "r.yaml:3: model.heads does not apply to model.name mlp; it goes with gpt"},
         {"cnn", "", "idx", "  regression: true\n", "r.yaml:6: data.regression does not apply to data.kind idx"},
         {"gpt", "", "text", "  token_bytes: 4\n", "data.token_bytes does not apply to data.kind text"},
