@@ -9,21 +9,29 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_OPERANDS = 4, WARM_UP = 2, MOST_ROUNDS = 10000 };
+enum { MOST_OPERANDS = 4, MOST_WANTED = 8, WARM_UP = 2, MOST_ROUNDS = 10000 };
 
-#define BENCH(name, operands, in_c, in_pytorch) \
+#define BENCH(name, operands, in_c, in_pytorch) LAYER(name, operands, "", in_c, "", in_pytorch)
+#define CHAIN BENCH
+#define LAYER(name, operands, parameters, in_c, module, in_pytorch) \
     static tcc_tensor make_##name(const tcc_tensor *x) { return in_c; }
 #include "ops.def"
-#undef BENCH
+#undef LAYER
+#undef CHAIN
 
 typedef struct row {
-    const char *name, *operands, *in_pytorch;
+    const char *name, *operands, *parameters, *module, *in_pytorch;
+    bool is_chain;
     tcc_tensor (*make)(const tcc_tensor *x);
 } row;
 
 static const row rows[] = {
-#define BENCH(name, operands, in_c, in_pytorch) {#name, operands, in_pytorch, make_##name},
+#define CHAIN(name, operands, in_c, in_pytorch) {#name, operands, "", "", in_pytorch, true, make_##name},
+#define LAYER(name, operands, parameters, in_c, module, in_pytorch) \
+    {#name, operands, parameters, module, in_pytorch, false, make_##name},
 #include "ops.def"
+#undef LAYER
+#undef CHAIN
 #undef BENCH
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -31,6 +39,7 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 /* What the model's function gets, and what it tells of the result. */
 typedef struct bench {
     const row *row;
+    tcc_dtype dtype;
     bool gradients;
     int n;
     char kinds[MOST_OPERANDS], names[MOST_OPERANDS][8];
@@ -46,16 +55,34 @@ static double now(void) {
 
 static bool is_wanted(char kind) { return kind == 'p' || kind == 'u'; }
 
+/* The layer's parameters, of names and shapes as operands have them, behind the n that are there; their number. */
+static int add_parameters(tcc_trace *t, const char *p, tcc_tensor *wanted, int n) {
+    while (*p && n < MOST_WANTED) {
+        char name[32];
+        int64_t dims[TCC_MAX_RANK];
+        int rank = 0;
+        const int length = (int)strcspn(p, "[");
+        snprintf(name, sizeof name, "%.*s", length, p);
+        for (p += length; *p && *p != ']';) dims[rank++] = strtoll(p + 1, (char **)&p, 10);
+        wanted[n++] = tcc_param(t, name, (tcc_init){0}, rank, dims);
+        p += strspn(p, "] ");
+    }
+    return n;
+}
+
 static void build(tcc_trace *t, void *user) {
     bench *b = user;
-    tcc_tensor x[MOST_OPERANDS] = {{0}}, wanted[MOST_OPERANDS], gradients[MOST_OPERANDS];
+    tcc_tensor x[MOST_OPERANDS] = {{0}}, wanted[MOST_WANTED], gradients[MOST_WANTED];
     int n = 0;
+    tcc_param_type(t, b->dtype);
     for (int i = 0; i < b->n; i++) {
         x[i] = tcc_input(t, b->names[i]);
         if (is_wanted(b->kinds[i])) wanted[n++] = x[i];
     }
     tcc_tensor y = b->row->make(x);
     tcc_output(t, "y", y);
+    n = add_parameters(t, b->row->parameters, wanted, n);
+    tcc_param_type_end(t);
     const tcc_dtype dtype = tcc_get_dtype(y);
     b->has_gradient = n > 0 && (dtype == TCC_F32 || dtype == TCC_BF16);
     if (!b->gradients || !b->has_gradient) return;
@@ -155,8 +182,8 @@ static tcc_status measure(tcc_context *cx, bench *b, double seconds, bool explai
 
 static int list(void) {
     for (int i = 0; i < ROWS; i++)
-        printf("{\"name\": \"%s\", \"operands\": \"%s\", \"pytorch\": \"%s\"}\n", rows[i].name, rows[i].operands,
-               rows[i].in_pytorch);
+        printf("{\"name\": \"%s\", \"operands\": \"%s\", \"module\": \"%s\", \"pytorch\": \"%s\", \"chain\": %s}\n",
+               rows[i].name, rows[i].operands, rows[i].module, rows[i].in_pytorch, rows[i].is_chain ? "true" : "false");
     return 0;
 }
 
@@ -175,7 +202,8 @@ int main(int argc, char **argv) {
     times forward = {0}, both = {0};
     tcc_status status = tcc_context_create(&cx);
     if (status != TCC_OK) return 1;
-    parse(&b, strcmp(argv[2], "f32") ? TCC_BF16 : TCC_F32);
+    b.dtype = strcmp(argv[2], "f32") ? TCC_BF16 : TCC_F32;
+    parse(&b, b.dtype);
     status = measure(cx, &b, seconds, explain, &forward);
     b.gradients = true;
     if (status == TCC_OK && b.has_gradient) status = measure(cx, &b, seconds, explain, &both);

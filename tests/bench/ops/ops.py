@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Single operations beside PyTorch eager: forward, and forward with gradients.
+"""Single operations, layers and chains of operations beside PyTorch: forward, and forward with gradients.
 
     cmake --build build --target bench-ops
     python3 -m venv venv && venv/bin/pip install torch
     venv/bin/python tests/bench/ops/ops.py [--only max_pool_3,exp] [--types f32,bf16] [--threads 1] [--json FILE]
-                                           [--markdown FILE] [--seconds 0.3] [--rounds 2]
+                                           [--markdown FILE] [--seconds 0.3] [--rounds 2] [--no-compile]
+                                           [--note "what else the machine does"]
 
-ops.def has the operations. The two take turns for `--rounds` rounds; a figure is the fastest call of all. The table has
-milliseconds, and ours / PyTorch's."""
+ops.def has the operations. All take turns for `--rounds` rounds; a figure is the fastest call of all. The table has
+milliseconds, and ours / that of PyTorch eager, or, for chains, of the faster of eager and torch.compile. GB/s are the
+bytes of operands and result by the time of our forward; the machine's own are those of a copy. results.json and
+results.md are what was committed last:
+
+    venv/bin/python tests/bench/ops/ops.py --rounds 4 --json tests/bench/ops/results.json \\
+                                           --markdown tests/bench/ops/results.md"""
 import argparse
 import json
 import math
@@ -19,6 +25,7 @@ import time
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
@@ -34,6 +41,8 @@ def arguments():
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--rounds", type=int, default=2)
     p.add_argument("--seconds", type=float, default=0.3, help="for a measurement")
+    p.add_argument("--no-compile", action="store_true", help="without torch.compile")
+    p.add_argument("--note", default="", help="said above the table")
     p.add_argument("--json", help="write all figures here")
     p.add_argument("--markdown", help="write the table here, which is always printed")
     return p.parse_args()
@@ -59,21 +68,38 @@ def fastest(call, seconds):
     return 1e3 * least
 
 
-def pytorch(row, dtype, seconds):
+def function_of(row, dtype):
+    """The row's function of its operands, and the parameters of its layer."""
+    names = {"torch": torch, "F": F, "nn": nn}
+    m = eval(row["module"], names).to(dtype).eval() if row["module"] else None
+    return eval(f"lambda x: {row['pytorch']}", {**names, "m": m}), list(m.parameters()) if m else []
+
+
+def pytorch(row, dtype, seconds, compiles):
     pairs = [operand(text, dtype) for text in row["operands"].split()]
-    x, wanted = [p[0] for p in pairs], [p[0] for p in pairs if p[1]]
-    function = eval(f"lambda x: {row['pytorch']}", {"torch": torch, "F": F})
+    function, parameters = function_of(row, dtype)
+    x, wanted = [p[0] for p in pairs], [p[0] for p in pairs if p[1]] + parameters
+    if compiles:
+        function = torch.compile(function)
     y = function(x)
 
     def forward():
         with torch.no_grad():
             function(x)
 
-    result = {"forward_ms": fastest(forward, seconds)}
+    result = {"bytes": sum(t.numel() * t.element_size() for t in [*x, *parameters, y]),
+              "forward_ms": fastest(forward, seconds)}
     if wanted and y.is_floating_point():
         dy = torch.rand_like(y)
         result["both_ms"] = fastest(lambda: torch.autograd.grad(function(x), wanted, dy), seconds)
     return result
+
+
+def copied():
+    """GB/s of a copy, read and written."""
+    x = torch.rand(1 << 24)
+    y = torch.empty_like(x)
+    return 2e-6 * x.numel() * x.element_size() / fastest(lambda: y.copy_(x), 0.5)
 
 
 def ours(a, row, dtype):
@@ -92,31 +118,47 @@ def least(a, b):
 
 def measure(a, row, dtype):
     figures = {"op": row["name"], "type": dtype, "threads": a.threads, "traincc": {}, "pytorch": {}}
+    sides = {"pytorch": False, "compiled": True} if row["chain"] and not a.no_compile else {"pytorch": False}
     for _ in range(a.rounds):
         figures["traincc"] = least(figures["traincc"], ours(a, row, dtype))
-        try:
-            figures["pytorch"] = least(figures["pytorch"], pytorch(row, TYPES[dtype], a.seconds))
-        except RuntimeError as error:  # what PyTorch lacks in a type
-            figures["pytorch"] = {"error": str(error).splitlines()[0]}
+        for side, compiles in sides.items():
+            try:
+                figures[side] = least(figures.get(side, {}), pytorch(row, TYPES[dtype], a.seconds, compiles))
+            except RuntimeError as error:  # what PyTorch lacks in a type
+                figures[side] = {"error": str(error).splitlines()[0]}
     return figures
 
 
+def peer(figures, key):
+    """The faster of eager and compiled."""
+    times = [figures[side][key] for side in ("pytorch", "compiled") if figures.get(side, {}).get(key)]
+    return min(times, default=None)
+
+
 def ratio(figures, key):
-    a, b = figures["traincc"].get(key), figures["pytorch"].get(key)
+    a, b = figures["traincc"].get(key), peer(figures, key)
     return a / b if a and b else None
 
 
 def cell(figures, key):
-    values = [figures[who].get(key) for who in ("traincc", "pytorch")]
+    values = [figures["traincc"].get(key), *(figures[side].get(key) for side in ("pytorch", "compiled")
+                                              if side in figures)]
     if not any(values):
         return figures["traincc"].get("error") or figures["pytorch"].get("error") or "-"
     text = " / ".join(f"{v:.3f}" if v else "-" for v in values)
-    return text + (f" = **{ratio(figures, key):.2f}**" if all(values) else "")
+    return text + (f" = **{ratio(figures, key):.2f}**" if ratio(figures, key) else "")
+
+
+def rate(figures):
+    ms, size = figures["traincc"].get("forward_ms"), figures["pytorch"].get("bytes")
+    return f"{1e-6 * size / ms:.1f}" if ms and size else "-"
 
 
 def table(all_figures):
-    lines = ["| op | type | forward, ours / PyTorch | with gradients |", "| --- | --- | --- | --- |"]
-    lines += [f"| {f['op']} | {f['type']} | {cell(f, 'forward_ms')} | {cell(f, 'both_ms')} |" for f in all_figures]
+    lines = ["| op | type | forward, ours / PyTorch / compiled | GB/s | with gradients |",
+             "| --- | --- | --- | --- | --- |"]
+    lines += [f"| {f['op']} | {f['type']} | {cell(f, 'forward_ms')} | {rate(f)} | {cell(f, 'both_ms')} |"
+              for f in all_figures]
     for dtype in sorted({f["type"] for f in all_figures}):
         for key, words in (("forward_ms", "forward"), ("both_ms", "with gradients")):
             ratios = sorted(r for f in all_figures if f["type"] == dtype for r in [ratio(f, key)] if r)
@@ -124,8 +166,13 @@ def table(all_figures):
                 continue
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             lines.append(f"\n{dtype}, {words}: {sum(r <= 1 for r in ratios)} of {len(ratios)} at most 1.0, geometric "
-                         f"mean {mean:.2f}")
+                         f"mean {mean:.2f}, median {ratios[len(ratios) // 2]:.2f}")
     return "\n".join(lines)
+
+
+def heading(about):
+    words = f"PyTorch {about['torch']}, threads: {about['threads']}; a copy moves {about['copy_gb_s']:.1f} GB/s."
+    return f"<!-- made by ops.py --markdown -->\n{words}{' ' + about['note'] if about['note'] else ''}\n\n"
 
 
 def main():
@@ -137,6 +184,7 @@ def main():
     unknown = set(only) - {row["name"] for row in rows}
     if unknown:
         sys.exit(f"ops.py: no row {', '.join(sorted(unknown))} in ops.def")
+    about = {"torch": torch.__version__, "threads": a.threads, "copy_gb_s": round(copied(), 1), "note": a.note}
     results = []
     for row in rows:
         for dtype in a.types.split(","):
@@ -148,10 +196,11 @@ def main():
     print(table(results))
     if a.json:
         with open(a.json, "w") as file:
-            json.dump({"torch": torch.__version__, "results": results}, file, indent=1)
+            json.dump({**about, "results": results}, file, indent=1)
+            file.write("\n")
     if a.markdown:
         with open(a.markdown, "w") as file:
-            file.write(table(results) + "\n")
+            file.write(heading(about) + table(results) + "\n")
 
 
 main()
