@@ -3,7 +3,8 @@
  *
  * The mapping holds first the executable sections, then the read-only ones and the slots of the global offset table,
  * then the writable ones; each group starts on a page of its own. The whole is below 1 GiB, so a 32-bit relative
- * reference always reaches. Sources: System V ABI, "Object Files"; x86-64 psABI, section 4.4 "Relocation". */
+ * reference always reaches. Sources: System V ABI, "Object Files"; x86-64 psABI, section 4.4 "Relocation"; ELF for the
+ * Arm 64-bit Architecture, section 5.7 "Relocation". */
 #include "runtime/cpu/object.h"
 
 #include "ir/support/alloc.h"
@@ -115,9 +116,76 @@ static tcc_status relocate_x86_64(loader *l, uint32_t type, uint64_t place, uint
     return TCC_OK;
 }
 
+static int width_aarch64(uint32_t type) {
+    switch (type) {
+    case R_AARCH64_NONE: return 0;
+    case R_AARCH64_ABS64:
+    case R_AARCH64_PREL64: return 8;
+    case R_AARCH64_PREL32:
+    case R_AARCH64_CALL26:
+    case R_AARCH64_JUMP26:
+    case R_AARCH64_ADR_PREL_PG_HI21:
+    case R_AARCH64_ADR_GOT_PAGE:
+    case R_AARCH64_LD64_GOT_LO12_NC:
+    case R_AARCH64_ADD_ABS_LO12_NC:
+    case R_AARCH64_LDST8_ABS_LO12_NC:
+    case R_AARCH64_LDST16_ABS_LO12_NC:
+    case R_AARCH64_LDST32_ABS_LO12_NC:
+    case R_AARCH64_LDST64_ABS_LO12_NC:
+    case R_AARCH64_LDST128_ABS_LO12_NC: return 4;
+    default: return -1;
+    }
+}
+
+static bool needs_slot_aarch64(uint32_t type) {
+    return type == R_AARCH64_ADR_GOT_PAGE || type == R_AARCH64_LD64_GOT_LO12_NC;
+}
+
+/* The scale of the 12 bits of an address within its page that an instruction has, as a power of two. */
+static unsigned scale_aarch64(uint32_t type) {
+    return type == R_AARCH64_LDST16_ABS_LO12_NC    ? 1
+           : type == R_AARCH64_LDST32_ABS_LO12_NC  ? 2
+           : type == R_AARCH64_LDST128_ABS_LO12_NC ? 4
+           : type == R_AARCH64_LDST64_ABS_LO12_NC  ? 3
+           : type == R_AARCH64_LD64_GOT_LO12_NC    ? 3
+                                                   : 0;
+}
+
+static tcc_status relocate_aarch64(loader *l, uint32_t type, uint64_t place, uint64_t symbol, int64_t addend,
+                                   const char *name) {
+    unsigned char *at = l->object->mapping + place;
+    const uint64_t value = symbol + (uint64_t)addend, here = (uint64_t)(uintptr_t)at;
+    const int64_t distance = (int64_t)(value - here), pages = (int64_t)((value >> 12) - (here >> 12));
+    uint32_t word;
+    bool fits = true;
+    if (width_aarch64(type) == 8) {
+        const uint64_t whole = type == R_AARCH64_PREL64 ? (uint64_t)distance : value;
+        memcpy(at, &whole, 8);
+        return TCC_OK;
+    }
+    memcpy(&word, at, 4);
+    if (type == R_AARCH64_PREL32) {
+        fits = distance == (int32_t)distance;
+        word = (uint32_t)distance;
+    } else if (type == R_AARCH64_CALL26 || type == R_AARCH64_JUMP26) {
+        fits = distance % 4 == 0 && distance >= -(INT64_C(1) << 27) && distance < INT64_C(1) << 27;
+        word = (word & ~UINT32_C(0x3ffffff)) | ((uint32_t)(distance / 4) & 0x3ffffff);
+    } else if (type == R_AARCH64_ADR_PREL_PG_HI21 || type == R_AARCH64_ADR_GOT_PAGE) {
+        fits = pages >= -(1 << 20) && pages < 1 << 20;
+        word = (word & ~UINT32_C(0x60ffffe0)) | ((uint32_t)pages & 3) << 29 | ((uint32_t)(pages >> 2) & 0x7ffff) << 5;
+    } else {
+        const unsigned scale = scale_aarch64(type);
+        fits = value % (UINT64_C(1) << scale) == 0;
+        word = (word & ~(UINT32_C(0xfff) << 10)) | (uint32_t)(value & 0xfff) >> scale << 10;
+    }
+    if (!fits) return FAIL(l, EUNSUPPORTED, "relocation of type %u against '%s' does not fit", type, name);
+    memcpy(at, &word, 4);
+    return TCC_OK;
+}
+
 static const machine machines[] = {
     {EM_X86_64, "x86-64", relocate_x86_64, width_x86_64, needs_slot_x86_64},
-    {EM_AARCH64, "aarch64", NULL, NULL, NULL},
+    {EM_AARCH64, "aarch64", relocate_aarch64, width_aarch64, needs_slot_aarch64},
     {EM_RISCV, "riscv", NULL, NULL, NULL},
 };
 #if defined __x86_64__
