@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { PROGRAMS = 42, TURNS = 24 };
+enum { PROGRAMS = 250, TURNS = 24 };
 
 static void no_more_work(void **state) {
     (void)state;
@@ -16,8 +16,8 @@ static void no_more_work(void **state) {
         loop_work eager, fused;
         tcc_context *cx;
         if (tcc_context_create(&cx) != TCC_OK) fail_msg("no context");
-        if (loop_program_compile(cx, seed, TURNS, TCC_MODE_EAGER, &name, &eager) != TCC_OK ||
-            loop_program_compile(cx, seed, TURNS, TCC_MODE_DEFAULT, &name, &fused) != TCC_OK)
+        if (loop_program_make(cx, seed, TURNS, TCC_MODE_EAGER, false, &name, &eager) != TCC_OK ||
+            loop_program_make(cx, seed, TURNS, TCC_MODE_DEFAULT, false, &name, &fused) != TCC_OK)
             fail_msg("%s %d: %s", name, (int)seed, tcc_context_error(cx));
         tcc_context_destroy(cx);
         assert_true(eager.flop > 0 && eager.bytes > 0 && eager.ns > 0);
@@ -28,8 +28,43 @@ static void no_more_work(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+enum { FRAMES = 4, WIDTH = 8 };
+
+/* Turns that read a frame of their own at several places, and beyond its ends. */
+static void frames(tcc_trace *t, void *user) {
+    tcc_tensor x = tcc_input(t, "x"), text = tcc_iota(t, 1, TCC_I32, TCC_DIMS(FRAMES, 3));
+    tcc_tensor ones = tcc_full_like(tcc_iota(t, 0, TCC_I32, TCC_DIMS(FRAMES)), 1);
+    (void)user;
+    tcc_loss(t, tcc_ctc_loss(tcc_log_softmax(x, -1), tcc_add_scalar(text, 1), tcc_scale(ones, (double)tcc_dim(x, 0)),
+                             tcc_scale(ones, 3)));
+}
+
+static int kernels_of_frames(int64_t turns) {
+    float *zeros = calloc((size_t)turns * FRAMES * WIDTH, sizeof *zeros);
+    const tcc_array x = {.name = "x", .dtype = TCC_F32, .rank = 3, .dims = {turns, FRAMES, WIDTH}, .data = zeros};
+    const tcc_model_options options = {.size = sizeof options, .compile_only = true, .keep_input_gradients = true};
+    tcc_context *cx;
+    tcc_model *m;
+    tcc_program_info info;
+    assert_non_null(zeros);
+    if (tcc_context_create(&cx) != TCC_OK) fail_msg("no context");
+    if (tcc_model_create(cx, frames, NULL, &options, &m) != TCC_OK || tcc_model_compile(m, true, &x, 1) != TCC_OK ||
+        tcc_model_info(m, &info) != TCC_OK)
+        fail_msg("%s", tcc_context_error(cx));
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+    free(zeros);
+    return info.kernels;
+}
+
+/* However many turns there are, they have a few kernels. */
+static void turns_share_kernels(void **state) {
+    (void)state;
+    assert_in_range(kernels_of_frames(80), 1, kernels_of_frames(40) + 2);
+}
+
 int main(void) {
     setenv("TCC_CACHE_DISABLE", "1", 1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_more_work)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_more_work), cmocka_unit_test(turns_share_kernels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
