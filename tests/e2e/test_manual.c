@@ -73,7 +73,10 @@ static char *helps; /* of all programs */
 
 static bool is_option(const char *word) { return has_word(helps, word, strlen(word)); }
 
+/* model.safetensors is a file, not a key. */
 static bool is_key(const char *word) {
+    const char *dot = strrchr(word, '.');
+    if (!strcmp(dot, ".safetensors") || !strcmp(dot, ".json")) return true;
     for (int i = 0; recipe_key(i); i++)
         if (!strcmp(recipe_key(i), word)) return true;
     return false;

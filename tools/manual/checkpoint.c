@@ -59,7 +59,7 @@ EXAMPLE(tcc_weights_load) {
     const tcc_weights_options options = {.size = sizeof options, .ignore = heads, .n_ignore = 1};
     char *report;
     TCC_TRY(tcc_weights_load(cx, "weights.safetensors", to, 2, &options, &report));
-    printf("%s", report); /* 1 of 2 tensors are from weights.safetensors ... */
+    printf("%s", report); /* 1 of 2 tensors are from weights.safetensors */
     tcc_string_free(report);
 }
 
