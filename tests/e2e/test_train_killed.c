@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +40,16 @@ static bool is_expected(ending how, int status) {
     return status == 128 + SIGKILL;
 }
 
+/* Until the process has ended, too, which leaves its status to be asked for. */
+static void wait_at_most(pid_t pid, double us) {
+    enum { STEP_US = 2000 };
+    siginfo_t ended = {0};
+    for (; us > 0 && !ended.si_pid; us -= STEP_US) {
+        usleep((unsigned)(us < STEP_US ? us : STEP_US));
+        if (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT)) return;
+    }
+}
+
 /* Starts or resumes a run and ends it; true when it came to its own end before. */
 static bool run_and_stop(const char *recipe, const char *run, const char *const *precision, double whole_us) {
     const ending how = draw(4) ? (draw(3) ? KILLED : CLOSED) : FULL;
@@ -50,7 +61,7 @@ static bool run_and_stop(const char *recipe, const char *run, const char *const 
     if (!access(first, F_OK)) arguments[n++] = "--resume"; /* else there is nothing to resume from */
     const program_options full = {.file_limit_bytes = 1 + draw(8000)};
     program_process p = program_start(how == FULL ? &full : NULL, "tcc-train", arguments);
-    if (how != FULL) usleep((unsigned)(whole_us * 1.2 * draw(1000) / 1000));
+    if (how != FULL) wait_at_most(p.pid, whole_us * 1.2 * draw(1000) / 1000);
     if (how != FULL) kill(p.pid, how == KILLED ? SIGKILL : SIGHUP);
     program_result r = program_wait(&p);
     if (r.status && !is_expected(how, r.status)) fail_msg("ending %d: status %d:\n%s%s", how, r.status, r.out, r.err);
