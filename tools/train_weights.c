@@ -31,8 +31,9 @@ static tcc_status load(run *s, const tcc_safetensors *file, const tcc_safetensor
     while (tcc_model_param(s->model, count, &a)) count++;
     if (!(params = calloc((size_t)count + 1, sizeof *params))) return TCC_ENOMEM;
     for (int i = 0; i < count; i++) tcc_model_param(s->model, i, &params[i]);
-    bool found = averages && !state; /* a file of its own has what was evaluated */
-    tcc_status status = tcc_safetensors_load(s->cx, file, params, count, 0);
+    bool found = averages && !state;                                  /* a file of its own has what was evaluated */
+    const unsigned flags = s->pixels ? TCC_LOAD_ALLOW_UNEXPECTED : 0; /* heads that only training has */
+    tcc_status status = tcc_safetensors_load(s->cx, file, params, count, flags);
     if (status == TCC_OK && averages && state) status = load_averages(s, state, params, count, &found);
     s->weights = found ? "averages (training.ema_decay)" : "as trained";
     free(params);
