@@ -197,6 +197,7 @@ static tcc_status evaluate_and_keep(run *s, int64_t step, eval_sums *sums) {
     if (status == TCC_OK) status = evaluate(s, s->val_loader, sums);
     if (status == TCC_OK && !*s->interrupted) { /* half an evaluation says nothing */
         status = write_metrics(s, step, sums);
+        if (status == TCC_OK) status = run_write_pictures(s, step);
         if (status == TCC_OK) status = keep_best(s, step, sums);
         watch_stopping(s, step, sums);
     }

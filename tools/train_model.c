@@ -141,6 +141,8 @@ static void build(tcc_trace *t, void *user) {
     const tcc_segmentation heads = heads_of(s, t, x);
     const tcc_tensor logits = heads.logits[0];
     if (!tcc_has_input(t, "y")) {
+        if (s->pixels) tcc_output(t, "classes", tcc_argmax(logits, 1));
+        if (s->pixels) return;
         tcc_output(t, "logits", logits);
         if (!s->language && !s->regression) tcc_output(t, "probabilities", tcc_softmax(logits, 1));
         return;

@@ -271,6 +271,7 @@ tcc_status run_compile_predictor(run *s) {
 
 tcc_status run_predict(run *s) {
     const train_options *o = s->options;
+    if (s->pixels) return run_predict_pixels(s);
     const char *format = o->predict.format ? o->predict.format : "text";
     table t = {.run = s,
                .format = !strcmp(format, "csv")    ? AS_CSV

@@ -166,6 +166,11 @@ tcc_status run_generate(run *s);
 /* Whether the vocabulary is known, so that text can be written. */
 bool run_has_text(const run *s);
 
+/* train_pictures.c. Writes pictures of the classes of each pixel into the folder "predictions" of the run. */
+tcc_status run_predict_pixels(run *s);
+/* Writes image, label and prediction of the first validation images beside each other. */
+tcc_status run_write_pictures(run *s, int64_t step);
+
 /* train_average.c. Keeps the parameters that this evaluation was of, if it is among the best. */
 tcc_status run_keep_top(run *s, int64_t step, double metric, bool larger_is_better);
 /* At the end: the model takes the mean of the best, which is evaluated and written. */

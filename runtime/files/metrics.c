@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * metrics.jsonl. */
+#include "traincc/checkpoint.h"
 #include "traincc/metrics.h"
 #include "ir/support/alloc.h"
 #include "ir/support/context.h"
+#include "runtime/files/png_encode.h"
 #include "runtime/files/file.h"
 #include "runtime/files/tensorboard.h"
 
@@ -177,15 +179,29 @@ tcc_status tcc_metrics_write_text(tcc_metrics *m, int64_t step, const char *key,
     return m->events ? tcc__events_write_text(&m->cx->diag, m->events, step, key, text, size) : TCC_OK;
 }
 
-tcc_status tcc_metrics_write_image(tcc_metrics *m, int64_t step, const char *key, const tcc_metrics_image *image) {
+static tcc_status check_image(tcc_diag *d, const char *key, const tcc_metrics_image *image) {
     enum { MOST = 32768 };
+    if (image->size == sizeof *image && (image->channels == 1 || image->channels == 3) && image->height >= 1 &&
+        image->width >= 1 && image->height <= MOST && image->width <= MOST && image->pixels)
+        return TCC_OK;
+    return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                     "image \"%s\" of %lld x %lld pixels with %d channels: sides are from 1 to %d, channels 1 or 3, "
+                     "and the struct's size is %zu",
+                     key, (long long)image->height, (long long)image->width, image->channels, MOST, sizeof *image);
+}
+
+tcc_status tcc_metrics_write_image(tcc_metrics *m, int64_t step, const char *key, const tcc_metrics_image *image) {
     tcc_diag_begin(&m->cx->diag);
-    if (image->size != sizeof *image || (image->channels != 1 && image->channels != 3) || image->height < 1 ||
-        image->width < 1 || image->height > MOST || image->width > MOST || !image->pixels)
-        return tcc_error(
-            &m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-            "image \"%s\" of %lld x %lld pixels with %d channels: sides are from 1 to %d, channels 1 or 3, "
-            "and the struct's size is %zu",
-            key, (long long)image->height, (long long)image->width, image->channels, MOST, sizeof *image);
+    TCC_TRY(check_image(&m->cx->diag, key, image));
     return m->events ? tcc__events_write_image(&m->cx->diag, m->events, step, key, image) : TCC_OK;
+}
+
+tcc_status tcc_image_write(tcc_context *cx, const char *path, const tcc_metrics_image *image) {
+    tcc_strbuf png = {0};
+    tcc_diag_begin(&cx->diag);
+    TCC_TRY(check_image(&cx->diag, path, image));
+    TCC_TRY(tcc__png_encode(&cx->diag, image->pixels, image->height, image->width, image->channels, &png));
+    const tcc_status status = tcc_file_write(cx, path, png.text, png.length);
+    tcc_strbuf_free(&png);
+    return status;
 }

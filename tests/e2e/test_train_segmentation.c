@@ -4,6 +4,7 @@
 #include "harness/files.h"
 #include "harness/pictures.h"
 #include "harness/program.h"
+#include "runtime/data/pictures/picture.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -90,6 +91,51 @@ static void check_kept(void **state, const char *out) {
     program_free(&r);
 }
 
+static void load_picture(void **state, const char *name, tcc__picture_form form, tcc__picture *out) {
+    tcc_diag d = {0};
+    if (tcc__picture_load(&d, test_path(state, name), form, out) != TCC_OK) fail_msg("%s", tcc_diag_text(&d));
+}
+
+/* Pictures of the validation set have the share of right classes that its evaluation tells, and are shown in colours
+ * beside the image; the same comes of a picture without labels. */
+static void check_predictions(void **state) {
+    enum { WIDE = 96, MARGIN = (WIDE - SIDE) / 2 };
+    tcc__picture p, labels, beside;
+    double right = 0, count = 0;
+    const char *weights = test_path(state, "run/checkpoints/average.safetensors");
+    program_result eval = program_run(NULL, "tcc-train", (const char *const[]){"eval", weights, NULL});
+    program_result r = program_run(NULL, "tcc-train", (const char *const[]){"predict", weights, NULL});
+    if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
+    for (int i = PICTURES - 2; i < PICTURES; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "run/predictions/%d.png", i);
+        load_picture(state, name, TCC__PICTURE_LABELS, &p);
+        snprintf(name, sizeof name, "val/labels/%d.png", i);
+        load_picture(state, name, TCC__PICTURE_LABELS, &labels);
+        snprintf(name, sizeof name, "run/predictions/%d.beside.png", i);
+        load_picture(state, name, TCC__PICTURE_RGB, &beside);
+        assert_true(p.height == SIDE && p.width == WIDE && beside.width == 2 * WIDE);
+        for (int k = 0; k < SIDE * SIDE; k++) {
+            const int at = k / SIDE * WIDE + MARGIN + k % SIDE;
+            const uint8_t *color = beside.pixels + 3 * (at + (k / SIDE + 1) * WIDE);
+            if (labels.pixels[k] != IGNORED) right += labels.pixels[k] == p.pixels[at], count++;
+            assert_true(color[p.pixels[at]] == 128); /* class 0 is dark red, class 1 green */
+        }
+        free(p.pixels);
+        free(labels.pixels);
+        free(beside.pixels);
+    }
+    const double told = number_after(eval.out, "val_accuracy ");
+    if (!(fabs(right / count - told) < 1e-4)) fail_msg("%g is right, %g is told", right / count, told);
+    program_free(&eval);
+    program_free(&r);
+    remove(test_path(state, "run/predictions/5.png"));
+    r = program_run(NULL, "tcc-train",
+                    (const char *const[]){"predict", weights, test_path(state, "val/images/5.png"), NULL});
+    if (r.status || access(test_path(state, "run/predictions/5.png"), F_OK)) fail_msg("%s%s", r.out, r.err);
+    program_free(&r);
+}
+
 /* The loss of all heads falls; val_mean_iou is the mean of the classes' own. */
 static void learns(void **state) {
     write_sets(state);
@@ -98,6 +144,8 @@ static void learns(void **state) {
     const double before = first_after(r.out, "  loss "), after = number_after(r.out, "  loss ");
     if (!(after < 0.6 * before)) fail_msg("the loss goes from %g to %g:\n%s", before, after, r.out);
     check_kept(state, r.out);
+    check_predictions(state);
+    assert_int_equal(access(test_path(state, "run/pictures/val_image_1.png"), F_OK), 0);
     *strstr(r.out, "average of") = '\0';
     const double mean = number_after(r.out, "val_mean_iou ");
     size_t size;

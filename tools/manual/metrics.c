@@ -27,6 +27,12 @@ EXAMPLE(tcc_metrics_write_image) {
     TCC_TRY(tcc_metrics_write_image(metrics, 1, "sample", &grey));
 }
 
+EXAMPLE(tcc_image_write) {
+    tcc_metrics_image grey = {.size = sizeof grey, .height = 1, .width = 2, .channels = 1};
+    grey.pixels = (const uint8_t[]){0, 255};
+    TCC_TRY(tcc_image_write(cx, "picture.png", &grey));
+}
+
 EXAMPLE(tcc_metrics_close) {
     tcc_metrics_options how = {.size = sizeof how, .folder = "."};
     tcc_metrics *mine = NULL;

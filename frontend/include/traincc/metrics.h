@@ -55,6 +55,9 @@ typedef struct tcc_metrics_image {
 TCC_API tcc_status tcc_metrics_write_image(tcc_metrics *m, int64_t step, const char *key,
                                            const tcc_metrics_image *image);
 
+/* Writes a picture as a PNG file, as tcc_file_write does. Errors are those of both. */
+TCC_API tcc_status tcc_image_write(tcc_context *cx, const char *path, const tcc_metrics_image *image);
+
 TCC_API void tcc_metrics_close(tcc_metrics *m); /* NULL is allowed */
 
 TCC_API_END
