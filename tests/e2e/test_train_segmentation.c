@@ -136,6 +136,24 @@ static void check_predictions(void **state) {
     program_free(&r);
 }
 
+/* A checkpoint of another number of classes, and one of another network. */
+static void refuses_other_weights(void **state) {
+    static const struct {
+        const char *more, *message;
+    } cases[] = {{"data.classes=3", "0 missing, 4 wrongly shaped"},
+                 {"model.name=regseg", " missing, 0 wrongly shaped"}};
+    char from[512];
+    snprintf(from, sizeof from, "init_from=%s", test_path(state, "run/checkpoints/best.safetensors"));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        program_result r = program_run(NULL, "tcc-train",
+                                       (const char *const[]){"--device", "cpu", "--run-dir", test_path(state, "other"),
+                                                             test_path(state, "r.yaml"), cases[i].more, from, NULL});
+        if (!r.status || !strstr(r.err, "these are not the model's weights") || !strstr(r.err, cases[i].message))
+            fail_msg("%s: exit status %d:\n%s%s", cases[i].more, r.status, r.out, r.err);
+        program_free(&r);
+    }
+}
+
 /* The loss of all heads falls; val_mean_iou is the mean of the classes' own. */
 static void learns(void **state) {
     write_sets(state);
@@ -145,6 +163,7 @@ static void learns(void **state) {
     if (!(after < 0.6 * before)) fail_msg("the loss goes from %g to %g:\n%s", before, after, r.out);
     check_kept(state, r.out);
     check_predictions(state);
+    refuses_other_weights(state);
     assert_int_equal(access(test_path(state, "run/pictures/val_image_1.png"), F_OK), 0);
     *strstr(r.out, "average of") = '\0';
     const double mean = number_after(r.out, "val_mean_iou ");

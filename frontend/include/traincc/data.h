@@ -214,7 +214,8 @@ TCC_API void tcc_dataset_get_arrays(const tcc_dataset *data, tcc_split split, tc
 /* What class or token `id` stands for: the UTF-8 bytes of a character ("\n"), a CSV label, CIFAR's class, a class
  * folder's name, or the number of an idx class. *length is in bytes; a character may be NUL, so it is needed. Of kind
  * tokens the bytes of the token, where its tokenizer is known: tcc-train tokenize writes it beside the tokens. NULL
- * where there is none, for kind segmentation, and for ids out of range. The text lives as long as the data set. */
+ * where there is none, as of segmentation without colours or a table, and for ids out of range. The text lives as long
+ * as the data set. */
 TCC_API const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *length);
 /* The tokens of a text, for kinds text, tokens with a known tokenizer, and text_classes, cut as its samples are: writes
  * at most `capacity` of them, and the number of all to *count. One thread at a time. Errors: TCC_EINVAL, which names
