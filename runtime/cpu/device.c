@@ -99,7 +99,7 @@ static void cpu_describe(const tcc_device *device, tcc_strbuf *out) {
 
 static int cpu_threads(const tcc_device *device) { return tcc_pool_threads(((const tcc_device_cpu *)device)->pool); }
 
-/* No library beats our kernels here within the rules of a step (BENCHMARKS.md), so none is opened. */
+/* No library beats our kernels here within the rules of a step (ARCHITECTURE.md), so none is opened. */
 static bool cpu_takes_call(tcc_device *device, tcc_context *cx, const char *name, int64_t *params) {
     (void)device, (void)cx, (void)name, (void)params;
     return false;

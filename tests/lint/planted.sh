@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What lint.circles, lint.unused and lint.layers look for is planted, and they must find it:
+# What lint.circles, lint.unused, lint.benchmarks and lint.layers look for is planted, and they must find it:
 # planted.sh CC SOURCE_DIR DIR_OF_INCLUDE_PATHS_AND_OBJECTS
 set -u
 cc=$1 source=$2 made=$3
@@ -47,6 +47,12 @@ echo 'int tcc_planted(int x) { return x; }' >"$planted"
 expect 1 'nobody in the product calls tcc_planted' "${unused[@]}"
 echo 'int other(void) { return tcc_planted(0); }' >>"$planted"
 expect 1 'only its own file calls tcc_planted' "${unused[@]}"
+
+# A figure that the page of benchmarks has not got.
+cp -r "$source/tests/bench/results" "$scratch/results"
+sed -i 's/"mlp", "traincc", "3.18"/"mlp", "traincc", "3.19"/' "$scratch/results/peers_zen5.json"
+expect 1 'is not what its results make' python3 "$source/tests/bench/page.py" --check "$scratch/results" \
+    "$source/BENCHMARKS.md"
 
 # A room that sees another one above it, and one that does not see what it may.
 cp "$made"/*.includes "$scratch"
