@@ -170,6 +170,7 @@ tcc_status tcc__model_need_function(tcc_model *m) {
 tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_grouping *grouping) {
     const tcc_model_options *MODEL = &m->options;
     const tcc_optimizer_options *OPTIMIZER = &m->optimizer;
+    const tcc_param_group *GROUP = &(tcc_param_group){0}; /* passes get all of them, as `grouping` */
     tcc_pass_options out = {
         .amp = m->options.mixed_precision ? &m->making->amp : NULL,
         .train = train,

@@ -26,34 +26,26 @@ static tcc_param_group read_group(const tcc_optimizer_options *o, int i) {
 }
 
 static tcc_status check_group(tcc_diag *diag, const tcc_optimizer_options *o, const tcc_param_group *g) {
-    char betas_of[TCC_OPTIMIZERS_TEXT], momentum_of[TCC_OPTIMIZERS_TEXT];
+    char betas_of[TCC_OPTIMIZERS_TEXT], momentum_of[TCC_OPTIMIZERS_TEXT], who[128];
     const bool betas = tcc__optimizer_reads(o->kind, TCC_READS_BETAS),
                momentum = tcc__optimizer_reads(o->kind, TCC_READS_MOMENTUM);
     tcc__optimizers_reading(TCC_READS_BETAS, betas_of);
     tcc__optimizers_reading(TCC_READS_MOMENTUM, momentum_of);
     const struct {
         const char *name;
-        double value, most;
-        bool below, applies;
+        double value;
+        bool applies;
         const char *goes_with;
-    } numbers[] = {{"lr_scale", g->lr_scale, 1e30, false, true, NULL},
-                   {"weight_decay", g->weight_decay, 1e30, false, true, NULL},
-                   {"beta1", g->beta1, 1, true, betas, betas_of},
-                   {"beta2", g->beta2, 1, true, betas, betas_of},
-                   {"momentum", g->momentum, 1, true, momentum && o->momentum > 0,
-                    momentum ? "a momentum of the optimizer" : momentum_of}};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        const double value = numbers[i].value, most = numbers[i].most;
-        if (isnan(value) && i) continue;
-        if (!numbers[i].applies)
+    } numbers[] = {
+        {"beta1", g->beta1, betas, betas_of},
+        {"beta2", g->beta2, betas, betas_of},
+        {"momentum", g->momentum, momentum && o->momentum > 0, momentum ? "a momentum of the optimizer" : momentum_of}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (!isnan(numbers[i].value) && !numbers[i].applies)
             return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: group \"%s\": %s %g goes with %s", g->match,
-                             numbers[i].name, value, numbers[i].goes_with);
-        if (!(value >= 0 && (numbers[i].below ? value < most : value <= most)))
-            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-                             "optimizer: group \"%s\": %s %g must be at least 0 and %s %g", g->match, numbers[i].name,
-                             value, numbers[i].below ? "less than" : "at most", most);
-    }
-    return TCC_OK;
+                             numbers[i].name, numbers[i].value, numbers[i].goes_with);
+    snprintf(who, sizeof who, "optimizer: group \"%s\": ", g->match);
+    return tcc__options_check(diag, TCC_OPTION_OF_GROUP, who, g);
 }
 
 tcc_status tcc__groups_check(tcc_diag *diag, const tcc_optimizer_options *o) {

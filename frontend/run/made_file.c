@@ -49,14 +49,30 @@ static void io_checked_type(tcc_stream *s, tcc_type *t) {
         if (t->dims[d] < 1 || __builtin_mul_overflow(bytes, t->dims[d], &bytes)) tcc_stream_fail(s, TCC_EFORMAT);
 }
 
+static void io_option(tcc_stream *s, const tcc_option *o, void *options) {
+    void *at = (char *)options + o->offset;
+    switch (o->type) {
+    case TCC_OPTION_BOOL: tcc_io_bool(s, at); break;
+    case TCC_OPTION_ENUM:
+    case TCC_OPTION_INT: tcc_io_int(s, at); break;
+    case TCC_OPTION_I64:
+    case TCC_OPTION_U64: tcc_io_i64(s, at); break; /* the same bits */
+    case TCC_OPTION_REAL: tcc_io_double(s, at); break;
+    case TCC_OPTION_TEXT: tcc_io_text(s, at); break;
+    case TCC_OPTION_POINTER: tcc_stream_fail(s, TCC_EBUG); break; /* none is in a plan */
+    }
+    if (!tcc__option_fits(o, options)) tcc_stream_fail(s, TCC_EFORMAT);
+}
+
+/* The options of one struct that a plan has. */
+static void io_options(tcc_stream *s, tcc_option_of of, void *options) {
+    const tcc_option *o;
+    for (int i = 0; (o = tcc__option(i)); i++)
+        if (o->in_plan && o->of == of) io_option(s, o, options);
+}
+
 static void io_group(tcc_stream *s, tcc_param_group *g) {
-    tcc_io_text(s, &g->match);
-    tcc_io_double(s, &g->lr_scale);
-    tcc_io_double(s, &g->weight_decay);
-    tcc_io_double(s, &g->beta1);
-    tcc_io_double(s, &g->beta2);
-    tcc_io_double(s, &g->momentum);
-    tcc_io_bool(s, &g->frozen);
+    io_options(s, TCC_OPTION_OF_GROUP, g);
     g->size = sizeof *g;
     if (!g->match) tcc_stream_fail(s, TCC_EFORMAT);
 }
@@ -74,26 +90,6 @@ static void io_name(tcc_stream *s, tcc_model *m) {
     const char *name = m->name;
     tcc_io_text(s, &name);
     if (!s->writing && s->status == TCC_OK) tcc_stream_fail(s, tcc__model_name(m, name));
-}
-
-static void io_option(tcc_stream *s, const tcc_option *o, void *options) {
-    void *at = (char *)options + o->offset;
-    switch (o->type) {
-    case TCC_OPTION_BOOL: tcc_io_bool(s, at); break;
-    case TCC_OPTION_ENUM:
-    case TCC_OPTION_INT: tcc_io_int(s, at); break;
-    case TCC_OPTION_I64:
-    case TCC_OPTION_U64: tcc_io_i64(s, at); break; /* the same bits */
-    case TCC_OPTION_REAL: tcc_io_double(s, at); break;
-    case TCC_OPTION_POINTER: tcc_stream_fail(s, TCC_EBUG); break; /* none is in a plan */
-    }
-    if (!tcc__option_fits(o, options)) tcc_stream_fail(s, TCC_EFORMAT);
-}
-
-static void io_options(tcc_stream *s, tcc_model_options *model, tcc_optimizer_options *optimizer) {
-    const tcc_option *o;
-    for (int i = 0; (o = tcc__option(i)); i++)
-        if (o->in_plan) io_option(s, o, o->of == TCC_OPTION_OF_MODEL ? (void *)model : optimizer);
 }
 
 static void io_stored(tcc_stream *s, tcc_stored *p) {
@@ -178,7 +174,8 @@ static void io_plan(tcc_stream *s, tcc_model *m, const char **about) {
     tcc_io_text(s, &arch);
     if (!arch || strlen(arch) >= sizeof m->arch) tcc_stream_fail(s, TCC_EFORMAT);
     else if (!s->writing) snprintf(m->arch, sizeof m->arch, "%s", arch);
-    io_options(s, &m->options, &m->optimizer);
+    io_options(s, TCC_OPTION_OF_MODEL, &m->options);
+    io_options(s, TCC_OPTION_OF_OPTIMIZER, &m->optimizer);
     io_name(s, m);
     io_groups(s, m);
     io_store(s, m);

@@ -8,9 +8,12 @@
 
 #define MODEL tcc_model_options
 #define OPTIMIZER tcc_optimizer_options
-#define ANY -INFINITY, INFINITY, false
-#define FROM(least, most) least, most, false
-#define BELOW(least, most) least, most, true
+#define GROUP tcc_param_group
+#define ANY -INFINITY, INFINITY, false, false
+#define FROM(least, most) least, most, false, false
+#define BELOW(least, most) least, most, true, false
+#define FROM_OR_REST(least, most) least, most, false, true
+#define BELOW_OR_REST(least, most) least, most, true, true
 #define IN_PLAN_KEPT true
 #define IN_PLAN_NOT false
 
@@ -24,7 +27,7 @@ enum {
 
 static const tcc_option rows[] = {
 #define TCC_OPTION(of, field, type, range, key, plan, pass) \
-    {#field, TCC_OPTION_OF_##of, TCC_OPTION_##type, offsetof(of, field), range, TCC_OPTION_KEY_##key, IN_PLAN_##plan},
+    {#field, TCC_OPTION_OF_##of, TCC_OPTION_KEY_##key, IN_PLAN_##plan, TCC_OPTION_##type, offsetof(of, field), range},
 #include "frontend/run/options.def"
 };
 
@@ -35,6 +38,7 @@ enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 #pragma GCC diagnostic error "-Wmissing-field-initializers"
 #define OF_MODEL(value) value,
 #define OF_OPTIMIZER(value)
+#define OF_GROUP(value)
 #define TCC_OPTION(of, ...) OF_##of(0)
 static const tcc_model_options every_model_option = {
     1,
@@ -49,11 +53,21 @@ static const tcc_optimizer_options every_optimizer_option = {
     1,
 #include "frontend/run/options.def"
 };
+#undef OF_OPTIMIZER
+#undef OF_GROUP
+#define OF_OPTIMIZER(value)
+#define OF_GROUP(value) value,
+#define TCC_OPTION(of, ...) OF_##of(0)
+static const tcc_param_group every_group_option = {
+    1,
+#include "frontend/run/options.def"
+};
 #pragma GCC diagnostic pop
 
 const tcc_option *tcc__option(int index) {
     (void)every_model_option;
     (void)every_optimizer_option;
+    (void)every_group_option;
     return index >= 0 && index < ROW_COUNT ? &rows[index] : NULL;
 }
 
@@ -66,6 +80,7 @@ static double value_of(const tcc_option *o, const void *options) {
     case TCC_OPTION_I64: return (double)*(const int64_t *)at;
     case TCC_OPTION_U64: return (double)*(const uint64_t *)at;
     case TCC_OPTION_REAL: return *(const double *)at;
+    case TCC_OPTION_TEXT:
     case TCC_OPTION_POINTER: return *(void *const *)at != NULL;
     }
     return NAN;
@@ -73,7 +88,7 @@ static double value_of(const tcc_option *o, const void *options) {
 
 bool tcc__option_fits(const tcc_option *o, const void *options) {
     const double value = value_of(o, options);
-    if (o->least == -INFINITY && o->most == INFINITY) return true;
+    if ((o->least == -INFINITY && o->most == INFINITY) || (o->or_rest && isnan(value))) return true;
     return value >= o->least && (o->below ? value < o->most : value <= o->most);
 }
 

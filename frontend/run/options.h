@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The options of a model and its optimizer as a table (options.def). */
+ * The options of a model, its optimizer and groups of parameters as a table (options.def). */
 #ifndef TCC_FRONTEND_RUN_OPTIONS_H
 #define TCC_FRONTEND_RUN_OPTIONS_H
 
@@ -7,7 +7,7 @@
 #include "ir/support/strbuf.h"
 #include "traincc/model.h"
 
-typedef enum tcc_option_of { TCC_OPTION_OF_MODEL, TCC_OPTION_OF_OPTIMIZER } tcc_option_of;
+typedef enum tcc_option_of { TCC_OPTION_OF_MODEL, TCC_OPTION_OF_OPTIMIZER, TCC_OPTION_OF_GROUP } tcc_option_of;
 typedef enum tcc_option_type {
     TCC_OPTION_BOOL,
     TCC_OPTION_ENUM,
@@ -15,6 +15,7 @@ typedef enum tcc_option_type {
     TCC_OPTION_I64,
     TCC_OPTION_U64,
     TCC_OPTION_REAL,
+    TCC_OPTION_TEXT,
     TCC_OPTION_POINTER
 } tcc_option_type;
 typedef enum tcc_option_key {
@@ -28,12 +29,13 @@ typedef enum tcc_option_key {
 typedef struct tcc_option {
     const char *name;
     tcc_option_of of;
-    tcc_option_type type;
-    size_t offset; /* in tcc_model_options or tcc_optimizer_options */
-    double least, most;
-    bool below; /* most itself is too much */
     tcc_option_key key;
     bool in_plan;
+    tcc_option_type type;
+    size_t offset; /* in the struct that it is of */
+    double least, most;
+    bool below;   /* most itself is too much */
+    bool or_rest; /* NaN: as of the rest */
 } tcc_option;
 
 /* Row `index` of options.def; NULL past the last. */
