@@ -92,7 +92,7 @@ static tcc_status add_launch(tcc_builder *b, const tcc_lowering *l, int at, cons
     int n = launch->kernel.n_buffers, n_params = launch->kernel.n_params;
     tcc_buffer *buffers = TCC_ARENA_ARRAY(&b->p->memory, tcc_buffer, n + 1);
     int64_t *params = tcc_builder_keep(b, launch->params, sizeof *params * (size_t)(n_params ? n_params : 0));
-    tcc_draft d = {.n_buffers = n, .written = TCC_ARENA_ARRAY(&b->scratch, bool, n + 1)};
+    tcc_step_draft d = {.n_buffers = n, .written = TCC_ARENA_ARRAY(&b->scratch, bool, n + 1)};
     if (!buffers || !params || !d.written) return tcc_enomem(b->diag);
     for (int i = 0; i < n; i++) {
         TCC_TRY(resolve(b, l, &launch->buffers[i], &buffers[i]));
@@ -124,7 +124,7 @@ static tcc_status add_launch(tcc_builder *b, const tcc_lowering *l, int at, cons
             return tcc_error(b->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "%s: %lld work items; a grid has at most %d",
                              label, (long long)launch->items, INT32_MAX);
         TCC_TRY(find_kernel(b, &launch->kernel, &d.kernel));
-        tcc_draft *last = b->drafts.count ? &b->drafts.data[b->drafts.count - 1] : NULL;
+        tcc_step_draft *last = b->drafts.count ? &b->drafts.data[b->drafts.count - 1] : NULL;
         if (launch->beside && last && last->kernel == d.kernel) {
             last->step.flop += d.step.flop;
             last->step.bytes += d.step.bytes;
@@ -145,7 +145,7 @@ static tcc_status add_launch(tcc_builder *b, const tcc_lowering *l, int at, cons
 
 static tcc_status add_copy(tcc_builder *b, tcc_buffer from, tcc_buffer to, const char *label) {
     if (same_memory(&from, &to)) return TCC_OK;
-    tcc_draft d = {.kernel = -1};
+    tcc_step_draft d = {.kernel = -1};
     d.step = (tcc_step){.kind = TCC_STEP_COPY,
                         .from = from,
                         .to = to,
@@ -236,7 +236,7 @@ static tcc_status finish(tcc_builder *b) {
     p->steps = TCC_ARENA_ARRAY(&p->memory, tcc_step, b->drafts.count + 1);
     if (!p->constants || !p->steps) return tcc_enomem(b->diag);
     for (int i = 0; i < b->drafts.count; i++) {
-        tcc_draft *d = &b->drafts.data[i];
+        tcc_step_draft *d = &b->drafts.data[i];
         if (d->gone) continue;
         d->step.kernel = d->kernel;
         d->step.n_instances = d->instances.count;

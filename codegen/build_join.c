@@ -13,7 +13,7 @@ static bool overlap(const tcc_buffer *x, const tcc_buffer *y) {
 }
 
 /* The k-th buffer a step touches; false past the last. */
-static bool touched(const tcc_draft *d, int k, tcc_buffer *out, bool *written) {
+static bool touched(const tcc_step_draft *d, int k, tcc_buffer *out, bool *written) {
     switch (d->step.kind) {
     case TCC_STEP_COPY:
         *out = k ? d->step.to : d->step.from;
@@ -32,7 +32,7 @@ static bool touched(const tcc_draft *d, int k, tcc_buffer *out, bool *written) {
     }
 }
 
-static bool conflict(const tcc_draft *x, const tcc_draft *y) {
+static bool conflict(const tcc_step_draft *x, const tcc_step_draft *y) {
     tcc_buffer a, c;
     bool a_written, c_written;
     for (int i = 0; touched(x, i, &a, &a_written); i++)
@@ -53,7 +53,7 @@ static tcc_status join_lines(tcc_builder *b, tcc_step *into, const char *lines) 
     return into->lines ? TCC_OK : tcc_enomem(b->diag);
 }
 
-static tcc_status join(tcc_builder *b, tcc_draft *into, tcc_draft *from) {
+static tcc_status join(tcc_builder *b, tcc_step_draft *into, tcc_step_draft *from) {
     for (int i = 0; i < from->instances.count; i++)
         if (!tcc_vec_push(&into->instances, from->instances.data[i])) return tcc_enomem(b->diag);
     into->step.flop += from->step.flop;
@@ -72,7 +72,7 @@ static tcc_status join(tcc_builder *b, tcc_draft *into, tcc_draft *from) {
 
 tcc_status tcc_builder_join_steps(tcc_builder *b) {
     int n = b->drafts.count;
-    tcc_draft *d = b->drafts.data;
+    tcc_step_draft *d = b->drafts.data;
     for (int i = 0; i < n; i++) {
         if (d[i].kernel < 0) continue;
         for (int k = i - 1; k >= 0 && k >= i - WINDOW; k--) {

@@ -10,14 +10,14 @@
 #include "ir/support/table.h"
 
 /* A step being built. */
-typedef struct tcc_draft {
+typedef struct tcc_step_draft {
     int kernel; /* -1: a library call, a copy, or one that was merged away */
     bool gone;
     tcc_step step;
     tcc_vec(tcc_instance) instances;
     bool *written; /* by buffer of the kernel; equal for all instances */
     int n_buffers;
-} tcc_draft;
+} tcc_step_draft;
 
 typedef struct tcc_builder {
     tcc_context *cx;
@@ -32,7 +32,7 @@ typedef struct tcc_builder {
     tcc_vec(tcc_lowering) lowerings;
     tcc_vec(tcc_kernel_plan) kernels;
     tcc_table kernel_of; /* numbers + 1 of kernels, by key */
-    tcc_vec(tcc_draft) drafts;
+    tcc_vec(tcc_step_draft) drafts;
     tcc_vec(uint8_t) constants;
     tcc_table constant_of;    /* tcc_buffer in `scratch`, by content */
     tcc_program_facts *facts; /* what the program is checked against; NULL: it is not */

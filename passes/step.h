@@ -25,7 +25,7 @@ typedef struct tcc_trained {
     tcc_node *next; /* the parameter's next value, where no step is skipped */
 } tcc_trained;
 
-typedef struct tcc_step {
+typedef struct tcc_step_builder {
     tcc_pass_cx *cx;
     const tcc_train_spec *spec;
     tcc_graph *g;
@@ -39,35 +39,35 @@ typedef struct tcc_step {
     int n_buffers;        /* outputs among which those are that buffers take */
     tcc_vec(tcc_trained) trained;
     tcc_vec(tcc_output) old_outputs; /* of the copied graph */
-} tcc_step;
+} tcc_step_builder;
 
 /* -- Expressions --
  * At most one operand of a call builds nodes: C leaves open which argument is evaluated first, and nodes are numbered
  * as they are built, so the graph would depend on the compiler. */
 
-static inline tcc_node *step_add(tcc_step *b, tcc_node *x, tcc_node *y) {
+static inline tcc_node *step_add(tcc_step_builder *b, tcc_node *x, tcc_node *y) {
     return tcc_ir_binary(b->g, TCC_OP_ADD, x, y);
 }
-static inline tcc_node *step_sub(tcc_step *b, tcc_node *x, tcc_node *y) {
+static inline tcc_node *step_sub(tcc_step_builder *b, tcc_node *x, tcc_node *y) {
     return tcc_ir_binary(b->g, TCC_OP_SUB, x, y);
 }
-static inline tcc_node *step_mul(tcc_step *b, tcc_node *x, tcc_node *y) {
+static inline tcc_node *step_mul(tcc_step_builder *b, tcc_node *x, tcc_node *y) {
     return tcc_ir_binary(b->g, TCC_OP_MUL, x, y);
 }
-static inline tcc_node *step_div(tcc_step *b, tcc_node *x, tcc_node *y) {
+static inline tcc_node *step_div(tcc_step_builder *b, tcc_node *x, tcc_node *y) {
     return tcc_ir_binary(b->g, TCC_OP_DIV, x, y);
 }
-static inline tcc_node *step_sqrt(tcc_step *b, tcc_node *x) { return tcc_ir_unary(b->g, TCC_OP_SQRT, x); }
-static inline tcc_node *step_one_minus(tcc_step *b, tcc_node *x) {
+static inline tcc_node *step_sqrt(tcc_step_builder *b, tcc_node *x) { return tcc_ir_unary(b->g, TCC_OP_SQRT, x); }
+static inline tcc_node *step_one_minus(tcc_step_builder *b, tcc_node *x) {
     return step_sub(b, tcc_ir_splat_like(b->g, x, 1), x);
 }
 /* A scalar at x's dims. */
-static inline tcc_node *step_spread(tcc_step *b, tcc_node *scalar, const tcc_node *x) {
+static inline tcc_node *step_spread(tcc_step_builder *b, tcc_node *scalar, const tcc_node *x) {
     return tcc_ir_broadcast_like(b->g, scalar, x);
 }
 
 /* Element `index` of the hyper-parameter vector, as a scalar of x's type. */
-static inline tcc_node *step_hyper(tcc_step *b, int index, const tcc_node *x) {
+static inline tcc_node *step_hyper(tcc_step_builder *b, int index, const tcc_node *x) {
     int64_t start = index, limit = index + 1, stride = 1;
     tcc_node *one = tcc_ir_slice(b->g, b->hyper, &start, &limit, &stride);
     one = tcc_ir_reshape(b->g, one, 0, NULL);
@@ -75,18 +75,18 @@ static inline tcc_node *step_hyper(tcc_step *b, int index, const tcc_node *x) {
 }
 
 /* Element `index` of the rates of parameter t. */
-static inline tcc_node *step_rate(tcc_step *b, const tcc_trained *t, int index) {
+static inline tcc_node *step_rate(tcc_step_builder *b, const tcc_trained *t, int index) {
     return step_hyper(b, TCC_HYPER_RATE(b->spec->n_groups, t->rates, index), t->p);
 }
 
 /* The type that the state of a parameter of this type has, and its update is computed in. */
 static inline tcc_dtype step_arithmetic(tcc_dtype dtype) { return dtype == TCC_F64 ? TCC_F64 : TCC_F32; }
 /* The value, or where the step is skipped what there was before. */
-static inline tcc_node *step_unless_skipped(tcc_step *b, tcc_node *value, tcc_node *old) {
+static inline tcc_node *step_unless_skipped(tcc_step_builder *b, tcc_node *value, tcc_node *old) {
     return b->good && value ? tcc_ir_select(b->g, step_spread(b, b->good, value), value, old) : value;
 }
 /* The next value of input `input`, which may have a shorter type than the arithmetic; unless the step is skipped. */
-static inline tcc_status step_output(tcc_step *b, int input, tcc_node *value) {
+static inline tcc_status step_output(tcc_step_builder *b, int input, tcc_node *value) {
     if (!value) return tcc_ir_output(b->g, "", NULL, -1); /* gives the error that was reported */
     tcc_node *old = b->g->inputs.data[input];
     value = step_unless_skipped(b, tcc_ir_cast(b->g, value, old->type.dtype), old);
@@ -96,15 +96,15 @@ static inline tcc_status step_output(tcc_step *b, int input, tcc_node *value) {
 /* -- step_optimizer.c -- */
 
 /* The states of all parameters, and the count of updates. */
-tcc_status tcc__step_add_states(tcc_step *b);
+tcc_status tcc__step_add_states(tcc_step_builder *b);
 /* The next values of parameter t and of its states. */
-tcc_status tcc__step_update(tcc_step *b, tcc_trained *t);
+tcc_status tcc__step_update(tcc_step_builder *b, tcc_trained *t);
 /* The states and next values of the averages of buffers. */
-tcc_status tcc__step_average_buffers(tcc_step *b);
+tcc_status tcc__step_average_buffers(tcc_step_builder *b);
 
 /* -- step_micro.c -- */
 
 /* Adds the gradients of a micro-batch, and its loss, to the sums of the step. */
-tcc_status tcc__step_add_sums(tcc_step *b, tcc_node *loss);
+tcc_status tcc__step_add_sums(tcc_step_builder *b, tcc_node *loss);
 
 #endif

@@ -11,14 +11,14 @@ typedef struct micro {
 } micro;
 
 /* What the micro-batch's loss, a mean, weighs in that of the step, as the model says; NULL: it is a sum. */
-static tcc_node *find_weight(const tcc_step *b) {
+static tcc_node *find_weight(const tcc_step_builder *b) {
     for (int i = 0; i < b->g->outputs.count; i++)
         if (!strcmp(b->g->outputs.data[i].name, TCC_MEAN_WEIGHT_OUTPUT)) return b->g->outputs.data[i].node;
     return NULL;
 }
 
 /* State `name` becomes weight * x, or that more than it was. What weighs nothing does not count, even if it is NaN. */
-static tcc_status add_to_sum(tcc_step *b, const micro *mb, const char *name, tcc_node *x, bool weighs) {
+static tcc_status add_to_sum(tcc_step_builder *b, const micro *mb, const char *name, tcc_node *x, bool weighs) {
     if (!x || !name) return b->g->diag->status;
     const int input = b->g->inputs.count;
     tcc_node *sum = tcc_ir_input(b->g, name, TCC_ROLE_STATE, &x->type, x->loc);
@@ -33,7 +33,7 @@ static tcc_status add_to_sum(tcc_step *b, const micro *mb, const char *name, tcc
 }
 
 /* Gradients stay multiplied by the scale of the loss: they are divided once, by the update. */
-tcc_status tcc__step_add_sums(tcc_step *b, tcc_node *loss) {
+tcc_status tcc__step_add_sums(tcc_step_builder *b, tcc_node *loss) {
     const micro mb = {.first = tcc_micro_first(b->g), .weight = find_weight(b)};
     if (!mb.first) return b->g->diag->status;
     for (int i = 0; i < b->trained.count; i++) {

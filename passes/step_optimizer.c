@@ -17,13 +17,13 @@
 #include <float.h>
 
 #define TCC_OPTIMIZER(id, name, lr, beta1, beta2, eps, reads, first, second, step) \
-    static tcc_status update_##step(tcc_step *b, tcc_trained *t);
+    static tcc_status update_##step(tcc_step_builder *b, tcc_trained *t);
 #include "ir/support/optimizer.def"
 
 static const struct {
     unsigned reads;
     const char *states[TCC_STEP_STATES];
-    tcc_status (*update)(tcc_step *b, tcc_trained *t); /* adds the next values of a parameter and its states */
+    tcc_status (*update)(tcc_step_builder *b, tcc_trained *t); /* adds the next values of a parameter and its states */
 } optimizers[] = {
 #define TCC_OPTIMIZER(id, name, lr, beta1, beta2, eps, reads, first, second, step) \
     [TCC_##id] = {reads, {first, second}, update_##step},
@@ -45,7 +45,7 @@ static const char *describe_state(const tcc_train_spec *spec, int k, tcc_type *t
 }
 
 /* A new state, zero at the start. */
-static tcc_step_state add_state(tcc_step *b, int input, const char *suffix, const tcc_type *type) {
+static tcc_step_state add_state(tcc_step_builder *b, int input, const char *suffix, const tcc_type *type) {
     const tcc_node *of = b->g->inputs.data[input];
     tcc_step_state s = {.input = b->g->inputs.count};
     const char *name = tcc_arena_printf(&b->g->arena, "%s.%s", of->attrs->input.name, suffix);
@@ -77,7 +77,7 @@ int64_t tcc_train_state_bytes(const tcc_train_spec *spec, const tcc_graph *g) {
 
 /* How much of the parameter is in its new average: all after the first update, then 1 - decay, with the decay at most
  * (1 + n) / (10 + n) after n updates if it is to warm up (as in TensorFlow's ExponentialMovingAverage). */
-static tcc_node *ema_weight(tcc_step *b) {
+static tcc_node *ema_weight(tcc_step_builder *b) {
     tcc_node *n = tcc_ir_binary_c(b->g, TCC_OP_ADD, tcc_ir_cast(b->g, b->count, TCC_F64), -1);
     tcc_node *warmup = step_hyper(b, TCC_HYPER_EMA(b->spec->n_groups, TCC_EMA_WARMUP), n);
     tcc_node *least = step_div(b, warmup, tcc_ir_binary_c(b->g, TCC_OP_ADD, n, 10));
@@ -87,7 +87,7 @@ static tcc_node *ema_weight(tcc_step *b) {
     return first ? tcc_ir_select(b->g, first, tcc_ir_splat_like(b->g, weight, 1), weight) : NULL;
 }
 
-tcc_status tcc__step_add_states(tcc_step *b) {
+tcc_status tcc__step_add_states(tcc_step_builder *b) {
     for (int i = 0; i < b->trained.count; i++) {
         tcc_trained *t = &b->trained.data[i];
         if (!t->p) return b->g->diag->status;
@@ -110,14 +110,14 @@ tcc_status tcc__step_add_states(tcc_step *b) {
 
 /* -- Averages -- */
 
-static tcc_status average(tcc_step *b, const tcc_step_state *ema, tcc_node *next) {
+static tcc_status average(tcc_step_builder *b, const tcc_step_state *ema, tcc_node *next) {
     if (!ema->value || !next) return step_output(b, ema->input, NULL);
     tcc_node *weight = tcc_ir_cast(b->g, b->ema_weight, ema->value->type.dtype);
     tcc_node *change = step_sub(b, next, ema->value);
     return step_output(b, ema->input, step_add(b, ema->value, step_mul(b, step_spread(b, weight, next), change)));
 }
 
-tcc_status tcc__step_average_buffers(tcc_step *b) {
+tcc_status tcc__step_average_buffers(tcc_step_builder *b) {
     for (int i = 0; b->spec->ema_buffers && b->count && i < b->n_buffers; i++) {
         const tcc_output o = b->g->outputs.data[i];
         if (!is_averaged(&o)) continue;
@@ -133,7 +133,7 @@ tcc_status tcc__step_average_buffers(tcc_step *b) {
 /* -- Optimizers -- */
 
 /* The parameter's next value, as it is stored. */
-static tcc_status add_next(tcc_step *b, tcc_trained *t, tcc_node *value) {
+static tcc_status add_next(tcc_step_builder *b, tcc_trained *t, tcc_node *value) {
     const tcc_dtype stored = b->g->inputs.data[t->input]->type.dtype;
     if (value && b->spec->ema) t->next = tcc_ir_cast(b->g, tcc_ir_cast(b->g, value, stored), t->p->type.dtype);
     return step_output(b, t->input, value);
@@ -141,7 +141,7 @@ static tcc_status add_next(tcc_step *b, tcc_trained *t, tcc_node *value) {
 
 /* p - lr d, with d = g + weight_decay p, through the momentum buffer v = momentum v + dampening d
  * if there is one. */
-static tcc_status update_sgd(tcc_step *b, tcc_trained *t) {
+static tcc_status update_sgd(tcc_step_builder *b, tcc_trained *t) {
     tcc_node *lr = step_hyper(b, TCC_HYPER_LR(t->group), t->p),
              *decay = step_hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
     tcc_node *d = step_add(b, t->g, step_mul(b, step_spread(b, decay, t->p), t->p)), *v = NULL;
@@ -160,7 +160,7 @@ static tcc_status update_sgd(tcc_step *b, tcc_trained *t) {
 /* 1 / (1 - beta^n), n the count of updates, as a scalar of the type of t's arithmetic; rate `complement` is 1 - beta.
  * In f64, where it is exact to f32's last place for every n; as -1 / expm1(n log1p(-(1 - beta))), since 1 - beta^n
  * loses what 1 - beta has kept. */
-static tcc_node *bias(tcc_step *b, const tcc_trained *t, int complement) {
+static tcc_node *bias(tcc_step_builder *b, const tcc_trained *t, int complement) {
     tcc_node *x = t->p;
     tcc_node *wide = tcc_ir_cast(b->g, step_rate(b, t, complement), TCC_F64);
     tcc_node *log_beta = tcc_ir_unary(b->g, TCC_OP_LOG1P, tcc_ir_unary(b->g, TCC_OP_NEG, wide));
@@ -171,7 +171,7 @@ static tcc_node *bias(tcc_step *b, const tcc_trained *t, int complement) {
 
 /* m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, and p loses lr (m bias1) / (sqrt(v
  * bias2) + eps). Weight decay is added to g by Adam, and taken from p beforehand by AdamW. */
-static tcc_status update_adam(tcc_step *b, tcc_trained *t) {
+static tcc_status update_adam(tcc_step_builder *b, tcc_trained *t) {
     tcc_node *p = t->p, *g = t->g;
     tcc_node *lr = step_hyper(b, TCC_HYPER_LR(t->group), p),
              *decay = step_hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), p);
@@ -196,7 +196,7 @@ static tcc_status update_adam(tcc_step *b, tcc_trained *t) {
 }
 
 /* p - lr (sign(beta1 m + (1 - beta1) g) + weight_decay p), and m = beta2 m + (1 - beta2) g. */
-static tcc_status update_lion(tcc_step *b, tcc_trained *t) {
+static tcc_status update_lion(tcc_step_builder *b, tcc_trained *t) {
     tcc_node *lr = step_hyper(b, TCC_HYPER_LR(t->group), t->p),
              *decay = step_hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
     tcc_node *p = step_mul(b, t->p, step_spread(b, step_one_minus(b, step_mul(b, lr, decay)), t->p));
@@ -210,7 +210,7 @@ static tcc_status update_lion(tcc_step *b, tcc_trained *t) {
 }
 
 /* sqrt(mean(x^2)), a scalar. */
-static tcc_node *root_mean_square(tcc_step *b, tcc_node *x) {
+static tcc_node *root_mean_square(tcc_step_builder *b, tcc_node *x) {
     if (!x) return NULL;
     const tcc_dims all = tcc_ir_axes_from(0, x->type.rank);
     const double share = 1.0 / (double)tcc_type_numel(&x->type);
@@ -220,7 +220,7 @@ static tcc_node *root_mean_square(tcc_step *b, tcc_node *x) {
 }
 
 /* The mean along `axis`, whose extent becomes 1. */
-static tcc_node *mean_along(tcc_step *b, tcc_node *x, int axis) {
+static tcc_node *mean_along(tcc_step_builder *b, tcc_node *x, int axis) {
     if (!x) return NULL;
     tcc_type type = x->type;
     const double share = 1.0 / (double)type.dims[axis];
@@ -231,21 +231,21 @@ static tcc_node *mean_along(tcc_step *b, tcc_node *x, int axis) {
 }
 
 /* x at the dims of `like`, which has its rank: extents of 1 stretch. */
-static tcc_node *stretch(tcc_step *b, tcc_node *x, const tcc_node *like) {
+static tcc_node *stretch(tcc_step_builder *b, tcc_node *x, const tcc_node *like) {
     int dims[TCC_MAX_RANK];
     for (int d = 0; d < like->type.rank; d++) dims[d] = d;
     return tcc_ir_broadcast(b->g, x, like->type.rank, like->type.dims, dims);
 }
 
 /* State k moves towards `fresh` by the share `weight`. */
-static tcc_node *move_state(tcc_step *b, const tcc_trained *t, int k, tcc_node *fresh, tcc_node *weight) {
+static tcc_node *move_state(tcc_step_builder *b, const tcc_trained *t, int k, tcc_node *fresh, tcc_node *weight) {
     tcc_node *old = t->states[k].value;
     tcc_node *change = step_sub(b, fresh, old);
     return old ? step_add(b, old, step_mul(b, step_spread(b, weight, old), change)) : NULL;
 }
 
 /* The mean of g^2 as Adafactor knows it: of a matrix the product of the means of its rows and of its columns. */
-static tcc_status estimate_variance(tcc_step *b, const tcc_trained *t, double eps, tcc_node **variance) {
+static tcc_status estimate_variance(tcc_step_builder *b, const tcc_trained *t, double eps, tcc_node **variance) {
     const int rank = t->p->type.rank;
     tcc_node *n = tcc_ir_cast(b->g, b->count, TCC_F64);
     tcc_node *decay = n ? tcc_ir_binary(b->g, TCC_OP_POW, n, tcc_ir_splat_like(b->g, n, -0.8)) : NULL;
@@ -267,7 +267,7 @@ static tcc_status estimate_variance(tcc_step *b, const tcc_trained *t, double ep
 
 /* u = g / sqrt(variance), and p loses u / max(1, RMS(u)), times min(lr, 1 / sqrt(n)) max(eps, RMS(p)). Weight decay is
  * taken from p beforehand. */
-static tcc_status update_adafactor(tcc_step *b, tcc_trained *t) {
+static tcc_status update_adafactor(tcc_step_builder *b, tcc_trained *t) {
     const double least = t->p->type.dtype == TCC_F64 ? DBL_EPSILON : FLT_EPSILON;
     tcc_node *lr = step_hyper(b, TCC_HYPER_LR(t->group), t->p);
     tcc_node *decay = step_hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p), *variance = NULL;
@@ -285,7 +285,7 @@ static tcc_status update_adafactor(tcc_step *b, tcc_trained *t) {
 }
 
 /* d = g + weight_decay p, sum = sum + d^2, and p loses lr d / (sqrt(sum) + eps). */
-static tcc_status update_adagrad(tcc_step *b, tcc_trained *t) {
+static tcc_status update_adagrad(tcc_step_builder *b, tcc_trained *t) {
     tcc_node *lr = step_hyper(b, TCC_HYPER_LR(t->group), t->p),
              *decay = step_hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
     tcc_node *d = step_add(b, t->g, step_mul(b, step_spread(b, decay, t->p), t->p));
@@ -295,7 +295,7 @@ static tcc_status update_adagrad(tcc_step *b, tcc_trained *t) {
     return step_output(b, t->states[0].input, sum);
 }
 
-tcc_status tcc__step_update(tcc_step *b, tcc_trained *t) {
+tcc_status tcc__step_update(tcc_step_builder *b, tcc_trained *t) {
     tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
     TCC_TRY(optimizers[b->spec->optimizer].update(b, t));
     /* In the kernel that updates the parameter, which has its new value in a register. */

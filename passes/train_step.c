@@ -21,7 +21,7 @@ static tcc_node *find_state(const tcc_graph *g, const char *name) {
 }
 
 /* Whether all trained gradients are finite: one flag for the step. */
-static tcc_node *all_finite(tcc_step *b) {
+static tcc_node *all_finite(tcc_step_builder *b) {
     tcc_node *worst = NULL;
     for (int i = 0; i < b->trained.count; i++) {
         tcc_node *g = b->trained.data[i].g;
@@ -38,7 +38,7 @@ static tcc_node *all_finite(tcc_step *b) {
 }
 
 /* A state of the scaler and, as output of its name, its next value, which no skip of its own holds back. */
-static tcc_status add_scaler_state(tcc_step *b, tcc_node *old, tcc_node *next) {
+static tcc_status add_scaler_state(tcc_step_builder *b, tcc_node *old, tcc_node *next) {
     int input = 0;
     while (b->g->inputs.data[input] != old) input++;
     if (b->valid) next = tcc_ir_select(b->g, b->valid, next, old);
@@ -46,7 +46,7 @@ static tcc_status add_scaler_state(tcc_step *b, tcc_node *old, tcc_node *next) {
 }
 
 /* torch.amp.GradScaler.update: backoff at a skip; growth after `interval` updates in a row, unless it overflows. */
-static tcc_status update_scale(tcc_step *b) {
+static tcc_status update_scale(tcc_step_builder *b) {
     const tcc_type scalar = {.dtype = TCC_I64};
     const int groups = b->spec->n_groups;
     tcc_node *steps = tcc_ir_state(b->g, TCC_SCALE_STEPS_STATE, &scalar, 0, TCC_NOWHERE);
@@ -71,7 +71,7 @@ static tcc_status update_scale(tcc_step *b) {
 
 /* Scales all gradients by min(1, clip_norm / (norm + 1e-6)), norm that of all of them together. A
  * norm that is not finite makes NaN or zero of them, as in PyTorch: it is seen in "grad_norm". */
-static tcc_status clip(tcc_step *b) {
+static tcc_status clip(tcc_step_builder *b) {
     tcc_node *sum = NULL;
     for (int i = 0; i < b->trained.count; i++) {
         tcc_node *g = b->trained.data[i].g;
@@ -116,7 +116,7 @@ static int parameter_of(const tcc_graph *g, const char *name, cursor *next, int 
 }
 
 /* Takes the gradients out of the outputs; loss first, then what else there was. */
-static tcc_status sort_outputs(tcc_step *b) {
+static tcc_status sort_outputs(tcc_step_builder *b) {
     const tcc_train_spec *spec = b->spec;
     bool has_loss = false;
     cursor next = {0};
@@ -147,26 +147,26 @@ static tcc_status sort_outputs(tcc_step *b) {
     return tcc_error(b->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the graph '%s' has no output 'loss'", b->g->name);
 }
 
-static tcc_node *loss_of(const tcc_step *b) {
+static tcc_node *loss_of(const tcc_step_builder *b) {
     int i = 0;
     while (strcmp(b->g->outputs.data[i].name, "loss")) i++;
     return b->g->outputs.data[i].node;
 }
 
 /* Buffers that the model updates stay as they were in a skipped step: what overflows in forward reaches them too. */
-static void hold_buffers(tcc_step *b) {
+static void hold_buffers(tcc_step_builder *b) {
     for (int i = 0; i < b->g->outputs.count; i++) {
         tcc_output *o = &b->g->outputs.data[i];
         if (o->alias >= 0) o->node = step_unless_skipped(b, o->node, b->g->inputs.data[o->alias]);
     }
 }
 
-static tcc_node *and_also(tcc_step *b, tcc_node *x, tcc_node *y) {
+static tcc_node *and_also(tcc_step_builder *b, tcc_node *x, tcc_node *y) {
     return x && y ? tcc_ir_binary(b->g, TCC_OP_AND, x, y) : x ? x : y;
 }
 
 /* Not: the loss is NaN, and one of what it is divided by is 0. NULL: it is divided by nothing of that kind. */
-static tcc_node *has_learned(tcc_step *b) {
+static tcc_node *has_learned(tcc_step_builder *b) {
     tcc_node *counts = find_state(b->g, TCC_COUNTS_STATE), *loss = loss_of(b);
     if (!counts) counts = find_state(b->g, TCC_WEIGHT_SUM_STATE);
     if (!counts) return NULL;
@@ -177,7 +177,7 @@ static tcc_node *has_learned(tcc_step *b) {
 /* Decides which steps are skipped: those that overflow where the loss is scaled, all anomalies where they are looked
  * for, and those that have nothing to learn from. Nothing changes in such a step, but for the scaler's states in one
  * that overflows. */
-static tcc_status find_skips(tcc_step *b) {
+static tcc_status find_skips(tcc_step_builder *b) {
     const bool scaled = find_state(b->g, TCC_SCALE_STATE), detects = b->spec->detect_anomaly;
     tcc_node *loss = detects ? tcc_ir_unary(b->g, TCC_OP_ISFINITE, loss_of(b)) : NULL;
     tcc_node *gradients = b->trained.count && (scaled || detects) ? all_finite(b) : NULL;
@@ -194,7 +194,7 @@ static tcc_status find_skips(tcc_step *b) {
 
 /* -- The pass -- */
 
-static tcc_status add_statistics(tcc_step *b) {
+static tcc_status add_statistics(tcc_step_builder *b) {
     const int count = b->spec->statistics ? b->g->outputs.count : 0;
     for (int i = 0; i < count; i++)
         for (int k = 0; k < b->trained.count; k++) {
@@ -207,14 +207,14 @@ static tcc_status add_statistics(tcc_step *b) {
     return TCC_OK;
 }
 
-static tcc_status add_micro_step(tcc_step *b) {
+static tcc_status add_micro_step(tcc_step_builder *b) {
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
     TCC_TRY(sort_outputs(b));
     if (b->spec->statistics) TCC_TRY(tcc_step_module_statistics(b->g));
     return tcc__step_add_sums(b, loss_of(b));
 }
 
-static tcc_status add_step(tcc_step *b) {
+static tcc_status add_step(tcc_step_builder *b) {
     const tcc_train_spec *spec = b->spec;
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
     TCC_TRY(sort_outputs(b));
@@ -250,7 +250,7 @@ tcc_status tcc_pass_train_step(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph *
     if (spec->n_groups < 1)
         return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "%d parameter groups, at least 1 is needed",
                          spec->n_groups);
-    tcc_step b = {.cx = cx, .spec = spec};
+    tcc_step_builder b = {.cx = cx, .spec = spec};
     TCC_TRY(tcc_graph_copy_live(in, &b.g));
     tcc_status status = TCC_OK;
     for (int i = 0; i < b.g->outputs.count && status == TCC_OK; i++)

@@ -3,7 +3,7 @@
 #include "runtime/stream.h"
 
 #include "ir/support/alloc.h"
-#include "runtime/files/stream.h"
+#include "runtime/files/inflate.h"
 
 #include <string.h>
 #include <zlib.h>
@@ -186,29 +186,29 @@ tcc_status tcc_stream_end(const tcc_stream *s, tcc_diag *d, const tcc_stream_kin
 }
 
 /* Up to `wanted` bytes behind the header. Room grows with what was read, as the file may have less than it says. */
-static tcc_status load_rest(tcc_diag *d, tcc__stream *file, size_t wanted, tcc__bytes *out) {
+static tcc_status load_rest(tcc_diag *d, tcc__inflate *file, size_t wanted, tcc__bytes *out) {
     size_t got = 1, room = out->size;
     while (got && out->size < wanted) {
         room = 2 * room + 4096 < wanted ? 2 * room + 4096 : wanted;
         uint8_t *larger = tcc__realloc(out->data, room);
         if (!larger) return tcc_enomem(d);
         out->data = larger;
-        TCC_TRY(tcc__stream_read(d, file, out->data + out->size, room - out->size, &got));
+        TCC_TRY(tcc__inflate_read(d, file, out->data + out->size, room - out->size, &got));
         out->size += got;
     }
     return TCC_OK;
 }
 
 tcc_status tcc_stream_load(tcc_diag *d, const tcc_stream_kind *kind, const char *path, tcc__bytes *out) {
-    tcc__stream file;
+    tcc__inflate file;
     *out = (tcc__bytes){.data = tcc__malloc(HEADER_BYTES)};
     if (!out->data) return tcc_enomem(d);
-    tcc_status status = tcc__stream_open(d, path, &file);
-    if (status == TCC_OK) status = tcc__stream_read(d, &file, out->data, HEADER_BYTES, &out->size);
+    tcc_status status = tcc__inflate_open(d, path, &file);
+    if (status == TCC_OK) status = tcc__inflate_read(d, &file, out->data, HEADER_BYTES, &out->size);
     if (status == TCC_OK) status = check_magic(d, kind, path, out->data, (int64_t)out->size);
     if (status == TCC_OK) /* one byte more: the file may have more than it says */
         status = load_rest(d, &file, (size_t)get_u64(out->data + 16) + 1, out);
-    tcc__stream_close(&file);
+    tcc__inflate_close(&file);
     if (status != TCC_OK) {
         tcc__free(out->data);
         *out = (tcc__bytes){0};

@@ -129,14 +129,14 @@ int tcc_attention_bf16_vectors(const tcc_emitter *e, int64_t padded) { return pa
 void tcc_attention_bf16_product(tcc_emitter *e, const tcc_attention_plan *p, int vectors,
                                 const tcc_attention_factors *f, LLVMValueRef to, int64_t to_row) {
     const int step = p->multiply;
-    tcc_tile t = {.multiply = p->multiply,
-                  .a_type = TCC_BF16,
-                  .b_type = TCC_BF16,
-                  .rows = p->rows,
-                  .vectors = vectors,
-                  .a_row = f->a_row,
-                  .b_row = f->b_row * 4,
-                  .n_levels = 1};
+    tcc_contract_tile t = {.multiply = p->multiply,
+                           .a_type = TCC_BF16,
+                           .b_type = TCC_BF16,
+                           .rows = p->rows,
+                           .vectors = vectors,
+                           .a_row = f->a_row,
+                           .b_row = f->b_row * 4,
+                           .n_levels = 1};
     tcc_tile_level *level = &t.levels[0];
     *level = (tcc_tile_level){.a = step, .b = step / PAIR * f->b_row * PAIR, .multiple = GROUP / step};
     if (tcc_emit_is_constant(f->count, &level->count)) level->count /= step;

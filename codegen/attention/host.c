@@ -172,14 +172,14 @@ int tcc_attention_output_vectors(const tcc_emitter *e, int64_t padded) {
 void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, tcc_dtype a_type, LLVMValueRef a,
                            int64_t a_row, int64_t a_k, LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count,
                            LLVMValueRef *sums) {
-    tcc_tile t = {.multiply = TCC_CONTRACT_FMA,
-                  .a_type = a_type,
-                  .b_type = TCC_F32,
-                  .rows = r->p->rows,
-                  .vectors = vectors,
-                  .a_row = a_row,
-                  .b_aligned = b_aligned,
-                  .n_levels = 1};
+    tcc_contract_tile t = {.multiply = TCC_CONTRACT_FMA,
+                           .a_type = a_type,
+                           .b_type = TCC_F32,
+                           .rows = r->p->rows,
+                           .vectors = vectors,
+                           .a_row = a_row,
+                           .b_aligned = b_aligned,
+                           .n_levels = 1};
     t.levels[0] = (tcc_tile_level){.a = a_k, .b = b_k, .multiple = 1};
     if (!tcc_emit_is_constant(count, &t.levels[0].count)) t.levels[0].runtime = count;
     tcc_tile_emit(e, &t, a, b, sums);

@@ -319,7 +319,7 @@ tcc_region tcc_region_of_load(const tcc_body *b, const tcc_expr *load) {
                      load->n_operands ? load->operands[0] : NULL);
 }
 
-tcc_region tcc_region_of_store(const tcc_body *b, const tcc_store *store) {
+tcc_region tcc_region_of_store(const tcc_body *b, const tcc_body_write *store) {
     const tcc_body_buffer *to = &b->buffers.data[store->buffer];
     return region_of(b, &store->offset, bytes_of(to), tcc_dtype_bytes(to->dtype), store->guard);
 }
@@ -342,14 +342,14 @@ static void mark(const tcc_body *b, const tcc_expr *x, bool *used) {
 
 void tcc_body_mark_used(const tcc_body *b, bool *used) {
     for (int i = 0; i < b->stores.count; i++) {
-        const tcc_store *s = &b->stores.data[i];
+        const tcc_body_write *s = &b->stores.data[i];
         mark(b, s->value, used);
         mark_affine(b, &s->offset, used);
         if (s->guard) mark(b, s->guard, used);
     }
 }
 
-bool tcc_body_same_element(const tcc_body *b, const tcc_expr *load, const tcc_store *store) {
+bool tcc_body_same_element(const tcc_body *b, const tcc_expr *load, const tcc_body_write *store) {
     const tcc_body_buffer *from = &b->buffers.data[load->buffer], *to = &b->buffers.data[store->buffer];
     if (tcc_dtype_bytes(from->dtype) != tcc_dtype_bytes(to->dtype)) return false;
     if (tcc_affine_equal(&load->affine, &store->offset)) return true;

@@ -29,10 +29,10 @@ bool tcc_region_contains(const tcc_region *whole, const tcc_region *part);
 /* What a load reads, and what a store writes, in bytes from the start of its buffer. A load that has a guard reads only
  * where that holds. */
 tcc_region tcc_region_of_load(const tcc_body *b, const tcc_expr *load);
-tcc_region tcc_region_of_store(const tcc_body *b, const tcc_store *store);
+tcc_region tcc_region_of_store(const tcc_body *b, const tcc_body_write *store);
 /* Marks by id the expressions that the body's stores need. */
 void tcc_body_mark_used(const tcc_body *b, bool *used);
 /* The element that the load reads is the one that the store writes, at each point. */
-bool tcc_body_same_element(const tcc_body *b, const tcc_expr *load, const tcc_store *store);
+bool tcc_body_same_element(const tcc_body *b, const tcc_expr *load, const tcc_body_write *store);
 
 #endif

@@ -86,7 +86,7 @@ typedef struct tcc_body_buffer {
     bool written;
 } tcc_body_buffer;
 
-typedef struct tcc_store {
+typedef struct tcc_body_write {
     int buffer;
     tcc_affine offset;
     const tcc_expr *value;
@@ -94,7 +94,7 @@ typedef struct tcc_store {
     bool kept;             /* REDUCE groups: one value a kept point */
     bool sum;              /* REDUCE groups: added to what earlier kept points left there */
     bool past_caches;      /* whole vectors, which begin at multiples of their size, go to memory at once */
-} tcc_store;
+} tcc_body_write;
 
 /* A node's value at one of the points where it is wanted. */
 typedef struct tcc_traced {
@@ -113,7 +113,7 @@ typedef struct tcc_body {
     tcc_vec(tcc_var) vars; /* loops below TCC_BODY_MAX_LOOPS, the others behind */
     tcc_vec(tcc_expr *) exprs;
     tcc_vec(tcc_body_buffer) buffers;
-    tcc_vec(tcc_store) stores;
+    tcc_vec(tcc_body_write) stores;
     tcc_vec(tcc_traced) traced;     /* arithmetic of the group */
     tcc_vec(tcc_expr *) reductions; /* REDUCE expressions in order of dependence */
     const tcc_expr *guard;          /* while tracing: where the value is wanted at all */
@@ -272,11 +272,12 @@ void tcc_body_emit(tcc_body_run *r, uint64_t loops);
 /* The value as it is (uniform: scalar), or over all lanes. */
 LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x);
 bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x);
-void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s);
+void tcc_body_emit_store(tcc_body_run *r, const tcc_body_write *s);
 /* What a store writes of the open point, and the store of `phases` such vectors, whose lanes are `phases` elements
  * apart and which come one element after the other: the first one is open. `mask` is of all elements, NULL: all. */
-LLVMValueRef tcc_body_stored(tcc_body_run *r, const tcc_store *s);
-void tcc_body_store_phases(tcc_body_run *r, const tcc_store *s, LLVMValueRef *values, int phases, LLVMValueRef mask);
+LLVMValueRef tcc_body_stored(tcc_body_run *r, const tcc_body_write *s);
+void tcc_body_store_phases(tcc_body_run *r, const tcc_body_write *s, LLVMValueRef *values, int phases,
+                           LLVMValueRef mask);
 /* Fetches what vectors at the given forms will load and store, where it lies one element after the other. */
 void tcc_body_emit_prefetch(tcc_body_run *r);
 LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a); /* of lane 0 */

@@ -99,7 +99,7 @@ static LLVMValueRef for_memory(tcc_body_run *r, const tcc_expr *x, LLVMValueRef 
                                            : tcc_scalar_to_memory(r->e, value, dtype);
 }
 
-void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
+void tcc_body_emit_store(tcc_body_run *r, const tcc_body_write *s) {
     tcc_emitter *e = r->e;
     if (r->inside) {
         LLVMValueRef inside = r->inside;
@@ -112,7 +112,7 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
         return;
     }
     if (s->guard && tcc_body_step(r, &s->offset) == TCC_STEP_NONE) {
-        tcc_store inside = *s;
+        tcc_body_write inside = *s;
         tcc_emit_if branch;
         inside.guard = NULL;
         tcc_emit_if_begin(e, &branch, r->values[s->guard->id]);
@@ -145,11 +145,12 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
     tcc_emit_scatter_at(e, value, start, tcc_body_lane_part(r, &s->offset, tcc_body_offset_type(r, &s->offset)), mask);
 }
 
-LLVMValueRef tcc_body_stored(tcc_body_run *r, const tcc_store *s) {
+LLVMValueRef tcc_body_stored(tcc_body_run *r, const tcc_body_write *s) {
     return for_memory(r, s->value, tcc_body_lanes(r, s->value), r->body->buffers.data[s->buffer].dtype);
 }
 
-void tcc_body_store_phases(tcc_body_run *r, const tcc_store *s, LLVMValueRef *values, int phases, LLVMValueRef mask) {
+void tcc_body_store_phases(tcc_body_run *r, const tcc_body_write *s, LLVMValueRef *values, int phases,
+                           LLVMValueRef mask) {
     tcc_emitter *e = r->e;
     LLVMTypeRef memory = tcc_emit_dtype(e, r->body->buffers.data[s->buffer].dtype);
     LLVMValueRef all = values[0], at = tcc_emit_at(e, memory, r->bases[s->buffer], tcc_body_offset(r, &s->offset));

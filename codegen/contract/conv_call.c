@@ -208,7 +208,7 @@ static tcc_status try_all(tcc_lowering *l, const tcc_conv *c, const tcc_epilogue
      * convolution alone. */
     for (int pass = 0; pass < 2 && !*done; pass++)
         for (int i = 0; i < b->stores.count && !*done; i++) {
-            const tcc_store *s = &b->stores.data[i];
+            const tcc_body_write *s = &b->stores.data[i];
             tcc_library_fused f = {.node = b->buffers.data[s->buffer].node, .offset = s->offset, .whole = pass == 0};
             if (s->guard || s->kept || !f.node || !tcc_library_read_value(s->value, epilogue->port, &f)) continue;
             TCC_TRY(try_fused(l, c, epilogue, &f, done));

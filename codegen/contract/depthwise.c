@@ -77,9 +77,9 @@ static tcc_status lower_outputs(tcc_lowering *l, depthwise *d) {
 
 static bool store_part(tcc_body *b, const depthwise *d, int temporary, tcc_affine position, const tcc_expr *value) {
     if (!value) return false;
-    tcc_store store = {.buffer = tcc_body_temporary(b, temporary, d->dtype, true),
-                       .offset = tcc_affine_expand(b, position),
-                       .value = value};
+    tcc_body_write store = {.buffer = tcc_body_temporary(b, temporary, d->dtype, true),
+                            .offset = tcc_affine_expand(b, position),
+                            .value = value};
     return tcc_vec_push(&b->stores, store);
 }
 

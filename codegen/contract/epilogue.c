@@ -79,7 +79,7 @@ static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
     if (place(b, x, cx, seen, at)) {
         const tcc_expr *value = tcc_body_trace(b, x, at);
         tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, at, x->type.rank, x->type.dims));
-        tcc_store s = {tcc_body_buffer_of(b, n, 0, true), position, value, NULL, .kept = false};
+        tcc_body_write s = {tcc_body_buffer_of(b, n, 0, true), position, value, NULL, .kept = false};
         if (value && !tcc_vec_push(&b->stores, s)) b->status = tcc_enomem(b->diag);
     } else if (b->status == TCC_OK) {
         b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, n->loc, "%s is no work on the result", tcc_node_text(n));

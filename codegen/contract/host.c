@@ -371,13 +371,13 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
         tcc_contract_split_index(e, &outer_m, position, k->row);
     }
     const bool narrow = p->multiply != TCC_CONTRACT_FMA;
-    tcc_tile t = {.multiply = p->multiply,
-                  .a_type = p->pack_a && !narrow ? TCC_F32 : p->c.dtype,
-                  .b_type = p->pack_b && !narrow ? TCC_F32 : p->c.dtype,
-                  .rows = p->rows,
-                  .vectors = p->vectors,
-                  .b_aligned = p->pack_b,
-                  .ahead = k->ahead};
+    tcc_contract_tile t = {.multiply = p->multiply,
+                           .a_type = p->pack_a && !narrow ? TCC_F32 : p->c.dtype,
+                           .b_type = p->pack_b && !narrow ? TCC_F32 : p->c.dtype,
+                           .rows = p->rows,
+                           .vectors = p->vectors,
+                           .b_aligned = p->pack_b,
+                           .ahead = k->ahead};
     LLVMValueRef tile_a;
     k->tile = tcc_emit_sub(e, number, k->tile0);
     t.ahead.first = tcc_emit_mul(e, k->tile, tcc_emit_i64(e, k->ahead.count));

@@ -101,7 +101,7 @@ typedef struct tcc_tile_ahead {
     int64_t count;
 } tcc_tile_ahead;
 
-typedef struct tcc_tile {
+typedef struct tcc_contract_tile {
     tcc_contract_multiply multiply;
     tcc_dtype a_type, b_type; /* in memory: f32 where they are packed as such */
     int rows, vectors;
@@ -111,7 +111,7 @@ typedef struct tcc_tile {
     tcc_tile_ahead ahead;
     int n_levels;
     tcc_tile_level levels[TCC_CONTRACT_MAX_DIMS];
-} tcc_tile;
+} tcc_contract_tile;
 
 /* Sums of tiles begin as zeros, and end in memory as rows of f32 that lie `row_bytes` apart. */
 void tcc_tile_begin(tcc_emitter *e, int rows, int vectors);
@@ -121,7 +121,7 @@ void tcc_tile_configure(int rows, int vectors, int *out);
 
 /* Of a step of k, in cycles of a core with one full-width multiply-add a cycle. */
 double tcc_tile_cycles(const tcc_llvm_target *target, int rows, int vectors);
-void tcc_tile_emit(tcc_emitter *e, tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums);
+void tcc_tile_emit(tcc_emitter *e, tcc_contract_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums);
 
 /* Part of a k dimension: its first index and how many follow, inside the block. `count` NULL: all that the level has.
  */
@@ -136,6 +136,6 @@ void tcc_contract_find_parts(tcc_emitter *e, const tcc_contract_plan *p, const L
                              tcc_contract_part *parts);
 /* The k loops inside a block, as strides of what the tile reads; moves a and b to where the windows begin. */
 void tcc_contract_make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count,
-                              const tcc_contract_part *parts, tcc_tile *t, LLVMValueRef *a, LLVMValueRef *b);
+                              const tcc_contract_part *parts, tcc_contract_tile *t, LLVMValueRef *a, LLVMValueRef *b);
 
 #endif

@@ -3,7 +3,7 @@
 #include "codegen/contract/internal.h"
 
 /* The same in steps of several k: one loop where both are packed. */
-static void make_steps(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count, tcc_tile *t) {
+static void make_steps(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count, tcc_contract_tile *t) {
     const tcc_contract_dims *k = &p->c.k;
     const int64_t unit = p->multiply, b_row = (int64_t)p->vectors * e->lanes; /* from k to k */
     const bool stepped = k->d[p->k_split_dim].extent % p->k_step != 0;
@@ -34,7 +34,7 @@ static void make_steps(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef 
 }
 
 void tcc_contract_make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count,
-                              const tcc_contract_part *parts, tcc_tile *t, LLVMValueRef *a, LLVMValueRef *b) {
+                              const tcc_contract_part *parts, tcc_contract_tile *t, LLVMValueRef *a, LLVMValueRef *b) {
     const tcc_contract_dims *k = &p->c.k;
     int64_t panel_row = (int64_t)p->vectors * e->lanes, linear = p->k_inner;
     if (p->multiply != TCC_CONTRACT_FMA) {

@@ -322,7 +322,7 @@ tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
     }
     for (int pass = 0; pass < 2 && !*done; pass++)
         for (int i = 0; i < b->stores.count && !*done; i++) {
-            const tcc_store *s = &b->stores.data[i];
+            const tcc_body_write *s = &b->stores.data[i];
             fused f = {.value = {.node = b->buffers.data[s->buffer].node, .offset = s->offset, .whole = pass == 0}};
             if (s->guard || s->kept || !f.value.node || !read_fused(b, s->value, epilogue->port, &f)) continue;
             TCC_TRY(try_fused(l, dot, epilogue, &f, done));

@@ -32,7 +32,7 @@ void tcc_tile_end(tcc_emitter *e, int rows, int vectors, LLVMValueRef to, int64_
                                 row_bytes);
 }
 
-static void multiply_tiles(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b) {
+static void multiply_tiles(tcc_emitter *e, const tcc_contract_tile *t, LLVMValueRef a, LLVMValueRef b) {
     const int64_t b_row = t->b_row ? t->b_row : t->vectors * ROW_BYTES;
     for (int v = 0; v < t->vectors; v++)
         tcc_emit_tile_load(e, TILE_OF_B + v, tcc_emit_at_bytes(e, b, v * ROW_BYTES), b_row);
@@ -46,24 +46,24 @@ static void multiply_tiles(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LL
 /* -- Vectors */
 
 /* A vector of B at column v, and an element of A in all lanes; of pairs, as 32 bits. */
-static LLVMValueRef vector_of_b(tcc_emitter *e, const tcc_tile *t, LLVMValueRef row, int v) {
+static LLVMValueRef vector_of_b(tcc_emitter *e, const tcc_contract_tile *t, LLVMValueRef row, int v) {
     if (t->multiply == TCC_CONTRACT_PAIRS)
         return tcc_emit_load(e, e->vi32, tcc_emit_at_bytes(e, row, (int64_t)v * e->lanes * 4), e->lanes * 4);
     LLVMValueRef at = tcc_contract_at(e, t->b_type, row, tcc_emit_i64(e, v * e->lanes));
     return tcc_contract_load_lanes(e, t->b_type, at, t->b_aligned ? e->lanes * 4 : 0, NULL);
 }
 
-static LLVMValueRef splat_of_a(tcc_emitter *e, const tcc_tile *t, LLVMValueRef at) {
+static LLVMValueRef splat_of_a(tcc_emitter *e, const tcc_contract_tile *t, LLVMValueRef at) {
     LLVMValueRef element = t->multiply == TCC_CONTRACT_PAIRS ? tcc_emit_load(e, e->i32, at, 2)
                                                              : tcc_contract_load_element(e, t->a_type, at, 0);
     return tcc_emit_splat(e, element, e->lanes);
 }
 
 /* Values that loops carry. */
-static int carried(const tcc_tile *t) { return t->multiply == TCC_CONTRACT_TILES ? 0 : t->rows * t->vectors; }
+static int carried(const tcc_contract_tile *t) { return t->multiply == TCC_CONTRACT_TILES ? 0 : t->rows * t->vectors; }
 
 /* sums += A column * B row for `count` successive steps of k, from a and b on. */
-static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums,
+static void emit_steps(tcc_emitter *e, const tcc_contract_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums,
                        int count) {
     const tcc_tile_level *l = &t->levels[t->n_levels - 1];
     for (int u = 0; u < count; u++) {
@@ -103,7 +103,7 @@ static void emit_ahead(tcc_emitter *e, const tcc_tile_ahead *ahead, LLVMValueRef
     }
 }
 
-static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
+static void emit_inner(tcc_emitter *e, const tcc_contract_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
     const tcc_tile_level *l = &t->levels[t->n_levels - 1];
     a = tcc_emit_anchor(e, a), b = tcc_emit_anchor(e, b);
     /* Some 48 products pay for the loop, and more of them cost compile time; but what is fetched ahead is counted once
@@ -143,7 +143,8 @@ static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMVa
     }
 }
 
-static void emit_levels(tcc_emitter *e, const tcc_tile *t, int at, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
+static void emit_levels(tcc_emitter *e, const tcc_contract_tile *t, int at, LLVMValueRef a, LLVMValueRef b,
+                        LLVMValueRef *sums) {
     if (at == t->n_levels - 1) {
         emit_inner(e, t, a, b, sums);
         return;
@@ -172,7 +173,7 @@ static void emit_levels(tcc_emitter *e, const tcc_tile *t, int at, LLVMValueRef 
 }
 
 /* Neighbouring levels that are one loop for both operands become one. */
-static void merge_levels(tcc_emitter *e, tcc_tile *t) {
+static void merge_levels(tcc_emitter *e, tcc_contract_tile *t) {
     for (int i = t->n_levels - 2; i >= 0; i--) {
         tcc_tile_level *outer = &t->levels[i], *inner = outer + 1;
         if (inner->runtime || outer->a != inner->a * inner->count || outer->b != inner->b * inner->count) continue;
@@ -186,7 +187,7 @@ static void merge_levels(tcc_emitter *e, tcc_tile *t) {
     }
 }
 
-void tcc_tile_emit(tcc_emitter *e, tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
+void tcc_tile_emit(tcc_emitter *e, tcc_contract_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
     merge_levels(e, t);
     emit_levels(e, t, 0, a, b, sums);
 }

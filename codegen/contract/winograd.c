@@ -316,14 +316,14 @@ static void emit_product(tcc_emitter *e, const tcc_winograd *w, const product *p
     }
     const tcc_dtype type = w->multiply == TCC_CONTRACT_PAIRS ? TCC_BF16 : TCC_F32;
     const int64_t word = w->multiply; /* elements */
-    tcc_tile t = {.multiply = w->multiply,
-                  .a_type = type,
-                  .b_type = type,
-                  .rows = w->tile_height,
-                  .vectors = w->vectors,
-                  .a_row = word * p->a_row,
-                  .b_aligned = true,
-                  .n_levels = 1};
+    tcc_contract_tile t = {.multiply = w->multiply,
+                           .a_type = type,
+                           .b_type = type,
+                           .rows = w->tile_height,
+                           .vectors = w->vectors,
+                           .a_row = word * p->a_row,
+                           .b_aligned = true,
+                           .n_levels = 1};
     t.levels[0] =
         (tcc_tile_level){.count = p->k, .runtime = p->runtime_k, .multiple = 1, .a = word * p->a_k, .b = word * p->b_k};
     tcc_tile_emit(e, &t, a, b, sums);

@@ -91,9 +91,9 @@ tcc_status tcc_library_pack_bits(tcc_lowering *l, const tcc_node *value, int64_t
         tcc_affine at[TCC_MAX_RANK];
         tcc_iteration_open(b, &it, at);
         const tcc_affine row = tcc_affine_scale(b, tcc_affine_linear(b, at, last, dims), row_bits / 8);
-        const tcc_store store = {.buffer = tcc_body_temporary(b, temporary, TCC_U8, true),
-                                 .offset = tcc_affine_expand(b, tcc_affine_add(b, row, at[last])),
-                                 .value = pack_byte(b, value, at)};
+        const tcc_body_write store = {.buffer = tcc_body_temporary(b, temporary, TCC_U8, true),
+                                      .offset = tcc_affine_expand(b, tcc_affine_add(b, row, at[last])),
+                                      .value = pack_byte(b, value, at)};
         if (store.value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
         tcc_body_free(b);

@@ -5,7 +5,8 @@
 
 #include "ir/support/alloc.h"
 
-bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const tcc_expr *load, const tcc_store *store) {
+bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const tcc_expr *load,
+                      const tcc_body_write *store) {
     (void)plan;
     return tcc_body_same_element(body, load, store);
 }

@@ -22,7 +22,7 @@ typedef tcc_status (*tcc_kernel_emit)(tcc_emitter *e, const tcc_kernel_plan *pla
 /* Whether the element that `load` reads may be the one that `store` writes, where both begin at one address: whoever
  * reads it does so before it is written. */
 typedef bool (*tcc_kernel_in_step)(const tcc_kernel_plan *plan, const tcc_body *body, const tcc_expr *load,
-                                   const tcc_store *store);
+                                   const tcc_body_write *store);
 
 struct tcc_kernel_plan {
     const char *schedule; /* "pointwise", "reduce": also the stem of the symbol */
@@ -110,7 +110,8 @@ tcc_plan_launch *tcc_lowering_add(tcc_lowering *l);
 /* The launch's buffers from a body's, and its flop from the body. */
 tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b);
 /* Each work item takes points of the body in order, and a point's loads come before its stores. */
-bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const tcc_expr *load, const tcc_store *store);
+bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const tcc_expr *load,
+                      const tcc_body_write *store);
 /* The expressions of the launch's body that its stores need, by id, for the caller to free; NULL: memory is short. */
 bool *tcc_launch_used(const tcc_plan_launch *launch);
 /* Whether buffers `read` and `write` of the launch may be one memory, element for element. False where the body does

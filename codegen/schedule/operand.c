@@ -57,9 +57,9 @@ tcc_status tcc_operand_copy(tcc_lowering *l, const tcc_node *n, tcc_dtype dtype,
         }
         if (value && n->type.dtype != dtype) value = tcc_expr_point(b, TCC_OP_CAST, dtype, &value, 1);
         if (value) {
-            tcc_store store = {.buffer = tcc_body_temporary(b, *temporary, dtype, true),
-                               .offset = tcc_affine_expand(b, position),
-                               .value = value};
+            tcc_body_write store = {.buffer = tcc_body_temporary(b, *temporary, dtype, true),
+                                    .offset = tcc_affine_expand(b, position),
+                                    .value = value};
             if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         }
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);

@@ -174,7 +174,7 @@ static void choose_past_caches(const tcc_lowering *l, pointwise *p) {
         if (role == TCC_ROLE_PARAM || role == TCC_ROLE_STATE) bytes += tcc_type_bytes(&l->graph->inputs.data[i]->type);
     }
     for (int i = 0; bytes > HELD && i < p->body->stores.count; i++) {
-        tcc_store *s = &p->body->stores.data[i];
+        tcc_body_write *s = &p->body->stores.data[i];
         const tcc_body_buffer *buffer = &p->body->buffers.data[s->buffer];
         s->past_caches = !s->guard && !buffer->offset && is_next_copy(l->graph, buffer->node);
         p->past_caches |= s->past_caches;
@@ -222,7 +222,7 @@ static int choose_phases(const tcc_lowering *l, const tcc_body *b, const int *or
     const int64_t phases = b->vars.data[inner].high + 1;
     if (phases < 2 || phases > MOST_PHASES || b->vars.data[outer].high + 1 <= phases) return -1;
     for (int i = 0; i < b->stores.count; i++) {
-        const tcc_store *s = &b->stores.data[i];
+        const tcc_body_write *s = &b->stores.data[i];
         if (s->guard || tcc_affine_coefficient(&s->offset, inner) != 1 ||
             tcc_affine_coefficient(&s->offset, outer) != phases)
             return -1;
@@ -338,7 +338,7 @@ static tcc_status lower_part(tcc_lowering *l, const tcc_node *output, const tcc_
         const tcc_expr *value = tcc_body_trace(b, x, coordinates);
         tcc_affine position = tcc_affine_linear(b, coordinates, x->type.rank, concat->type.dims);
         /* the part's start is in the buffer's address, so that parts of one shape are one kernel */
-        tcc_store store = {tcc_body_buffer_of(b, output, start, true), position, value, NULL, .kept = false};
+        tcc_body_write store = {tcc_body_buffer_of(b, output, start, true), position, value, NULL, .kept = false};
         if (value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         if (!tcc_iteration_refine(&it, b)) {
             const bool first = l->launches.count == 0;

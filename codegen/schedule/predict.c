@@ -39,7 +39,7 @@ double tcc_predict_body_bytes(const tcc_body *b) {
             if (n > touched) touched = n;
         }
         for (int k = 0; k < b->stores.count; k++) {
-            const tcc_store *s = &b->stores.data[k];
+            const tcc_body_write *s = &b->stores.data[k];
             const double n = s->buffer == i ? points_of(b, tcc_affine_loops(b, &s->offset)) : 0;
             if (n > touched) touched = n;
         }

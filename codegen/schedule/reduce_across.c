@@ -20,8 +20,8 @@ void tcc_reduce_store_sums(tcc_reduce_trace *t, tcc_body *b) {
         if (r->partial < 0) r->partial = tcc_lowering_temporary(t->l, 0);
         const tcc_expr *value = tcc_body_trace(b, r->node->operands[0], t->coordinates);
         if (r->partial < 0 || !value) return;
-        tcc_store store = {tcc_body_temporary(b, r->partial, tcc_reduce_partial_dtype(r->node), true), offset, value,
-                           NULL, .sum = true};
+        tcc_body_write store = {tcc_body_temporary(b, r->partial, tcc_reduce_partial_dtype(r->node), true), offset,
+                                value, NULL, .sum = true};
         if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(b->diag);
     }
 }

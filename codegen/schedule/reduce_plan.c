@@ -252,7 +252,7 @@ static bool read_before_stores(const tcc_reduce *p, const tcc_expr *x) {
 /* Full values are stored in the last sweep, point by point, kept ones after it: both after all loads of their own
  * element. A load of a row's first element, which depends on no reduced loop, is made once, before the first sweep that
  * needs it. */
-static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_expr *load, const tcc_store *store) {
+static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_expr *load, const tcc_body_write *store) {
     const tcc_reduce *p = plan->data;
     if (store->sum) return false;
     if (tcc_body_same_element(b, load, store)) return true;

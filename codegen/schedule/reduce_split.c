@@ -20,7 +20,7 @@ static int store_partial(tcc_reduce_trace *t, tcc_body *b, const tcc_node *n, co
         if (b->stores.data[i].value == value) return b->buffers.data[b->stores.data[i].buffer].temporary;
     int temporary = tcc_lowering_temporary(t->l, splits * t->kept_numel * tcc_dtype_bytes(dtype));
     if (temporary < 0 || !value) return temporary;
-    tcc_store store = {tcc_body_temporary(b, temporary, dtype, true), offset, value, NULL, .kept = true};
+    tcc_body_write store = {tcc_body_temporary(b, temporary, dtype, true), offset, value, NULL, .kept = true};
     if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(t->l->diag);
     return temporary;
 }
@@ -92,8 +92,8 @@ static tcc_status launch_combine(tcc_reduce_trace *t, int level, bool last, bool
         const tcc_expr *value = tcc_body_trace(b, n, coordinates);
         made[i] = tcc_lowering_temporary(l, t->kept_numel * tcc_dtype_bytes(n->type.dtype));
         if (made[i] < 0 || !value) break;
-        tcc_store store = {tcc_body_temporary(b, made[i], n->type.dtype, true), t->kept_position, value, NULL,
-                           .kept = true};
+        tcc_body_write store = {tcc_body_temporary(b, made[i], n->type.dtype, true), t->kept_position, value, NULL,
+                                .kept = true};
         if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
     }
     for (int i = 0; last && i < l->group->n_outputs; i++)

@@ -4,32 +4,35 @@
  * thread always to the same columns. */
 #include "codegen/schedule/reduce.h"
 
-static tcc_dtype sum_dtype(const tcc_body_run *r, const tcc_store *s) { return r->body->buffers.data[s->buffer].dtype; }
+static tcc_dtype sum_dtype(const tcc_body_run *r, const tcc_body_write *s) {
+    return r->body->buffers.data[s->buffer].dtype;
+}
 
-static LLVMTypeRef sum_type(tcc_body_run *r, const tcc_reduce *p, const tcc_store *s) {
+static LLVMTypeRef sum_type(tcc_body_run *r, const tcc_reduce *p, const tcc_body_write *s) {
     return tcc_emit_vector_type(tcc_scalar_register(r->e, sum_dtype(r, s)), p->lanes);
 }
 
 /* A GPU's vectors begin at multiples of their lanes, in rows that are so as well. */
-static int sum_alignment(const tcc_body_run *r, const tcc_reduce *p, const tcc_store *s) {
+static int sum_alignment(const tcc_body_run *r, const tcc_reduce *p, const tcc_body_write *s) {
     int bytes = p->lanes * tcc_dtype_bytes(sum_dtype(r, s));
     return !r->e->target->aligned_vectors ? 0 : bytes < 16 ? bytes : 16;
 }
 
 /* The open columns in the slice's row of partial sums. */
-static LLVMValueRef sum_address(tcc_body_run *r, const tcc_store *s) {
+static LLVMValueRef sum_address(tcc_body_run *r, const tcc_body_write *s) {
     return tcc_emit_at(r->e, tcc_emit_dtype(r->e, sum_dtype(r, s)), r->bases[s->buffer],
                        tcc_body_offset(r, &s->offset));
 }
 
-static LLVMValueRef load_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_store *s, LLVMValueRef at) {
+static LLVMValueRef load_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_body_write *s, LLVMValueRef at) {
     LLVMTypeRef type = tcc_emit_vector_type(tcc_emit_dtype(r->e, sum_dtype(r, s)), p->lanes);
     LLVMValueRef value = r->mask ? tcc_emit_load_masked(r->e, type, at, r->mask)
                                  : tcc_emit_load(r->e, type, at, sum_alignment(r, p, s));
     return tcc_scalar_from_memory(r->e, value, sum_dtype(r, s));
 }
 
-static void store_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_store *s, LLVMValueRef value, LLVMValueRef at) {
+static void store_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_body_write *s, LLVMValueRef value,
+                      LLVMValueRef at) {
     value = tcc_scalar_to_memory(r->e, value, sum_dtype(r, s));
     if (r->mask) tcc_emit_store_masked(r->e, value, at, r->mask);
     else tcc_emit_store(r->e, value, at, sum_alignment(r, p, s));
@@ -37,7 +40,7 @@ static void store_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_store *s, 
 
 void tcc_reduce_add_to_sum(tcc_body_run *r, const tcc_reduce *p, int store, LLVMValueRef place) {
     tcc_emitter *e = r->e;
-    const tcc_store *sum = &r->body->stores.data[store];
+    const tcc_body_write *sum = &r->body->stores.data[store];
     LLVMValueRef value = tcc_body_lanes(r, sum->value), at = place ? NULL : sum_address(r, sum);
     LLVMValueRef carry = place ? tcc_emit_load(e, LLVMTypeOf(value), place, 0) : load_sum(r, p, sum, at);
     tcc_fold_step(e, TCC_OP_REDUCE_SUM, &carry, value, NULL, NULL);
@@ -80,7 +83,7 @@ void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *s
     const tcc_body *b = r->body;
     if (!p->steps) columns_begin(r, p);
     for (int i = 0; i < b->stores.count; i++) {
-        const tcc_store *s = &b->stores.data[i];
+        const tcc_body_write *s = &b->stores.data[i];
         if (!s->sum) continue;
         LLVMTypeRef type = sum_type(r, p, s);
         if (!p->steps) store_sum(r, p, s, LLVMConstNull(type), sum_address(r, s));
@@ -97,7 +100,7 @@ void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *s
  * memory. */
 static void put_sums(tcc_body_run *r, const tcc_reduce *p, int at, const LLVMValueRef *sums) {
     tcc_emitter *e = r->e;
-    const tcc_store *s = &r->body->stores.data[at];
+    const tcc_body_write *s = &r->body->stores.data[at];
     int var = p->reduced[0];
     int64_t extent = r->body->vars.data[var].high + 1, all = tcc_emit_group_lanes(e, p->lanes);
     LLVMValueRef own = tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes));
@@ -124,7 +127,7 @@ static void put_sums(tcc_body_run *r, const tcc_reduce *p, int at, const LLVMVal
 /* Adds what the lane groups of the block have put for store `at`, in their order. All threads share the columns. */
 static void add_split_sums(tcc_body_run *r, const tcc_reduce *p, int at) {
     tcc_emitter *e = r->e;
-    const tcc_store *s = &r->body->stores.data[at];
+    const tcc_body_write *s = &r->body->stores.data[at];
     LLVMTypeRef memory = tcc_emit_dtype(e, sum_dtype(r, s));
     int var = p->reduced[0];
     int64_t extent = r->body->vars.data[var].high + 1;

@@ -12,7 +12,7 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
     TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
-    const tcc_store *s = &b->stores.data[0];
+    const tcc_body_write *s = &b->stores.data[0];
     tcc_body_need(&run, s->value);
     tcc_body_need(&run, s->guard);
     tcc_emit_loop items;
@@ -75,8 +75,8 @@ static tcc_status lower_pass(tcc_lowering *l, int temporary, bool rounds) {
                                     ? tcc_expr_load(b, tcc_body_temporary(b, temporary, TCC_F32, false), position, NULL)
                                     : tcc_body_trace(b, hero->operands[0], coordinates);
         const int to = rounds ? -1 : temporary; /* the hero's place, or where sums gather */
-        tcc_store store = {sums_buffer(b, hero, to), position, cast(b, value, sums_dtype(hero, to)), NULL,
-                           .kept = false};
+        tcc_body_write store = {sums_buffer(b, hero, to), position, cast(b, value, sums_dtype(hero, to)), NULL,
+                                .kept = false};
         if (b->status == TCC_OK && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         if (!tcc_iteration_refine(&it, b)) {
             const bool copies = b->status == TCC_OK && temporary < 0 && is_copy(b, hero, &position);
@@ -133,7 +133,7 @@ static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tc
             int buffer = sums_buffer(b, hero, temporary);
             operands[0] = load_sum(b, buffer, offset, guard, *position_bits);
             const tcc_expr *sum = tcc_expr_point(b, op, dtype, operands, 2);
-            tcc_store store = {buffer, offset, sum, guard, .kept = false};
+            tcc_body_write store = {buffer, offset, sum, guard, .kept = false};
             if (sum && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         }
         if (tcc_iteration_refine(&it, b)) {

@@ -12,7 +12,7 @@ tcc_thread_shape tcc_scatter_along_shape(void) {
 }
 
 bool tcc_scatter_plan_along(tcc_scatter *p, const tcc_expr *place) {
-    const tcc_store *s = &p->body->stores.data[0];
+    const tcc_body_write *s = &p->body->stores.data[0];
     if (p->n_positions != 1 || p->body->vars.data[p->positions[0]].high + 1 < LEAST_POSITIONS) return false;
     if (!s->guard || s->value->kind != TCC_EXPR_POINT || s->value->n_operands != 2 ||
         s->value->operands[0]->kind != TCC_EXPR_LOAD)
@@ -47,7 +47,7 @@ static void emit_line(tcc_body_run *r, const void *data) {
     const tcc_scatter *p = data;
     tcc_emitter *e = r->e;
     LLVMBuilderRef b = e->builder;
-    const tcc_store *s = &p->body->stores.data[0];
+    const tcc_body_write *s = &p->body->stores.data[0];
     const int64_t extent = p->body->vars.data[p->positions[0]].high + 1;
     tcc_emit_loop scan, round;
     tcc_emit_loop_begin(e, &scan, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), TCC_EMIT_WARP, NULL, 0);

@@ -30,7 +30,7 @@ bool tcc_scatter_finds_rows(tcc_scatter *p, tcc_body *b, uint64_t position_bits,
         if (position_bits >> order[i] & 1) p->positions[p->n_positions++] = order[i];
         else p->kept[p->n_kept++] = order[i];
     }
-    const tcc_store *s = &b->stores.data[0];
+    const tcc_body_write *s = &b->stores.data[0];
     if (p->n_positions != 1 || p->n_kept > 1 || s->guard || s->value->kind != TCC_EXPR_POINT ||
         s->value->n_operands != 2)
         return false;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What lint.circles, lint.unused, lint.benchmarks and lint.layers look for is planted, and they must find it:
+# What lint.circles, lint.unused, lint.benchmarks, lint.tags and lint.layers look for is planted, and they must find it:
 # planted.sh CC SOURCE_DIR DIR_OF_INCLUDE_PATHS_AND_OBJECTS
 set -u
 cc=$1 source=$2 made=$3
@@ -53,6 +53,11 @@ cp -r "$source/tests/bench/results" "$scratch/results"
 sed -i 's/"mlp", "traincc", "3.18"/"mlp", "traincc", "3.19"/' "$scratch/results/peers_zen5.json"
 expect 1 'is not what its results make' python3 "$source/tests/bench/page.py" --check "$scratch/results" \
     "$source/BENCHMARKS.md"
+
+# A tag that two headers define.
+mkdir -p "$scratch/tags/"{frontend,ir,passes,codegen,runtime}
+echo 'typedef struct tcc_planted {' | tee "$scratch/tags/ir/one.h" >"$scratch/tags/runtime/other.h"
+expect 1 'tcc_planted is defined in more than one header' "$lint/tags.sh" "$scratch/tags"
 
 # A room that sees another one above it, and one that does not see what it may.
 cp "$made"/*.includes "$scratch"

@@ -2,7 +2,7 @@
  * Picture files: which decoder a file is for. */
 #include "runtime/data/pictures/picture.h"
 #include "ir/support/alloc.h"
-#include "runtime/files/stream.h"
+#include "runtime/files/inflate.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,12 +19,12 @@ bool tcc__picture_is_named(const char *name) {
 /* Sizes are usually found at a file's beginning; *whole says whether that is all of it. */
 static tcc_status load_head(tcc_diag *d, const char *path, tcc__bytes *out, bool *whole) {
     enum { HEAD_BYTES = 1 << 16 };
-    tcc__stream file;
-    TCC_TRY(tcc__stream_open(d, path, &file));
+    tcc__inflate file;
+    TCC_TRY(tcc__inflate_open(d, path, &file));
     *out = (tcc__bytes){.data = tcc__malloc(HEAD_BYTES)};
-    tcc_status status = out->data ? tcc__stream_read(d, &file, out->data, HEAD_BYTES, &out->size) : tcc_enomem(d);
+    tcc_status status = out->data ? tcc__inflate_read(d, &file, out->data, HEAD_BYTES, &out->size) : tcc_enomem(d);
     *whole = out->size < HEAD_BYTES;
-    tcc__stream_close(&file);
+    tcc__inflate_close(&file);
     return status;
 }
 

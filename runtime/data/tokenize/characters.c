@@ -3,7 +3,7 @@
 #include "runtime/data/tokenize/characters.h"
 #include "ir/support/alloc.h"
 #include "runtime/files/list.h"
-#include "runtime/files/stream.h"
+#include "runtime/files/inflate.h"
 #include "runtime/files/utf8.h"
 
 #include <string.h>
@@ -54,15 +54,15 @@ tcc_status tcc__characters_survey(tcc_diag *d, tcc__characters *c, const tcc__pa
 }
 
 static tcc_status survey_file(tcc_diag *d, tcc__characters *c, const char *path) {
-    tcc__stream file;
-    TCC_TRY(tcc__stream_open(d, path, &file));
+    tcc__inflate file;
+    TCC_TRY(tcc__inflate_open(d, path, &file));
     uint8_t *text = tcc__malloc(PIECE_BYTES);
     tcc_status status = text ? TCC_OK : tcc_enomem(d);
     tcc__passage from = {.text = text, .path = path};
     int64_t count = 0;
     for (size_t got = 1, used; status == TCC_OK && got;) {
         size_t kept = from.size;
-        status = tcc__stream_read(d, &file, text + kept, PIECE_BYTES - kept, &got);
+        status = tcc__inflate_read(d, &file, text + kept, PIECE_BYTES - kept, &got);
         from.size = kept + got;
         if (!from.first && !c->bytes) tcc__skip_mark(&from);
         if (status == TCC_OK) status = tcc__characters_survey(d, c, &from, !got, &used, &count);
@@ -72,7 +72,7 @@ static tcc_status survey_file(tcc_diag *d, tcc__characters *c, const char *path)
         memmove(text, from.text + used, from.size);
         from.text = text;
     }
-    tcc__stream_close(&file);
+    tcc__inflate_close(&file);
     tcc__free(text);
     return status;
 }

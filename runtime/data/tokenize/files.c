@@ -4,7 +4,7 @@
 #include "runtime/data/tokenize/tokenizer.h"
 #include "runtime/files/file.h"
 #include "runtime/files/list.h"
-#include "runtime/files/stream.h"
+#include "runtime/files/inflate.h"
 #include "runtime/files/utf8.h"
 
 #include <string.h>
@@ -94,20 +94,20 @@ static tcc_status grow(tcc_diag *d, job *j) {
     return TCC_OK;
 }
 
-static tcc_status report_progress(tcc_diag *d, const job *j, const tcc__stream *file) {
+static tcc_status report_progress(tcc_diag *d, const job *j, const tcc__inflate *file) {
     const tcc_tokenize_options *o = j->options;
     if (!o->progress || o->progress(o->user, j->bytes_before + file->position_bytes, j->all_bytes, j->result->tokens))
         return TCC_OK;
     return tcc_error(d, TCC_EINTERRUPTED, (tcc_loc){o->output, 0}, "interrupted; nothing was written");
 }
 
-static tcc_status encode_pieces(tcc_diag *d, job *j, tcc__stream *file) {
+static tcc_status encode_pieces(tcc_diag *d, job *j, tcc__inflate *file) {
     size_t kept = 0;
     int64_t first = 0; /* of what is kept, in the file */
     for (bool last = false; !last;) {
         if (kept == j->capacity) TCC_TRY(grow(d, j));
         size_t got, cut;
-        TCC_TRY(tcc__stream_read(d, file, j->text + kept, j->capacity - kept, &got));
+        TCC_TRY(tcc__inflate_read(d, file, j->text + kept, j->capacity - kept, &got));
         last = got < j->capacity - kept;
         tcc__passage from = {j->text, kept + got, file->path, first};
         if (!first && !j->t->kind->any_bytes) tcc__skip_mark(&from);
@@ -127,13 +127,13 @@ static tcc_status encode_pieces(tcc_diag *d, job *j, tcc__stream *file) {
 }
 
 static tcc_status encode_file(tcc_diag *d, job *j, const char *path) {
-    tcc__stream file;
-    TCC_TRY(tcc__stream_open(d, path, &file));
+    tcc__inflate file;
+    TCC_TRY(tcc__inflate_open(d, path, &file));
     tcc_status status = encode_pieces(d, j, &file);
     j->bytes_before += file.size_bytes;
     j->result->text_bytes += file.offset;
     j->result->files++;
-    tcc__stream_close(&file);
+    tcc__inflate_close(&file);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Files read in pieces, or whole. */
-#include "runtime/files/stream.h"
+#include "runtime/files/inflate.h"
 #include "ir/support/alloc.h"
 #include "runtime/files/file.h"
 #include "runtime/files/zstd.h"
@@ -17,7 +17,7 @@ static const size_t load_limit_bytes = (size_t)8 << 30;
 
 /* ---- pieces ---- */
 
-static tcc_status read_error(tcc_diag *d, const tcc__stream *s) {
+static tcc_status read_error(tcc_diag *d, const tcc__inflate *s) {
     int code;
     const char *text = gzerror(s->file, &code);
     tcc_loc place = {s->path, 0};
@@ -31,8 +31,8 @@ static tcc_status read_error(tcc_diag *d, const tcc__stream *s) {
                      (long long)s->offset, text);
 }
 
-tcc_status tcc__stream_open(tcc_diag *d, const char *path, tcc__stream *out) {
-    *out = (tcc__stream){.path = path};
+tcc_status tcc__inflate_open(tcc_diag *d, const char *path, tcc__inflate *out) {
+    *out = (tcc__inflate){.path = path};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         int error = errno;
@@ -55,20 +55,20 @@ tcc_status tcc__stream_open(tcc_diag *d, const char *path, tcc__stream *out) {
     return TCC_OK;
 }
 
-static tcc_status read_zstd(tcc_diag *d, tcc__stream *s, void *to, size_t capacity, size_t *got) {
+static tcc_status read_zstd(tcc_diag *d, tcc__inflate *s, void *to, size_t capacity, size_t *got) {
     const char *problem;
     const bool ok = tcc__zstd_read(s->zstd, to, capacity, got, &problem);
     const int error = errno;
     s->offset += (int64_t)*got;
     s->position_bytes = tcc__zstd_position(s->zstd);
     if (ok) return TCC_OK;
-    tcc__stream_close(s);
+    tcc__inflate_close(s);
     return tcc_error(d, error ? TCC_EIO : TCC_EFORMAT, (tcc_loc){s->path, 0},
                      "zstd stream, after %lld inflated bytes: %s", (long long)s->offset,
                      error ? tcc__errno(error).text : problem);
 }
 
-tcc_status tcc__stream_read(tcc_diag *d, tcc__stream *s, void *to, size_t capacity, size_t *got) {
+tcc_status tcc__inflate_read(tcc_diag *d, tcc__inflate *s, void *to, size_t capacity, size_t *got) {
     *got = 0;
     if (s->zstd) return read_zstd(d, s, to, capacity, got);
     while (*got < capacity) {
@@ -79,7 +79,7 @@ tcc_status tcc__stream_read(tcc_diag *d, tcc__stream *s, void *to, size_t capaci
         if (more > 0) s->offset += more;
         if (more < 0 || code == Z_BUF_ERROR) {
             tcc_status status = read_error(d, s);
-            tcc__stream_close(s);
+            tcc__inflate_close(s);
             return status;
         }
         if (more == 0) break;
@@ -89,7 +89,7 @@ tcc_status tcc__stream_read(tcc_diag *d, tcc__stream *s, void *to, size_t capaci
     return TCC_OK;
 }
 
-void tcc__stream_close(tcc__stream *s) {
+void tcc__inflate_close(tcc__inflate *s) {
     if (s->file) gzclose(s->file);
     tcc__zstd_close(s->zstd);
     s->file = NULL;
@@ -98,13 +98,13 @@ void tcc__stream_close(tcc__stream *s) {
 
 /* ---- whole files ---- */
 
-static tcc_status load_all(tcc_diag *d, tcc__stream *file, size_t first_capacity, tcc__bytes *out) {
+static tcc_status load_all(tcc_diag *d, tcc__inflate *file, size_t first_capacity, tcc__bytes *out) {
     size_t capacity = first_capacity, size = 0;
     uint8_t *data = tcc__malloc(capacity);
     if (!data) return tcc_enomem(d);
     for (;;) {
         size_t got;
-        tcc_status status = tcc__stream_read(d, file, data + size, capacity - size, &got);
+        tcc_status status = tcc__inflate_read(d, file, data + size, capacity - size, &got);
         size += got;
         if (status == TCC_OK && size < capacity) break;
         if (status == TCC_OK && capacity >= load_limit_bytes)
@@ -124,11 +124,11 @@ static tcc_status load_all(tcc_diag *d, tcc__stream *file, size_t first_capacity
 
 tcc_status tcc__file_load(tcc_diag *d, const char *path, tcc__bytes *out) {
     *out = (tcc__bytes){0};
-    tcc__stream file;
-    TCC_TRY(tcc__stream_open(d, path, &file));
+    tcc__inflate file;
+    TCC_TRY(tcc__inflate_open(d, path, &file));
     /* One byte more than a plain file needs, so that its end is seen without growing. */
     size_t size = (size_t)file.size_bytes, capacity = size && size < load_limit_bytes ? size + 1 : 4096;
     tcc_status status = load_all(d, &file, capacity, out);
-    tcc__stream_close(&file);
+    tcc__inflate_close(&file);
     return status;
 }
