@@ -268,6 +268,41 @@ static void without_time_nothing_is_measured(void **state) {
     tcc_string_free(after);
 }
 
+static char *read_text(const char *path) {
+    char *text = calloc(1, 1 << 16);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+/* What a lock file says of a group is the text of a graph, too: each such line is put behind a group, and is read. */
+static void lines_are_text_of_graphs(const char *path) {
+    char *lock = read_text(path), *rest = NULL;
+    int lines = 0;
+    for (char *line = strtok_r(lock, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        if (strncmp(line, "  by ", 5) != 0) continue;
+        tcc_strbuf text = {0}, name = {0};
+        tcc_diag d = {0};
+        tcc_graph *g = NULL;
+        tcc_strbuf_printf(
+            &text,
+            "graph @g {\n %%0 = input {name=\"x\"} : f32[4]\n %%1 = neg(%%0) : f32[4]\n output \"o\" %%1\n"
+            " group pointwise %%1 nodes(%%1) outputs(%%1)%s\n}\n",
+            line + 1);
+        assert_ok(tcc_graph_parse(text.text, text.length, "pasted.tir", &d, &g), &d);
+        tcc_implementation_print_name(&name, g->groups.data[0].implementation);
+        assert_string_equal(name.text, line + 5);
+        tcc_graph_destroy(g);
+        tcc_strbuf_free(&name);
+        tcc_strbuf_free(&text);
+        lines++;
+    }
+    assert_true(lines > 3);
+    free(lock);
+}
+
 /* Runs with what was written, and measures nothing; a smaller memory changes no
  * bit. `budget_s`: of tuning. */
 static void check_lock(fixture *f, double budget_s) {
@@ -277,6 +312,7 @@ static void check_lock(fixture *f, double budget_s) {
            single_tiles);
     const double loss = train(f);
     char *before = report(f, "tir");
+    lines_are_text_of_graphs(path);
     create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .locked = path}, NULL);
     assert_true(train(f) == loss);
     assert_int_equal(measured(f), 0);
@@ -301,15 +337,6 @@ static void check_refusal(fixture *f, const char *path, const char *text, tcc_st
     create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .locked = path}, NULL);
     assert_int_equal(tcc_model_train(f->m, batch, 2), status);
     if (!strstr(tcc_context_error(f->cx), error)) fail_msg("%s", tcc_context_error(f->cx));
-}
-
-static char *read_text(const char *path) {
-    char *text = calloc(1, 1 << 16);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
-    fclose(file);
-    return text;
 }
 
 static void a_lock_that_does_not_fit_is_refused(void **state) {
