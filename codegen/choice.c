@@ -125,7 +125,7 @@ static bool same_launch(const tcc_launch *a, const tcc_launch *b) {
 tcc_status tcc_choice_check_params(const tcc_lowering *l) {
     const tcc_implementation *chosen = l->params.choice;
     for (int i = 0; i < chosen->n_params; i++) {
-        /* The order of a sum that a given group no longer has is nobody's. */
+        /* Ignore an ORDER parameter that this group no longer has. */
         bool known = l->params.completes && tcc_param_orders(chosen->params[i].name);
         for (int k = 0; k < l->params.settled.count; k++)
             known = known || !strcmp(l->params.settled.data[k].name, chosen->params[i].name);

@@ -7,6 +7,7 @@
 
 #include "ir/support/alloc.h"
 #include "ir/support/clock.h"
+#include "ir/support/text_file.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -38,21 +39,13 @@ typedef struct job {
     atomic_int next;
 } job;
 
-static tcc_status write_file(tcc_diag *d, const char *path, const tcc_strbuf *text) {
-    FILE *f = fopen(path, "w");
-    if (!f) return tcc_error(d, TCC_EIO, TCC_NOWHERE, "cannot write %s", path);
-    size_t written = fwrite(text->text ? text->text : "", 1, text->length, f);
-    if (fclose(f) || written != text->length) return tcc_error(d, TCC_EIO, TCC_NOWHERE, "cannot write all of %s", path);
-    return TCC_OK;
-}
-
 static tcc_status dump(job *j, tcc_emitter *e, int index, bool assembly) {
-    tcc_strbuf text = {0};
-    tcc_status status = assembly ? tcc_emitter_print_assembly(e, &text) : tcc_emitter_print_ir(e, &text);
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s.module%02d.%s", j->options->dump_dir, j->program, index,
-             assembly ? tcc_llvm_assembly_suffix(j->target) : "ll");
-    if (status == TCC_OK) status = write_file(e->diag, path, &text);
+    tcc_strbuf path = {0}, text = {0};
+    const tcc_status status = assembly ? tcc_emitter_print_assembly(e, &text) : tcc_emitter_print_ir(e, &text);
+    tcc_strbuf_printf(&path, "%s/%s.module%02d.%s", j->options->dump_dir, j->program, index,
+                      assembly ? tcc_llvm_assembly_suffix(j->target) : "ll");
+    if (status == TCC_OK) return tcc_text_file_write(e->diag, &path, &text);
+    tcc_strbuf_free(&path);
     tcc_strbuf_free(&text);
     return status;
 }

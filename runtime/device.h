@@ -85,7 +85,7 @@ typedef struct tcc_device_ops {
     /* Copies between the host and the device, after all earlier runs; they return when done. */
     tcc_status (*upload)(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);
     tcc_status (*download)(tcc_device *device, tcc_diag *d, void *to_host, const void *from, int64_t size_bytes);
-    /* Copies that nobody waits for. `feed` takes its own copy of the host's memory before it returns, and gives it to
+    /* Asynchronous copies. `feed` takes its own copy of the host's memory before it returns, and gives it to
      * the runs that follow, not to those before: part after part from `to` on, each in its tcc_feed_room. `fetch`
      * copies what the earlier runs leave, TCC_FETCH_BYTES at most, to memory of the device's own; `collect` waits for
      * that copy and hands it out, as often as asked, until TCC_FETCHES later ones have been made. Errors of runs before

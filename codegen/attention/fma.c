@@ -11,13 +11,13 @@
 
 #include "codegen/emit/warp.h"
 #include "codegen/emit/math.h"
+#include "ir/support/gcd.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { GROUPS = TCC_ATTENTION_GPU_WIDTH / 32, WARP_ROWS = 16, ROW_THREADS = 8, UNROLL = 8 };
 
-static int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static LLVMValueRef i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
@@ -44,11 +44,11 @@ typedef struct layout {
 
 static layout layout_of(const tcc_attention_gpu_plan *p) {
     const tcc_attention *a = &p->a;
-    layout l = {.d = round_up(a->D, UNROLL), .e = round_up(a->E, UNROLL)};
+    layout l = {.d = tcc_round_up(a->D, UNROLL), .e = tcc_round_up(a->E, UNROLL)};
     int64_t widest = p->kind == TCC_ATTENTION_GPU_QUERIES ? a->D : max64(a->D, a->E), summed = max64(l.d, l.e);
     l.first = l.d * (p->rows + 4);
     l.second = p->kind == TCC_ATTENTION_GPU_FORWARD ? 0 : l.e * (p->rows + 4);
-    l.columns = max64(summed * (p->columns + 4), p->columns * (round_up(widest, 32) + 4));
+    l.columns = max64(summed * (p->columns + 4), p->columns * (tcc_round_up(widest, 32) + 4));
     l.scores = (int64_t)p->columns * p->rows;
     return l;
 }
@@ -256,7 +256,7 @@ static void emit_forward(tcc_emitter *e, const run *r) {
     const tcc_attention_gpu_plan *p = r->p;
     const tcc_attention *a = &p->a;
     layout l = layout_of(p);
-    int groups = p->columns / 32, out_groups = (int)(round_up(a->E, 32) / 32), n = 4 * out_groups;
+    int groups = p->columns / 32, out_groups = (int)(tcc_round_up(a->E, 32) / 32), n = 4 * out_groups;
     int64_t values_pitch = out_groups * 32 + 4;
     LLVMValueRef carry[4 * GROUPS + 8], from, to;
     copy_rows(e, r, TCC_ATTENTION_Q, r->b->row0, p->rows, a->T, a->D, l.d, true, r->first, p->rows + 4);
@@ -267,7 +267,8 @@ static void emit_forward(tcc_emitter *e, const run *r) {
     tcc_emit_loop blocks;
     LLVMValueRef key0 = tcc_attention_blocks_begin(e, r->b, from, to, &blocks, carry, n + 8), s[4 * GROUPS];
     make_products(e, r, r->first, TCC_ATTENTION_K, key0, a->S, a->D, l.d, s);
-    copy_rows(e, r, TCC_ATTENTION_V, key0, p->columns, a->S, a->E, round_up(a->E, 32), false, r->columns, values_pitch);
+    copy_rows(e, r, TCC_ATTENTION_V, key0, p->columns, a->S, a->E, tcc_round_up(a->E, 32), false, r->columns,
+              values_pitch);
     for (int i = 0; i < 4; i++) {
         LLVMValueRef query = row_of(e, r, i), highest = carry[n + i], sum = NULL;
         for (int g = 0; g < groups; g++) {
@@ -325,7 +326,7 @@ static void emit_delta(tcc_emitter *e, const run *r, LLVMValueRef *delta) {
     for (int i = 0; i < 4; i++) {
         LLVMValueRef row = row_of(e, r, i), exists = below(e, row, i32(e, a->T));
         LLVMValueRef sum = number(e, 0);
-        for (int64_t g = 0; g < round_up(a->E, 32) / 32; g++)
+        for (int64_t g = 0; g < tcc_round_up(a->E, 32) / 32; g++)
             for (int k = 0; k < 4; k++) {
                 LLVMValueRef column = tcc_emit_add(e, r->column4, i32(e, g * 32 + k));
                 LLVMValueRef inside = LLVMBuildAnd(e->builder, exists, below(e, column, i32(e, a->E)), "");
@@ -344,7 +345,7 @@ static void emit_queries(tcc_emitter *e, const run *r) {
     const tcc_attention_gpu_plan *p = r->p;
     const tcc_attention *a = &p->a;
     layout l = layout_of(p);
-    int groups = p->columns / 32, out_groups = (int)(round_up(a->D, 32) / 32), n = 4 * out_groups;
+    int groups = p->columns / 32, out_groups = (int)(tcc_round_up(a->D, 32) / 32), n = 4 * out_groups;
     int64_t keys_pitch = out_groups * 32 + 4;
     LLVMValueRef dq[4 * GROUPS], delta[4], lse[4], from, to, s[4 * GROUPS], dp[4 * GROUPS];
     emit_delta(e, r, delta);
@@ -362,7 +363,8 @@ static void emit_queries(tcc_emitter *e, const run *r) {
     LLVMValueRef key0 = tcc_attention_blocks_begin(e, r->b, from, to, &blocks, dq, n);
     make_products(e, r, r->first, TCC_ATTENTION_K, key0, a->S, a->D, l.d, s);
     make_products(e, r, r->second, TCC_ATTENTION_V, key0, a->S, a->E, l.e, dp);
-    copy_rows(e, r, TCC_ATTENTION_K, key0, p->columns, a->S, a->D, round_up(a->D, 32), false, r->columns, keys_pitch);
+    copy_rows(e, r, TCC_ATTENTION_K, key0, p->columns, a->S, a->D, tcc_round_up(a->D, 32), false, r->columns,
+              keys_pitch);
     for (int i = 0; i < 4; i++)
         for (int g = 0; g < groups; g++) {
             LLVMValueRef query = row_of(e, r, i);
@@ -381,8 +383,8 @@ static void emit_keys(tcc_emitter *e, const run *r) {
     const tcc_attention *a = &p->a;
     layout l = layout_of(p);
     bool want_k = a->has[TCC_ATTENTION_DK], want_v = a->has[TCC_ATTENTION_DV];
-    int groups = p->columns / 32, k_groups = want_k ? (int)(round_up(a->D, 32) / 32) : 0,
-        v_groups = want_v ? (int)(round_up(a->E, 32) / 32) : 0;
+    int groups = p->columns / 32, k_groups = want_k ? (int)(tcc_round_up(a->D, 32) / 32) : 0,
+        v_groups = want_v ? (int)(tcc_round_up(a->E, 32) / 32) : 0;
     int n_k = 4 * k_groups, n = n_k + 4 * v_groups;
     int64_t k_pitch = k_groups * 32 + 4, v_pitch = v_groups * 32 + 4;
     LLVMValueRef sums[8 * GROUPS], from, to, s[4 * GROUPS], dp[4 * GROUPS];
@@ -420,12 +422,12 @@ static void emit_keys(tcc_emitter *e, const run *r) {
         }
     }
     if (want_v) {
-        copy_rows(e, r, TCC_ATTENTION_DO, query0, p->columns, a->T, a->E, round_up(a->E, 32), false, r->columns,
+        copy_rows(e, r, TCC_ATTENTION_DO, query0, p->columns, a->T, a->E, tcc_round_up(a->E, 32), false, r->columns,
                   v_pitch);
         add_products(e, r, s, v_pitch, v_groups, sums + n_k);
     }
     if (want_k) {
-        copy_rows(e, r, TCC_ATTENTION_Q, query0, p->columns, a->T, a->D, round_up(a->D, 32), false, r->columns,
+        copy_rows(e, r, TCC_ATTENTION_Q, query0, p->columns, a->T, a->D, tcc_round_up(a->D, 32), false, r->columns,
                   k_pitch);
         add_products(e, r, dp, k_pitch, k_groups, sums);
     }

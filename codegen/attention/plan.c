@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Attention on the host: the plan of both kernels, and which memory an operand is. */
 #include "codegen/attention/bf16.h"
+#include "ir/support/gcd.h"
 
 enum {
     FORWARD_KEYS =
@@ -18,8 +19,6 @@ enum {
     LEAST_BF16_ROWS = 8,
     LEAST_BF16_WIDTH = 16,
 };
-
-static int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -52,7 +51,7 @@ tcc_region tcc_attention_region(const tcc_attention *a, tcc_attention_role role,
     return tcc_region_of(offset * bytes, bytes, dims, n);
 }
 
-int64_t tcc_attention_slots(const tcc_attention_plan *p) { return round_up(p->query_block, p->rows) + p->rows; }
+int64_t tcc_attention_slots(const tcc_attention_plan *p) { return tcc_round_up(p->query_block, p->rows) + p->rows; }
 
 /* -- How products are made -- */
 
@@ -103,7 +102,7 @@ static tcc_status plan_keys(const tcc_llvm_target *target, tcc_params *params, t
         return tcc_params_refuse(params, TCC_PARAM_KEYS, p->key_block, "one that leaves 0 or at least %d of %lld",
                                  p->rows, (long long)a->S);
     const int64_t panel = 2 * target->lanes;
-    p->key_stride = round_up(p->key_block, panel);
+    p->key_stride = tcc_round_up(p->key_block, panel);
     if (p->key_stride / LINE_FLOATS % 2 == 0) p->key_stride += LINE_FLOATS; /* columns meet all sets of a cache */
     return TCC_OK;
 }
@@ -115,7 +114,7 @@ static tcc_status plan_queries(tcc_params *params, tcc_attention_plan *p) {
     int64_t blocks = 1;
     p->query_block = !a->backward ? FORWARD_QUERIES : a->T <= BACKWARD_AT_ONCE ? BACKWARD_AT_ONCE : BACKWARD_QUERIES;
     if (!a->backward && heads >= FEW_ITEMS && a->T <= 4 * FORWARD_QUERIES) p->query_block = a->T;
-    if (a->S <= p->rows) p->query_block = round_up(p->query_block, p->rows); /* tiles may be of fewer rows then */
+    if (a->S <= p->rows) p->query_block = tcc_round_up(p->query_block, p->rows); /* tiles may be of fewer rows then */
     p->query_block = min64(p->query_block, a->T);
     const tcc_param_range queries = {.least = p->rows, .most = a->T, .multiple = p->rows, .also = a->T};
     TCC_TRY(tcc_params_settle(params, TCC_PARAM_QUERIES, queries, &p->query_block));
@@ -130,7 +129,7 @@ static int64_t floats_of_f32(const tcc_llvm_target *target, const tcc_attention_
     if (a->backward) {
         floats = (p->d_padded + p->e_padded) * p->key_stride;   /* k and v transposed */
         floats += 2 * tile_rows * p->key_stride;                /* probabilities and gradients of scores */
-        floats += round_up(a->T, 16);                           /* rows of do times o */
+        floats += tcc_round_up(a->T, 16);                       /* rows of do times o */
         floats += p->key_stride * p->d_padded;                  /* k, if its width needs padding */
         floats += p->query_block * (p->d_padded + p->e_padded); /* q and do, likewise */
         if (a->dtype != TCC_F32)                                /* sums of narrow gradients */
@@ -159,7 +158,7 @@ static tcc_status plan_bf16(tcc_params *params, tcc_attention_plan *p) {
     p->key_block = min64(a->S, BF16_KEYS);
     const tcc_param_range keys = {.least = GROUP, .most = a->S, .multiple = GROUP, .also = a->S};
     TCC_TRY(tcc_params_settle(params, TCC_PARAM_KEYS, keys, &p->key_block));
-    p->key_stride = round_up(p->key_block, GROUP);
+    p->key_stride = tcc_round_up(p->key_block, GROUP);
     if (p->key_stride / LINE_FLOATS % 2 == 0) p->key_stride += LINE_FLOATS;
     const int64_t heads = batches(a);
     p->query_block = BF16_QUERIES;
@@ -195,8 +194,8 @@ tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_atte
     for (int i = 0; i < n; i++)
         if (a->has[order[i]]) p->buffers[order[i]] = p->n_buffers++;
 
-    p->d_padded = round_up(a->D, target->lanes);
-    p->e_padded = round_up(a->E, target->lanes);
+    p->d_padded = tcc_round_up(a->D, target->lanes);
+    p->e_padded = tcc_round_up(a->E, target->lanes);
     TCC_TRY(plan_multiply(target, params, p));
     if (p->multiply == TCC_CONTRACT_FMA) {
         TCC_TRY(plan_keys(target, params, p));

@@ -4,6 +4,7 @@
 
 #include "codegen/contract/internal.h"
 #include "codegen/emit/warp.h"
+#include "ir/support/gcd.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,9 +23,6 @@ enum {
     COMPUTING = 128, /* most threads of such a block: more would have too few registers each */
 };
 static const double memory_share = 0.9; /* of the memory's bandwidth, that long reads reach */
-
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 /* --- Normal form */
 
@@ -230,7 +228,7 @@ static void set_tile(const tcc_hardware *hw, tcc_contract_gpu_plan *p, const til
     p->threads = 32 * t->warps_m * t->warps_n;
     if (p->sum == TCC_F64) p->blocks = resident(hw, p) / p->threads;
     else p->blocks = p->threads >= 256 ? 2 : p->threads >= 128 ? 3 : 4;
-    p->m_tiles = ceil_div(p->M, p->tile_m), p->n_tiles = ceil_div(p->N, p->tile_n);
+    p->m_tiles = tcc_ceil_div(p->M, p->tile_m), p->n_tiles = tcc_ceil_div(p->N, p->tile_n);
 }
 
 /* Cycles, about: blocks dealt to processors, each with the multiply-adds that so many threads reach; the second launch.
@@ -277,8 +275,8 @@ static void decide(const tcc_hardware *hw, tcc_contract_gpu_plan *p) {
         if (is_too_large(&trial)) continue;
         for (int64_t splits = 1; splits <= MOST_SPLITS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
              splits += (splits + 1) / 2) {
-            trial.k_per_split = round_up(ceil_div(sum_of(p), splits), trial.tile_k);
-            trial.k_splits = ceil_div(sum_of(p), trial.k_per_split);
+            trial.k_per_split = tcc_round_up(tcc_ceil_div(sum_of(p), splits), trial.tile_k);
+            trial.k_splits = tcc_ceil_div(sum_of(p), trial.k_per_split);
             double cost = cost_of(hw, &trial, tiles[i].efficiency);
             if (cost < best * 0.999) best = cost, *p = trial;
         }
@@ -313,9 +311,9 @@ static tcc_status settle(const tcc_hardware *hw, tcc_contract_gpu_plan *p, tcc_p
     while (i < n && (tiles[i].warp_m * tiles[i].warps_m != tile_m || tiles[i].warp_n * tiles[i].warps_n != tile_n)) i++;
     if (i < n) set_tile(hw, p, &tiles[i]);
     if (i == n || is_too_large(p)) return refuse_tile(p, params, tile_m, tile_n);
-    const tcc_param_range splits = tcc_param_multiples(p->tile_k, p->tile_k, round_up(sum_of(p), p->tile_k));
+    const tcc_param_range splits = tcc_param_multiples(p->tile_k, p->tile_k, tcc_round_up(sum_of(p), p->tile_k));
     TCC_TRY(tcc_params_settle(params, TCC_PARAM_SPLIT_K, splits, &p->k_per_split));
-    p->k_splits = ceil_div(sum_of(p), p->k_per_split);
+    p->k_splits = tcc_ceil_div(sum_of(p), p->k_per_split);
     return TCC_OK;
 }
 
@@ -341,7 +339,7 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
     p->a.first_buffer = a ? buffers[0] : 0, p->b.first_buffer = b ? buffers[0] : 0;
     p->first_access = buffers[0] + buffers[1];
     bool matrix = plan_matrix(p, target, operands);
-    p->n_padded = round_up(p->N, p->chunk);
+    p->n_padded = tcc_round_up(p->N, p->chunk);
     if (tcc_params_decides(params)) decide(&target->hw, p);
     TCC_TRY(settle(&target->hw, p, params));
     p->a.rows = p->tile_m, p->b.rows = p->tile_n;
@@ -374,7 +372,7 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
     if (p->k_splits > 1) {
         p->workspace_bytes = bytes * p->k_splits * p->B * p->M * p->n_padded;
         p->combine_threads = COMBINE_THREADS;
-        p->combine_items = ceil_div(p->B * p->M * ceil_div(p->N, p->vector), COMBINE_THREADS);
+        p->combine_items = tcc_ceil_div(p->B * p->M * tcc_ceil_div(p->N, p->vector), COMBINE_THREADS);
     }
     p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
     double a_bytes = (double)tcc_dtype_bytes(p->a.dtype) * (double)p->M,

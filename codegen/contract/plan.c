@@ -5,6 +5,7 @@
  * core with one full-width multiply-add a cycle; only their ratios matter. */
 #include "codegen/contract/internal.h"
 #include "ir/chain.h"
+#include "ir/support/gcd.h"
 #include "ir/support/hash.h"
 
 #include <math.h>
@@ -26,8 +27,6 @@ enum {
     TILE_ROWS = TCC_EMIT_TILE_ROWS,
 };
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -172,7 +171,7 @@ static int choose_lanes(const tcc_contract *c, int lanes, bool *swapped) {
         for (int i = 0; i < l->n; i++) {
             const tcc_contract_dim *d = &l->d[i];
             if ((c->lanes_along_n && d->c[0] != 1) || has_window(d)) continue;
-            double filled = (double)d->extent / (double)round_up(d->extent, lanes);
+            double filled = (double)d->extent / (double)tcc_round_up(d->extent, lanes);
             int64_t stride = side ? d->a : d->b;
             /* A scattered vector costs about as much as 40 steps of k, a gathered one as 8 at every step of packing. */
             double cost = 1 / filled * (d->c[0] == 1 ? 1 : 1 + 40.0 / (double)K) * (stride == 1 ? 1 : 1.03);
@@ -288,12 +287,13 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_params *params,
 
 /* Up to two by two tiles of registers; one takes as many cycles as it has rows, and a load half as many. */
 static void choose_tiles(tcc_contract_plan *p, const tcc_llvm_target *target) {
-    const int64_t vectors = ceil_div(p->N, target->lanes);
+    const int64_t vectors = tcc_ceil_div(p->N, target->lanes);
     double best = INFINITY;
     for (int v = 1; v <= 2 && v <= vectors; v++)
         for (int r = 1; r <= 2 * TILE_ROWS && r <= p->row_extent; r++) {
-            double cycles = fmax(r * v, TILE_ROWS / 2 * (v + (double)ceil_div(r, TILE_ROWS))) + 0.1 * (v + r);
-            double cost = cycles * (double)(p->M / p->row_extent * ceil_div(p->row_extent, r) * ceil_div(vectors, v));
+            double cycles = fmax(r * v, TILE_ROWS / 2 * (v + (double)tcc_ceil_div(r, TILE_ROWS))) + 0.1 * (v + r);
+            double cost = cycles *
+                          (double)(p->M / p->row_extent * tcc_ceil_div(p->row_extent, r) * tcc_ceil_div(vectors, v));
             if (cost < best * 0.999) best = cost, p->rows = r, p->vectors = v;
         }
 }
@@ -312,7 +312,7 @@ double tcc_tile_cycles(const tcc_llvm_target *target, int rows, int vectors) {
 /* The tile whose whole cover of M x N costs least: multiply-adds, or loads where these bind, and a little for each
  * operand. */
 static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
-    int64_t vectors = ceil_div(p->N, target->lanes);
+    int64_t vectors = tcc_ceil_div(p->N, target->lanes);
     double best = INFINITY;
     /* Of a vector's product each row of the matrix is read once: the more of it in a row, the fewer pages are open. */
     const int most = p->M == 1 ? (target->registers - 2) / 2 - 1 : 6;
@@ -324,7 +324,7 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
                 continue; /* rows an image apart fall into one set of the cache */
             if (!reads_bf16(p) && p->c.n_windows && p->c.window_b && vectors % v) continue; /* B is read in place */
             double cost = tcc_tile_cycles(target, r, v) *
-                          (double)(p->M / p->row_extent * ceil_div(p->row_extent, r) * ceil_div(vectors, v));
+                          (double)(p->M / p->row_extent * tcc_ceil_div(p->row_extent, r) * tcc_ceil_div(vectors, v));
             if (cost < best * 0.999) best = cost, p->rows = r, p->vectors = v;
         }
 }
@@ -367,7 +367,7 @@ static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) 
 int64_t tcc_contract_k_extent(const tcc_contract_plan *p, int dim) {
     const tcc_contract_dims *k = &p->c.k;
     const bool by_pairs = reads_bf16(p) && k->n > 1 && dim == k->n - 1;
-    return by_pairs ? round_up(k->d[dim].extent, 2) : k->d[dim].extent;
+    return by_pairs ? tcc_round_up(k->d[dim].extent, 2) : k->d[dim].extent;
 }
 
 /* Whole inner dimensions and a part of one: about `most` elements of k in a block. */
@@ -384,10 +384,10 @@ static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
     while (p->k_split_dim > 0 && p->k_inner * tcc_contract_k_extent(p, p->k_split_dim) <= most)
         p->k_inner *= tcc_contract_k_extent(p, p->k_split_dim--);
     int64_t extent = k->d[p->k_split_dim].extent, step = min64(extent, max64(1, most / p->k_inner));
-    step = ceil_div(extent, ceil_div(extent, step));
-    if (step < extent && p->k_inner == 1) step = min64(extent, round_up(step, reads_bf16(p) ? 32 : 8));
+    step = tcc_ceil_div(extent, tcc_ceil_div(extent, step));
+    if (step < extent && p->k_inner == 1) step = min64(extent, tcc_round_up(step, reads_bf16(p) ? 32 : 8));
     p->k_step = step;
-    p->k_blocks = ceil_div(extent, step);
+    p->k_blocks = tcc_ceil_div(extent, step);
     for (int i = 0; i < p->k_split_dim; i++) p->k_blocks *= k->d[i].extent;
     p->block_k = step * p->k_inner;
 }
@@ -421,7 +421,7 @@ static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target,
         /* Neighbouring items share packed rows when the whole of k is one block; a thread has a few of these. */
         double times = p->k_blocks_per_split == 1 ? fmin((double)p->panel_blocks, 1.5) : (double)p->panel_blocks;
         double block_rows = (double)(p->tiles_per_block * p->rows);
-        double waste = p->a_columns ? (double)round_up((int64_t)block_rows, lanes) / block_rows
+        double waste = p->a_columns ? (double)tcc_round_up((int64_t)block_rows, lanes) / block_rows
                                     : 1; /* part of a vector */
         cycles += (p->a_columns ? price->a_columns : price->a_rows) * waste * times * (double)p->M * all_k;
     }
@@ -435,8 +435,8 @@ static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target,
 /* `trial` with so many blocks of panels; keeps it in *p if it costs less than *best. */
 static void try_panels(tcc_contract_plan *p, tcc_contract_plan *trial, const tcc_llvm_target *target, int64_t blocks,
                        int64_t wanted, double *best) {
-    trial->panels_per_block = ceil_div(p->panels, blocks);
-    trial->panel_blocks = ceil_div(p->panels, trial->panels_per_block);
+    trial->panels_per_block = tcc_ceil_div(p->panels, blocks);
+    trial->panel_blocks = tcc_ceil_div(p->panels, trial->panels_per_block);
     trial->items = p->B * trial->k_splits * trial->row_blocks * trial->panel_blocks;
     const double cost = cost_of(trial, target, wanted);
     if (cost < *best * 0.999) *best = cost, *p = *trial;
@@ -446,12 +446,12 @@ static void try_panels(tcc_contract_plan *p, tcc_contract_plan *trial, const tcc
 static void try_blocks(tcc_contract_plan *p, tcc_contract_plan *trial, const tcc_llvm_target *target, int64_t wanted,
                        double *best) {
     int64_t most = cache_floats(target) / 2, /* of packed A, so that it stays in the cache */
-        rows_fit = max64(p->rows, most / trial->block_k), least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
+        rows_fit = max64(p->rows, most / trial->block_k), least = tcc_ceil_div(p->tiles, max64(1, rows_fit / p->rows));
     for (int64_t row_blocks = least; row_blocks <= p->tiles && row_blocks < least + MOST_ITEMS; row_blocks++) {
-        trial->tiles_per_block = ceil_div(p->tiles, row_blocks);
-        trial->row_blocks = ceil_div(p->tiles, trial->tiles_per_block);
+        trial->tiles_per_block = tcc_ceil_div(p->tiles, row_blocks);
+        trial->row_blocks = tcc_ceil_div(p->tiles, trial->tiles_per_block);
         const int64_t others = p->B * trial->k_splits * trial->row_blocks;
-        int64_t blocks = min64(p->panels, max64(1, ceil_div(wanted, others)));
+        int64_t blocks = min64(p->panels, max64(1, tcc_ceil_div(wanted, others)));
         try_panels(p, trial, target, blocks, wanted, best);
         /* Fewer items pack bf16 less often, which may be worth more than they are, if each processor has one. */
         const int64_t enough = min64(wanted, target->hw.processors);
@@ -471,9 +471,9 @@ static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
     for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
          splits += (splits + 2) / 3)
         for (int64_t most = BLOCK_K; most >= LEAST_SPLIT_K; most -= most / 3) {
-            choose_k_blocks(&trial, max64(1, min64(most, ceil_div(all_k, splits))));
-            trial.k_blocks_per_split = ceil_div(trial.k_blocks, splits);
-            trial.k_splits = ceil_div(trial.k_blocks, trial.k_blocks_per_split);
+            choose_k_blocks(&trial, max64(1, min64(most, tcc_ceil_div(all_k, splits))));
+            trial.k_blocks_per_split = tcc_ceil_div(trial.k_blocks, splits);
+            trial.k_splits = tcc_ceil_div(trial.k_blocks, trial.k_blocks_per_split);
             int64_t same = trial.block_k * 64 + trial.k_splits;
             if (same != before) try_blocks(p, &trial, target, wanted, &best);
             before = same;
@@ -482,8 +482,8 @@ static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
 
 /* How many tiles and panels there are. */
 static void count_tiles(tcc_contract_plan *p, const tcc_llvm_target *target) {
-    p->tiles = p->M / p->row_extent * ceil_div(p->row_extent, p->rows);
-    p->panels = ceil_div(p->N, (int64_t)p->vectors * target->lanes);
+    p->tiles = p->M / p->row_extent * tcc_ceil_div(p->row_extent, p->rows);
+    p->panels = tcc_ceil_div(p->N, (int64_t)p->vectors * target->lanes);
     p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
 }
 
@@ -517,7 +517,7 @@ static tcc_status settle_tile(tcc_contract_plan *p, const tcc_llvm_target *targe
     TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_ROWS, tcc_param_between(1, rows), &p->rows));
     const int64_t vectors = tiles ? 2 : max64(1, most / (p->rows + 1));
     TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_VECTORS, tcc_param_between(1, vectors), &p->vectors));
-    const int64_t columns = ceil_div(p->N, target->lanes);
+    const int64_t columns = tcc_ceil_div(p->N, target->lanes);
     if (!reads_bf16(p) && p->c.n_windows && p->c.window_b && columns % p->vectors)
         return tcc_params_refuse(params, TCC_PARAM_VECTORS, p->vectors, "a divisor of %lld, for B is read in place",
                                  (long long)columns);
@@ -538,16 +538,16 @@ static tcc_status settle_blocks(tcc_contract_plan *p, const tcc_llvm_target *tar
                                  (long long)p->block_k);
     TCC_TRY(
         tcc_params_settle(params, TCC_PARAM_BLOCKS_OF_K, tcc_param_between(1, p->k_blocks), &p->k_blocks_per_split));
-    p->k_splits = ceil_div(p->k_blocks, p->k_blocks_per_split);
-    p->row_blocks = ceil_div(p->tiles, p->tiles_per_block);
-    p->panel_blocks = ceil_div(p->panels, p->panels_per_block);
+    p->k_splits = tcc_ceil_div(p->k_blocks, p->k_blocks_per_split);
+    p->row_blocks = tcc_ceil_div(p->tiles, p->tiles_per_block);
+    p->panel_blocks = tcc_ceil_div(p->panels, p->panels_per_block);
     p->items = p->B * p->k_splits * p->row_blocks * p->panel_blocks;
     return TCC_OK;
 }
 
 /* Elements of a row that is an odd number of cache lines long. */
 static int64_t odd_lines(int64_t elements, int64_t line) {
-    int64_t lines = ceil_div(elements, line);
+    int64_t lines = tcc_ceil_div(elements, line);
     return (lines + (lines % 2 == 0)) * line;
 }
 
@@ -555,11 +555,11 @@ static int64_t odd_lines(int64_t elements, int64_t line) {
  * vectors. */
 static void size_pairs(tcc_contract_plan *p, int64_t block_rows, int64_t panel) {
     enum { LINE = 32, VECTOR = 16 };
-    const int64_t pairs = ceil_div(p->block_k, 2), high = round_up(block_rows, VECTOR);
+    const int64_t pairs = tcc_ceil_div(p->block_k, 2), high = tcc_round_up(block_rows, VECTOR);
     const bool rows_of_pairs = p->a_columns && p->multiply == TCC_CONTRACT_PAIRS;
     p->a_row = rows_of_pairs ? odd_lines(2 * high, LINE) : odd_lines(p->block_k + (p->a_columns ? LINE : 0), LINE);
     p->a_floats = p->pack_a ? p->a_row / 2 * (rows_of_pairs ? pairs : high) + 64 : 0;
-    p->b_floats = panel * (round_up(pairs, VECTOR) + VECTOR);
+    p->b_floats = panel * (tcc_round_up(pairs, VECTOR) + VECTOR);
 }
 
 tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_params *params,
@@ -587,7 +587,7 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     } else {
         p->a_row = odd_lines(p->a_columns ? block_rows : p->block_k, 16);
         p->a_floats = p->pack_a ? p->a_row * (p->a_columns ? p->block_k : block_rows) + 64 : 0;
-        p->b_floats = p->pack_b ? panel * (round_up(p->block_k, 16) + 16) : 0;
+        p->b_floats = p->pack_b ? panel * (tcc_round_up(p->block_k, 16) + 16) : 0;
     }
     int64_t floats = p->a_floats + p->b_floats;
     if (p->k_blocks_per_split > 1) floats += p->tiles_per_block * p->rows * p->panels_per_block * panel;
@@ -596,7 +596,7 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     if (p->k_splits > 1) {
         p->workspace_bytes = p->k_splits * p->B * p->M * p->panels * panel * 4;
         p->combine_rows = max64(1, min64(p->M, 16384 / (p->panels * panel)));
-        p->combine_items = p->B * ceil_div(p->M, p->combine_rows);
+        p->combine_items = p->B * tcc_ceil_div(p->M, p->combine_rows);
     }
     p->bytes = (double)p->B * ((double)tcc_dtype_bytes(c->dtype) * (double)(p->M + p->N) * (double)p->K +
                                4.0 * (double)p->M * (double)p->N);

@@ -2,6 +2,7 @@
  * Planning Winograd's convolutions; see winograd.h. */
 #include "codegen/contract/internal.h"
 #include "codegen/contract/winograd.h"
+#include "ir/support/gcd.h"
 
 #include <math.h>
 
@@ -15,13 +16,9 @@ enum {
     MOST_VECTORS = 6,
 };
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
-
 /* An odd number of cache lines, so that rows spread over the cache's sets. */
 static int64_t odd_lines(int64_t words) {
-    int64_t lines = ceil_div(words, SLACK);
+    int64_t lines = tcc_ceil_div(words, SLACK);
     return (lines + (lines % 2 == 0)) * SLACK;
 }
 
@@ -104,9 +101,9 @@ static void choose_forward(const tcc_llvm_target *target, tcc_winograd *w) {
         int64_t line = w->channels / k / w->multiply, row = odd_lines(line);
         if (w->channels % (k * unit) || line > MOST_LINE) continue;
         for (int r = 1; tile_fits(target, r, w->vectors); r++)
-            for (int64_t tiles = round_up(w->tiles < 24 ? w->tiles : 24, r); tiles < w->tiles + r; tiles += r) {
+            for (int64_t tiles = tcc_round_up(w->tiles < 24 ? w->tiles : 24, r); tiles < w->tiles + r; tiles += r) {
                 if (tiles > 24 + r && tiles * POINTS * (row + w->width) > most_words) break;
-                int64_t blocks = ceil_div(w->tiles, tiles);
+                int64_t blocks = tcc_ceil_div(w->tiles, tiles);
                 double steps = (double)(blocks * (tiles / r)) * tcc_tile_cycles(target, r, w->vectors);
                 /* Sums go to scratch and back, filters come from afar, and there should be some items. */
                 double cost = steps * (1 + 3.0 / (double)line + 2.0 / (double)tiles) *
@@ -130,11 +127,11 @@ tcc_status tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_params *
     TCC_TRY(check_divides(params, TCC_PARAM_BLOCK_K, w->block_k, w->channels));
     TCC_TRY(settle_rows(target, params, w));
     const int64_t r = w->tile_height;
-    const tcc_param_range tiles = tcc_param_multiples(r, r, round_up(w->tiles, r));
+    const tcc_param_range tiles = tcc_param_multiples(r, r, tcc_round_up(w->tiles, r));
     TCC_TRY(tcc_params_settle(params, TCC_PARAM_TILES, tiles, &w->block_tiles));
     w->row = odd_lines(w->block_k / w->multiply);
     w->lines = w->block_tiles;
-    w->blocks = ceil_div(w->tiles, w->block_tiles);
+    w->blocks = tcc_ceil_div(w->tiles, w->block_tiles);
     w->items = w->blocks * w->panels;
     w->scratch_bytes = 4 *
                        (POINTS * (tcc_winograd_point_words(w) + w->block_tiles * w->width) + w->block_k + 4 * w->width);
@@ -144,7 +141,7 @@ tcc_status tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_params *
 static void choose_rows(const tcc_llvm_target *target, tcc_winograd *w) {
     double best = INFINITY;
     for (int r = 1; tile_fits(target, r, w->vectors); r++) {
-        double cost = tcc_tile_cycles(target, r, w->vectors) * (double)ceil_div(w->block_rows, r);
+        double cost = tcc_tile_cycles(target, r, w->vectors) * (double)tcc_ceil_div(w->block_rows, r);
         if (cost < best * 0.999) best = cost, w->tile_height = r;
     }
 }
@@ -164,16 +161,16 @@ tcc_status tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_params *p
     const int64_t tiles = w->multiply * GRADIENT_LINES;
     w->block_tiles = w->tiles < tiles ? w->tiles : tiles;
     TCC_TRY(tcc_params_settle(params, TCC_PARAM_TILES, tcc_param_between(1, w->tiles), &w->block_tiles));
-    w->blocks = ceil_div(w->tiles, w->block_tiles);
-    w->row = odd_lines(round_up(w->block_rows, w->tile_height));
-    w->lines = ceil_div(w->block_tiles, w->multiply);
-    int64_t splits = ceil_div(GRADIENT_ITEMS, w->panels * w->row_blocks);
-    w->blocks_per_split = ceil_div(w->blocks, splits < w->blocks ? splits : w->blocks);
+    w->blocks = tcc_ceil_div(w->tiles, w->block_tiles);
+    w->row = odd_lines(tcc_round_up(w->block_rows, w->tile_height));
+    w->lines = tcc_ceil_div(w->block_tiles, w->multiply);
+    int64_t splits = tcc_ceil_div(GRADIENT_ITEMS, w->panels * w->row_blocks);
+    w->blocks_per_split = tcc_ceil_div(w->blocks, splits < w->blocks ? splits : w->blocks);
     const tcc_param_range blocks = tcc_param_between(1, w->blocks);
     TCC_TRY(tcc_params_settle(params, TCC_PARAM_BLOCKS, blocks, &w->blocks_per_split));
-    w->splits = ceil_div(w->blocks, w->blocks_per_split);
+    w->splits = tcc_ceil_div(w->blocks, w->blocks_per_split);
     w->items = w->splits * w->panels * w->row_blocks;
-    int64_t sums = round_up(w->block_rows, w->tile_height) * w->width;
+    int64_t sums = tcc_round_up(w->block_rows, w->tile_height) * w->width;
     w->scratch_bytes = 4 * (POINTS * (tcc_winograd_point_words(w) + w->lines * w->width + SLACK + sums) +
                             (w->width > w->block_rows ? w->width : w->block_rows));
     return TCC_OK;

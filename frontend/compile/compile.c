@@ -6,6 +6,7 @@
 #include "frontend/tune/tune.h"
 #include "codegen/build.h"
 #include "ir/support/clock.h"
+#include "ir/support/text_file.h"
 #include "runtime/cpus.h"
 #include "runtime/memory_limits.h"
 #include "runtime/wanted.h"
@@ -261,13 +262,7 @@ static tcc_status dump_steps(tcc_diag *diag, const tcc_program *p, const char *f
     tcc_strbuf path = {0}, text = {0};
     tcc_strbuf_printf(&path, "%s/steps.txt", folder);
     tcc_program_print_steps(&text, p);
-    FILE *f = path.failed || text.failed ? NULL : fopen(path.text, "w");
-    bool written = f && fputs(text.text, f) >= 0;
-    if (f && fclose(f)) written = false;
-    tcc_status status = written ? TCC_OK : tcc_error(diag, TCC_EIO, TCC_NOWHERE, "cannot write %s/steps.txt", folder);
-    tcc_strbuf_free(&path);
-    tcc_strbuf_free(&text);
-    return status;
+    return tcc_text_file_write(diag, &path, &text);
 }
 
 tcc_status tcc__model_build(tcc_model *m, tcc_compiled *c) {

@@ -9,6 +9,7 @@
  * the passes are walked for the first graph that is. */
 #include "frontend/verify/verify.h"
 
+#include "ir/support/text_file.h"
 #include "runtime/memory_limits.h"
 
 #include <math.h>
@@ -141,10 +142,13 @@ static tcc_status verify(tcc_verification *v, tcc_blame *out) {
     return v->whole == v->slice || out->text.length ? TCC_OK : tcc__verify_micro(v, false, out);
 }
 
-static void write_reproducer(tcc_diag *diag, const char *path, const char *text) {
-    FILE *f = text ? fopen(path, "w") : NULL;
-    bool ok = f && fputs(text, f) >= 0;
-    if (f && fclose(f)) ok = false;
+static void write_reproducer(tcc_diag *diag, const char *path, const tcc_strbuf *reproducer) {
+    tcc_diag quiet = {0};
+    tcc_strbuf name = {0}, text = {0};
+    tcc_strbuf_add(&name, path);
+    tcc_strbuf_add(&text, reproducer->text);
+    const bool ok = tcc_text_file_write(&quiet, &name, &text) == TCC_OK;
+    tcc_diag_clear(&quiet);
     tcc_note(diag, TCC_NOWHERE, ok ? "reproducer: %s" : "the reproducer could not be written to %s", path);
 }
 
@@ -156,7 +160,7 @@ static tcc_status report(tcc_verification *v, const tcc_blame *b, const char *re
              b->cause.length ? b->cause.text
                              : "every graph and every kernel by itself is right: together they err by more than "
                                "rounding explains");
-    if (reproducer && b->reproducer.length) write_reproducer(diag, reproducer, b->reproducer.text);
+    if (reproducer && b->reproducer.length) write_reproducer(diag, reproducer, &b->reproducer);
     return status;
 }
 

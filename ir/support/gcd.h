@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The greatest common divisor. */
+ * The greatest common divisor, and quotients rounded up. */
 #ifndef TCC_SUPPORT_GCD_H
 #define TCC_SUPPORT_GCD_H
 
@@ -15,5 +15,10 @@ static inline int64_t tcc_gcd(int64_t a, int64_t b) {
     }
     return a;
 }
+
+/* Of numbers that are not negative. */
+static inline int64_t tcc_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/* The least multiple of b that is not below a. */
+static inline int64_t tcc_round_up(int64_t a, int64_t b) { return tcc_ceil_div(a, b) * b; }
 
 #endif

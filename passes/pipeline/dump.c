@@ -3,13 +3,12 @@
 #include "passes/pipeline/dump.h"
 
 #include "ir/attrs.h"
-#include "ir/support/alloc.h"
+#include "ir/support/text_file.h"
 #include "passes/group.h"
 #include "passes/memory/plan.h"
 #include "passes/remat/print.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -60,19 +59,7 @@ static tcc_status write_file(tcc_strbuf *b, const char *directory, int number, c
                              tcc_diag *diag) {
     tcc_strbuf path = {0};
     tcc_strbuf_printf(&path, "%s/%02d.%s.%s", directory, number, pass, suffix);
-    char *text = tcc_strbuf_take(b), *name = tcc_strbuf_take(&path);
-    tcc_status status = TCC_OK;
-    if (!text || !name) {
-        status = tcc_enomem(diag);
-    } else {
-        FILE *file = fopen(name, "w");
-        bool written = file && fputs(text, file) >= 0;
-        if (file && fclose(file) != 0) written = false;
-        if (!written) status = tcc_error(diag, TCC_EIO, TCC_NOWHERE, "cannot write %s: %s", name, strerror(errno));
-    }
-    tcc__free(text);
-    tcc__free(name);
-    return status;
+    return tcc_text_file_write(diag, &path, b);
 }
 
 static tcc_status dump_plan(const tcc_graph *g, const char *directory, int number, const char *pass, tcc_diag *diag) {
