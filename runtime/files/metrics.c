@@ -4,7 +4,7 @@
 #include "traincc/metrics.h"
 #include "ir/support/alloc.h"
 #include "ir/support/context.h"
-#include "runtime/files/png_encode.h"
+#include "runtime/files/png.h"
 #include "runtime/files/file.h"
 #include "runtime/files/tensorboard.h"
 

@@ -18,7 +18,7 @@
 #include "runtime/files/tensorboard.h"
 #include "ir/support/alloc.h"
 #include "runtime/files/file.h"
-#include "runtime/files/png_encode.h"
+#include "runtime/files/png.h"
 #include "runtime/files/utf8.h"
 
 #include <dirent.h>

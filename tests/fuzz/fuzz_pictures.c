@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 static tcc_status decode(tcc_diag *d, const tcc__bytes *file, tcc__picture_form form, tcc__picture *out) {
     if (*file->data == 0xFF) return tcc__jpeg_decode(d, "picture", file, form, out);
     if (*file->data == 'R') return tcc__webp_decode(d, "picture", file, form, out);
-    return tcc__png_decode(d, "picture", file, form, out);
+    return tcc__picture_png(d, "picture", file, form, out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {

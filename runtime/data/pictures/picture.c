@@ -32,7 +32,7 @@ static tcc_status decode(tcc_diag *d, const char *path, const tcc__bytes *file, 
                          tcc__picture *out) {
     static const uint8_t png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'}, jpeg[] = {0xFF, 0xD8, 0xFF};
     if (file->size > sizeof png && !memcmp(file->data, png, sizeof png))
-        return tcc__png_decode(d, path, file, form, out);
+        return tcc__picture_png(d, path, file, form, out);
     if (file->size > sizeof jpeg && !memcmp(file->data, jpeg, sizeof jpeg))
         return tcc__jpeg_decode(d, path, file, form, out);
     if (file->size > 12 && !memcmp(file->data, "RIFF", 4) && !memcmp(file->data + 8, "WEBP", 4))

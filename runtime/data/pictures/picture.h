@@ -32,8 +32,8 @@ tcc_status tcc__picture_load(tcc_diag *d, const char *path, tcc__picture_form fo
 tcc_status tcc__picture_check(tcc_diag *d, const char *path, tcc__picture *size);
 
 /* One decoder each; `file` begins as its format does. */
-tcc_status tcc__png_decode(tcc_diag *d, const char *path, const tcc__bytes *file, tcc__picture_form form,
-                           tcc__picture *out);
+tcc_status tcc__picture_png(tcc_diag *d, const char *path, const tcc__bytes *file, tcc__picture_form form,
+                            tcc__picture *out);
 tcc_status tcc__jpeg_decode(tcc_diag *d, const char *path, const tcc__bytes *file, tcc__picture_form form,
                             tcc__picture *out);
 tcc_status tcc__webp_decode(tcc_diag *d, const char *path, const tcc__bytes *file, tcc__picture_form form,

@@ -317,7 +317,7 @@ static void check_image(void **state, int channels, tcc__picture_form form) {
     const field png = find_field(f.bytes, f.value, 4);
     const tcc__bytes bytes = {.data = (uint8_t *)png.bytes, .size = png.value};
     tcc__picture seen = {0};
-    assert_ok(tcc__png_decode(&cx.diag, "picture", &bytes, form, &seen), &cx.diag);
+    assert_ok(tcc__picture_png(&cx.diag, "picture", &bytes, form, &seen), &cx.diag);
     assert_true(seen.height == HEIGHT && seen.width == WIDTH && seen.channels == channels);
     assert_memory_equal(seen.pixels, pixels, (size_t)(HEIGHT * WIDTH * channels));
     tcc__free(seen.pixels);
