@@ -79,7 +79,8 @@ typedef struct tcc_label_color {
  *   "images"  a folder of folders, one for each class,   f32 [B,3,H,W] normalized   i32 [B] class
  *             with PNG, JPEG, WebP files
  *   "segmentation"  a folder with folders images (PNG,   f32 [B,3,H,W] normalized   i32 [B,H,W] class, -100 where
- *             JPEG) and labels (PNG, a class a pixel)                               none counts
+ *             JPEG, WebP) and labels (PNG, a class a                              none counts
+ *             pixel)
  *   "text_classes"  a folder of folders, one for each    i32 [B,T] word pieces, -1  i32 [B] class
  *             class, with text files; or a file of rows  where a text has ended
  *             with a text and a label
@@ -182,7 +183,7 @@ typedef struct tcc_data_options {
 
 typedef struct tcc_dataset tcc_dataset;
 
-/* Opens the files and checks them; of PNG and JPEG files their beginnings. Later reads can fail only if a file changes,
+/* Opens the files and checks them; of pictures their beginnings. Later reads can fail only if a file changes,
  * or a picture is damaged further on. The caller closes the data set, after
  * its loaders. Errors: TCC_EINVAL (an option, in words), TCC_ENOTFOUND and TCC_EIO (files), TCC_EFORMAT (the file, the
  * byte or line, and what is wrong there), TCC_ENOMEM. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Ready-made models. They are written with the public API alone, so they are examples too (frontend/models/models.c,
- * frontend/models). Each has
- * the parameter names of the PyTorch code that it follows, so weights can be exchanged. Errors are those of
+ * Ready-made models. They are written with the public API alone, so they are examples too (frontend/models). Each
+ * has the parameter names of the PyTorch code that it follows, so weights can be exchanged. Errors are those of
  * tensor.h. */
 #ifndef TRAINCC_MODELS_H
 #define TRAINCC_MODELS_H
