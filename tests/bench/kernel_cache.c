@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * For the campaign alone: kernels that an earlier program had are not compiled again. Most of a small program's time is
- * LLVM's, and small programs share most of their kernels. The linker puts this in front of tcc_compile_kernels
- * (--wrap). A kernel's key says everything that its code depends on (codegen/plan.h). That this is so is tested by the
- * way, since a kernel found by too short a key computes something else; CAMPAIGN_CHECK_KEYS=1 compares the code.
+ * For tests and campaigns: kernels that an earlier program had are not compiled again. Most of a small program's time
+ * is LLVM's, and small programs share most of their kernels. The linker puts this in front of tcc_compile_kernels
+ * (--wrap). A kernel's key and its target say everything that its code depends on (codegen/schedule/lowering.h). That
+ * this is so is tested by the way, since a kernel found by too short a key computes something else;
+ * CAMPAIGN_CHECK_KEYS=1 compares the code.
  *
  * The cache is in memory that all workers share. It only grows: a worker that dies while it adds an entry leaves the
  * others a few bytes poorer, and needs no lock. When it is full, what it has is kept: frequent kernels come early. */
 #include "bench/kernel_cache.h"
 
 #include "codegen/compile.h"
+#include "codegen/options.h"
+#include "ir/support/strbuf.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +30,7 @@ typedef struct code {
 
 typedef struct entry {
     struct entry *next;
-    tcc_target target;
+    const char *target; /* what it was compiled for */
     bool table;
     tcc_kernel kernel; /* its symbol is in the shared memory too */
     const code *code;
@@ -51,6 +55,13 @@ bool kernel_cache_create(size_t bytes) {
     return true;
 }
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* For tests, which say nothing of it. */
+static void create_by_itself(void) {
+    if (!shared) kernel_cache_create((size_t)1 << 30);
+}
+
 void kernel_cache_count(long *hits, long *misses) {
     *hits = shared->hits;
     *misses = shared->misses;
@@ -71,21 +82,22 @@ static _Atomic(entry *) *slot_of(const char *key) {
     return &shared->slots[(h ^ h >> 32) % SLOTS];
 }
 
-static const entry *find(const tcc_llvm_target *target, const tcc_kernel_plan *plan, bool table) {
+static const entry *find(const char *target, const tcc_kernel_plan *plan, bool table) {
     const entry *e = *slot_of(plan->key);
-    while (e && (e->target != target->kind || e->table != table || strcmp(e->key, plan->key))) e = e->next;
+    while (e && (strcmp(e->target, target) != 0 || e->table != table || strcmp(e->key, plan->key) != 0)) e = e->next;
     return e;
 }
 
 /* A kernel of a program that was just compiled. */
-static void add(const tcc_llvm_target *target, const tcc_kernel_plan *plan, bool table, const tcc_kernel *kernel,
+static void add(const char *target, const tcc_kernel_plan *plan, bool table, const tcc_kernel *kernel,
                 const code *where) {
-    const size_t key = strlen(plan->key) + 1, symbol = strlen(kernel->symbol) + 1;
-    entry *e = take(sizeof *e + key + symbol);
+    const size_t key = strlen(plan->key) + 1, symbol = strlen(kernel->symbol) + 1, text = strlen(target) + 1;
+    entry *e = take(sizeof *e + key + symbol + text);
     if (!e) return;
-    *e = (entry){.target = target->kind, .table = table, .kernel = *kernel, .code = where};
+    *e = (entry){.table = table, .kernel = *kernel, .code = where};
     memcpy(e->key, plan->key, key);
     e->kernel.symbol = memcpy(e->key + key, kernel->symbol, symbol);
+    e->target = memcpy(e->key + key + symbol, target, text);
     _Atomic(entry *) *slot = slot_of(plan->key);
     e->next = *slot;
     while (!atomic_compare_exchange_weak(slot, &e->next, e)) {}
@@ -109,8 +121,9 @@ typedef struct source {
 
 /* Compiles what the cache lacks, all together, or one by one where codes are compared. */
 static tcc_status compile_misses(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target,
-                                 const tcc_kernel_plan *plans, const bool *table, const int *misses, int n,
-                                 const tcc_codegen_options *options, tcc_program *fresh, source *sources) {
+                                 const char *target_text, const tcc_kernel_plan *plans, const bool *table,
+                                 const int *misses, int n, const tcc_codegen_options *options, tcc_program *fresh,
+                                 source *sources) {
     tcc_kernel_plan *few = calloc((size_t)n + 1, sizeof *few);
     bool *few_table = calloc((size_t)n + 1, sizeof *few_table);
     for (int i = 0; i < n; i++) few[i] = plans[misses[i]], few_table[i] = table && table[misses[i]];
@@ -128,7 +141,7 @@ static tcc_status compile_misses(tcc_context *cx, tcc_diag *diag, const tcc_llvm
         const tcc_kernel *k = &fresh->kernels[i];
         const tcc_module *m = &fresh->modules[k->module];
         sources[misses[i]] = (source){k, m->code, m->size_bytes};
-        if (codes[k->module]) add(target, &few[i], few_table[i], k, codes[k->module]);
+        if (codes[k->module]) add(target_text, &few[i], few_table[i], k, codes[k->module]);
     }
     free(codes);
     free(few);
@@ -178,12 +191,17 @@ tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc
                                       const tcc_kernel_plan *kernels, const bool *table, int n,
                                       const tcc_codegen_options *options, tcc_program *p) {
     const bool compare = getenv("CAMPAIGN_CHECK_KEYS");
+    pthread_once(&once, create_by_itself);
+    if (!shared || options->dump_dir)
+        return __real_tcc_compile_kernels(cx, diag, target, kernels, table, n, options, p);
+    tcc_strbuf text = {0};
+    tcc_codegen_describe_target(target, &text);
     source *sources = calloc((size_t)n + 1, sizeof *sources);
     int *misses = calloc((size_t)n + 1, sizeof *misses), n_misses = 0;
     tcc_program fresh = {.name = "fresh"};
     tcc_status status = TCC_OK;
     for (int i = 0; i < n && status == TCC_OK; i++) {
-        const entry *e = find(target, &kernels[i], table && table[i]);
+        const entry *e = find(text.text, &kernels[i], table && table[i]);
         if (!e) {
             misses[n_misses++] = i;
             continue;
@@ -194,8 +212,10 @@ tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc
     shared->hits += n - n_misses;
     shared->misses += n_misses;
     for (int at = 0, step = compare ? 1 : n_misses; at < n_misses && status == TCC_OK; at += step)
-        status = compile_misses(cx, diag, target, kernels, table, misses + at, step, options, &fresh, sources);
+        status = compile_misses(cx, diag, target, text.text, kernels, table, misses + at, step, options, &fresh,
+                                sources);
     if (status == TCC_OK) status = gather(diag, kernels, sources, n, p);
+    tcc_strbuf_free(&text);
     tcc_arena_free(&fresh.memory);
     free(sources);
     free(misses);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Kernels that all programs of a campaign share. */
+ * Kernels that all programs of a campaign, or of a test, share. A test needs no call: a cache is made when the first
+ * kernel is compiled. */
 #ifndef TCC_TESTS_BENCH_KERNEL_CACHE_H
 #define TCC_TESTS_BENCH_KERNEL_CACHE_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Tuning with a clock that says what the test wants: what is measured, what
  * wins, what is kept, and what is refused. */
-#include "bench/kernel_cache.h"
 #include "codegen/build.h"
 #include "frontend/tune/tune.h"
 #include "harness/check.h"
@@ -575,7 +574,6 @@ static void options_are_checked(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void) {
-    if (!kernel_cache_create((size_t)1 << 30)) return 1;
     const struct CMUnitTest tests[] = {
         TEST(equal_times_leave_the_default),
         TEST(the_fastest_wins),
