@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * amp: mixed precision. Part of the float32 work of a forward graph is done in f16 or bf16. It runs before autodiff, so
- * that the gradient of an op is computed in the type that the op was given, and what backward keeps is kept in that
- * type.
+ * the gradient of an op has the op's type, and so have the values that are kept for backward.
  *
  * Which op runs in which type is the AMP column of ops.def (Micikevicius et al. 2018; the lists of torch.autocast):
  *   LOW      its f32 operands are cast to the low type
@@ -11,19 +10,19 @@
  *   PROMOTE  f32 if one of its operands is, else low
  * The user can give an op another class (tcc_amp_spec), and nodes that are `full` are FP32.
  *
- * Some values take either type, and what they meet decides: parameters, constants of one value, and views of them. So a
- * bias is added in the type of the product. An embedding reads the low copy of its table: what a transformer adds its
- * layers' results to is low (class fp32 for `take` makes it f32, as torch.autocast has it).
+ * Parameters, constants of one value, and views of them take the type of the other operands. So a bias is added in the
+ * type of the product. An embedding reads the low copy of its table, so a transformer's residual stream is low (class
+ * fp32 for `take` makes it f32, as in torch.autocast).
  *
- * A constant that the low type does not hold, since it would be infinite there or lose its digits below the normal
- * numbers, stays f32 with the op that reads it: -1e9, which masks scores, or an eps of 1e-8 in f16. A mask of attention
- * is bounded by the largest number of the low type instead, so that the products stay low.
+ * A constant that would become infinite or subnormal in the low type stays f32, and so does the op that reads it: -1e9,
+ * which masks scores, or an eps of 1e-8 in f16. A mask of attention is bounded by the largest number of the low type
+ * instead, so that the products stay low.
  *
  * Sums that the op table calls wide stay f32 beside operands of the low type: the log-sum-exp of attention, the
- * statistics of a batch norm. They have no say in what the op runs in.
+ * statistics of a batch norm. They do not affect the type in which the op runs.
  *
- * A value is cast once to each type (equal nodes are one node), where it is made and not behind views of it. Integers,
- * f64, and what the user has cast to f16 or bf16 are left alone. Outputs keep their types. */
+ * A value is cast once to each type (equal nodes are one node), directly where it is made, before any views of it.
+ * Integers, f64, and what the user has cast to f16 or bf16 are left alone. Outputs keep their types. */
 #include "ir/build.h"
 #include "ir/sdpa.h"
 #include "ir/support/alloc.h"

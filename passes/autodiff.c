@@ -2,10 +2,10 @@
  * Autodiff: given a graph with a scalar output `loss`, it appends for every trainable parameter p an output "grad.p",
  * the gradient of the loss by p, in the order of the inputs (gradients.c). A parameter that the loss does not depend on
  * gets an exact zero. Frozen parameters get nothing, and no work is done for their sake. Forward values are unchanged.
- * Where the spec asks for them, there are the gradients by the float inputs of the batch, too.
+ * Where the spec asks for them, it also appends the gradients by the float inputs of the batch.
  *
- * Loss scaling. With a scale the loss's own gradient is a state, and gradients are divided by it in float32, unless a
- * micro-batch adds them up first. */
+ * Loss scaling. With a scale, the loss's own gradient is a state, and gradients are divided by it in float32. With
+ * micro-batches they are divided after they are added up. */
 #include "ir/build.h"
 #include "ir/support/alloc.h"
 #include "ir/support/train_step.h"

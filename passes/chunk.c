@@ -3,28 +3,31 @@
  * whole in memory: the head of a language model and its loss.
  *
  * Let logits = x W^T be N x V, with x N x D. The loss takes each row of logits to a few values, and the gradient of a
- * row needs no other row. So a chunk of n rows goes all the way: its logits, their softmax, their gradient, and what
- * that gives to dx, which is joined from the chunks, and to dW and a bias's gradient, which are added up over them in
- * f32. Then its logits are dead. Nothing is computed twice. Nothing here knows a loss by its name: the region is what
- * chunk_region.c finds, and any of its operations that works row by row may be in it. A value that another row's logits
- * change (a norm over the batch), or logits that are read elsewhere, leave the product whole.
+ * row needs no other row. So a chunk of n rows passes through all of the work: its logits, their softmax, their
+ * gradient, and its parts of dx, dW and a bias's gradient. The parts of dx are joined; those of dW and a bias's
+ * gradient are added up in f32. Then the chunk's logits are dead. Nothing is computed twice. Nothing here knows a loss
+ * by its name: the region is what chunk_region.c finds, and any of its operations that works row by row may be in it. A
+ * value that another row's logits change (a norm over the batch), or logits that are read elsewhere, leave the product
+ * whole.
  *
- * What it saves. In a training step the head runs when all is alive that backward needs, so its logits are on top of
- * the peak: all but one chunk of them is saved, (1 - 1/k) N V elements for k = N / n chunks. That must be at least
- * LEAST_BYTES, and more than the sums take, which a library's call writes beside the old ones (ours grow in place).
+ * What it saves. In a training step the head runs when all values that backward needs are alive, so its logits add to
+ * the peak. All but one chunk of them is saved: (1 - 1/k) N V elements for k = N / n chunks. That must be at least
+ * LEAST_BYTES, and more than the memory of the sums. (A library's call writes new sums beside the old ones; ours grow
+ * in place.)
  *
  * What it costs. Three products make 6 n D V flop a chunk, and each chunk but the first reads and writes dW once more:
- * 8 D V bytes. So the added time is b / (0.75 n) of the products' where a machine makes b flop in the time of a byte:
- * with n = 1024, 2.6 % at b = 20, which is usual for f32. In 16 bits products are about four times as fast, and n is
- * 2048: 5 %. A head takes a quarter of the time of a small model and less of a large one, so a step takes 1 % longer at
- * most, less what logits cost that leave the cache. A region must be WIDE times as wide as what enters and leaves it by
- * rows, as a head is and the inner layer of an MLP is not: such a layer has no more rows to save than its neighbours.
+ * 8 D V bytes. So the added time is b / (0.75 n) of the products' time on a machine that makes b flop in the time of a
+ * byte. With n = 1024 and b = 20, which is usual for f32, that is 2.6 %. In 16 bits products are about four times as
+ * fast, and n is 2048: 5 %. A head takes a quarter of the time of a small model and less of a large one. So a step
+ * takes at most 1 % longer, and gains where logits would have left the cache. A region must be WIDE times as wide as
+ * the values that enter and leave it by rows. A head is; the inner layer of an MLP is not, and saves no more rows than
+ * its neighbours.
  *
  * Where rows lie in several dims, as in [B,T,V], the outermost that will do is cut, so that chunks are contiguous; if
  * its extents are large, their chunks are cut again.
  *
  * The order of the sums in dW depends on the chunks. These depend on the graph and on options.chunk_rows alone, never
- * on the memory that is there. */
+ * on free memory. */
 #include "passes/chunk.h"
 
 #include "ir/support/alloc.h"

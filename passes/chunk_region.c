@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * chunk: the region of row-wise work around a wide product.
  *
- * Rows are followed from the product forward, by one rule an operation (tcc_chunk_operand_row). What has at least as
- * many elements as the product is wide. The region holds every wide value, and the values a row by which one wide value
- * depends on another. It ends where wide values become narrow: in a value a row, which is joined from its chunks, or in
- * a sum over the rows, which is added up over them. So no wide value may be needed outside, and none inside may depend
- * on what is known only when all chunks are done. Wide values that do not depend on the product, and what is made of
- * them, belong to the region if all their readers do: a one-hot mask, a bias spread over the rows, another model's
- * probabilities. Others are sliced. */
+ * Rows are followed from the product forward, by one rule an operation (tcc_chunk_operand_row). A value with at least
+ * as many elements as the product is called wide. The region holds every wide value, and the values per row by which
+ * one wide value depends on another. It ends where wide values become narrow: in one value per row, which is joined
+ * from the chunks, or in a sum over the rows, which is added up over them. So no wide value may be needed outside, and
+ * no value inside may depend on one that is known only when all chunks are done. Some wide values do not depend on the
+ * product: a one-hot mask, a bias spread over the rows, another model's probabilities. They and the values made of them
+ * belong to the region if all their readers do. Others are sliced. */
 #include "passes/chunk.h"
 #include "ir/support/gcd.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The decompose pass: composite ops become their definitions (ir/decompose.c), but for norms that a library may compute
- * (norms.c). */
+ * The decompose pass: expands composite ops to their definitions (ir/decompose.c), except norms that a library may
+ * compute (norms.c). */
 #include "ir/decompose.h"
 #include "passes/group.h"
 #include "passes/pass.h"

@@ -4,9 +4,9 @@
  *
  * Every value of the old graph has up to two forms in the new one: "plain", as it was, and "last", with dim 1 moved to
  * the end. Convolutions, pools and resizings compute in last form. Arithmetic, reductions, batch norms and views follow
- * their operands. All else uses plain values. A form that is asked for and does not exist yet is a transpose of the
+ * their operands. All else uses plain values. If a requested form does not exist yet, it is made as a transpose of the
  * other one. So transposes remain only where the network begins and ends, and at weights, which are small. Broadcasts,
- * constants and arithmetic on these alone have no form of their own: they are built in the form that is asked for. */
+ * constants and arithmetic on these alone have no form of their own: they are built in the requested form. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/pass.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * low-copies: where a step reads a weight in a shorter type than it is kept in, that copy stays in memory from step to
- * step: a derived state, which the update of the weight writes too. So no step casts its weights anew, and the cast is
- * part of the optimizer's kernel.
+ * low-copies: where a step reads a weight in a shorter type than its own, the cast weight stays in memory from step to
+ * step. It is a derived state, which the update of the weight also writes. So no step casts its weights again, and the
+ * cast is part of the optimizer's kernel.
  *
- * Copies are made of weights that a contraction, attention or a gather reads, directly or through views. Other ops have
- * a cast computed as they read. */
+ * Copies are made of weights that a contraction, attention or a gather reads, directly or through views. Other ops
+ * compute the cast as they read. */
 #include "ir/build.h"
 #include "ir/support/alloc.h"
 #include "passes/pass.h"

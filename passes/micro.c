@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The graphs of a micro-batch: of its part of the loss, with all else that it computes, and of the totals that the loss
+ * Makes two graphs: a micro-batch, with its part of the loss and all other results, and the totals that the loss
  * needs. */
 #include "passes/micro.h"
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
  * The loss of a batch as a sum over micro-batches.
  *
- * The model is traced twice: on the whole batch and on a micro-batch. Of the first trace the loss is taken, cut down to
- * a micro-batch's samples (micro_axis.h); so what it is scaled by, as 1 / N of a mean, is of the whole batch. Each of
+ * The model is traced twice: on the whole batch and on a micro-batch. The loss of the first trace is restricted to a
+ * micro-batch's samples (micro_axis.h). So its factors, such as 1 / N of a mean, are those of the whole batch. Each of
  * its values is one of three:
  *
  * - the same for all samples: parameters, numbers, buffers;
- * - rows: those of all micro-batches, one behind the other, are the whole batch's;
- * - a sum: those of all micro-batches, added up, are the whole batch's.
+ * - rows: the rows of all micro-batches, concatenated, are those of the whole batch;
+ * - a sum: the sums of all micro-batches, added up, are that of the whole batch.
  *
- * What is linear in a sum is a sum. What is not, as a quotient by it, needs the sum over the whole batch. Where no
- * parameter is in it, as in a count of targets, a sum of weights or a mask, it is a total: a program that reads the
- * batch alone adds it up over all micro-batches before the first of them, in a state. Totals may need other totals, so
- * they have levels, and that program runs once for each level. A loss that is not linear in another sum, or that reads
- * across samples otherwise, is refused with the line of the op.
+ * A linear function of a sum is a sum. A function that is not linear, such as a quotient by the sum, needs the sum over
+ * the whole batch. If the sum depends on no parameter, it is a total: a count of targets, a sum of weights, a mask. A
+ * program that reads only the batch adds up totals over all micro-batches, in states, before the first micro-batch
+ * runs. Totals may need other totals, so they have levels, and that program runs once for each level. A loss that is
+ * not linear in another sum, or that reads across samples otherwise, is refused with the line of the op.
  *
- * What is the same for all samples counts in the first micro-batch alone, where it is added to a sum.
+ * A value that is the same for all samples is added to a sum in the first micro-batch only.
  *
- * From the second trace comes all that is of a micro-batch: outputs but the loss, and next values of buffers. These
- * wait in states of their own, from which the update takes them: what a step does not end leaves buffers alone. */
+ * The second trace gives the other results of a micro-batch: outputs beside the loss, and next values of buffers. These
+ * wait in states of their own until the update, so a step that does not end changes no buffer. */
 #ifndef TCC_PASSES_MICRO_H
 #define TCC_PASSES_MICRO_H
 

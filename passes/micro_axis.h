@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Where the samples of a batch are in a value, and how an op moves them.
+ * The position of a batch's samples in a value, and how an op moves them.
  *
- * A value has rows, if it is that of each micro-batch, one behind the other, along one dim. That dim may have more in
- * it than samples: its elements are `outer` blocks, each of which has all samples in their order, and so many elements
- * of each. So [T, N, C] as [T * N, C] has rows along dim 0 with T blocks, and [N, T, C] as [N * T, C] with one. */
+ * A value has rows if it is the concatenation of the micro-batches' values along one dim. That dim may hold more than
+ * samples: it has `outer` blocks, each of which has all samples in order, with the same number of elements for each. So
+ * [T, N, C] as [T * N, C] has rows along dim 0 with T blocks, and [N, T, C] as [N * T, C] with one. */
 #ifndef TCC_PASSES_MICRO_AXIS_H
 #define TCC_PASSES_MICRO_AXIS_H
 

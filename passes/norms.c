@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * norms: batch norms that decompose has left whole, because the target has a library for them. Now that their layout is
- * known, the library is asked about each. A norm that it declines is expanded to its definition.
+ * norms: batch norms that decompose has kept whole, because the target has a library for them. Their layout is known
+ * now, so the library is asked about each. A norm that it declines is expanded to its definition.
  *
  * An f32 norm between casts from and to f16 or bf16 is a norm of that type whose sums are f32, as its definition says.
  * Then the library is asked about that one.
  *
  * The library is asked about batch_norm together with its mean and scale, and about its gradient by x together with the
  * other gradients, since one call computes all of them. A library gives no variance. It is computed from the scale, s =
- * 1 / sqrt(v + eps), and is wrong by some ulp of v + eps; nobody needs it more exactly. */
+ * 1 / sqrt(v + eps), with an error of some ulp of v + eps; no reader needs more. */
 #include "ir/build.h"
 #include "ir/decompose.h"
 #include "ir/support/alloc.h"

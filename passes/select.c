@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * select: what runs each group. What was measured to be best is taken, where that is known (pass_target.choose). Else
- * the target is asked for all candidates, and the one with the shortest predicted time is taken. A candidate may run a
- * part of the group only, as a library's call that leaves work behind it. It cuts the group in two, and each part is
- * asked about by itself. After this pass no group is made, cut or widened.
+ * select: chooses the implementation of each group. If tuning has measured the best one, it is taken
+ * (pass_target.choose). Else the target is asked for all candidates, and the one with the shortest predicted time is
+ * taken. A candidate may run only a part of the group, such as a library's call without the group's epilogue. It cuts
+ * the group in two, and the target is asked about each part. After this pass no group is made, cut or widened.
  *
- * A group that has a choice keeps it: parameters that it lacks are decided, and its launches are made anew. So a choice
- * can be written by hand, `by "reduce" {parts=4}`, and changed in a text. */
+ * A group that has a choice keeps it: missing parameters are chosen, and launches are rebuilt. So a choice can be
+ * written by hand, `by "reduce" {parts=4}`, and changed in a text. */
 #include "passes/select.h"
 
 #include "ir/support/alloc.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the passes ask of the target that a program is for. Codegen answers, and the composition root brings both
- * together. */
+ * Questions that the passes ask of a program's target. Codegen answers them; the composition root connects both. */
 #ifndef TCC_PASSES_SELECT_H
 #define TCC_PASSES_SELECT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A training step on its way through the pass train-step: what train_step.c and step_*.c share. */
+ * The state of the pass train-step, shared by train_step.c and step_*.c. */
 #ifndef TCC_PASSES_STEP_H
 #define TCC_PASSES_STEP_H
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Optimizers: the states of each trained parameter, its update, and its average.
  *
- * The formulas and their order of operations are PyTorch's (torch.optim.SGD, Adam, AdamW, Adafactor, Adagrad), so
- * that the same start gives the same losses. The update of a parameter is one expression of the elements of p, g and
- * its states and of scalars from the hyper-parameter vector, so that fusion makes one kernel of it that reads and
- * writes each once; Adafactor takes sums beforehand.
+ * The formulas and their order of operations are PyTorch's (torch.optim.SGD, Adam, AdamW, Adafactor, Adagrad), so that
+ * the same start gives the same losses. The update of a parameter is one expression of the elements of p, g and its
+ * states, and of scalars from the hyper-parameter vector. So fusion makes one kernel of it, which reads and writes each
+ * element once. Adafactor needs sums first.
  *
- * The count of updates is a state on the device, not a number of the host's: what leaves an update out leaves the
- * count as it is as well. The bias corrections are made from it once, in the small kernel that stores the next count.
+ * The count of updates is a state on the device, not on the host, so a skipped update leaves the count unchanged. The
+ * bias corrections are made from it once, in the small kernel that stores the next count.
  *
  * Sources: Sutskever et al. 2013 (momentum, Nesterov's form); Kingma and Ba 2014 (Adam); Loshchilov
  * and Hutter 2017 (AdamW); Chen et al. 2023 (Lion, algorithm 2); Shazeer and Stern 2018 (Adafactor); Duchi et al. 2011

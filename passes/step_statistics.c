@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Statistics of a training step. A module is what its parameters' names have in front of their last dot: "block.up" of
- * "block.up.weight". Its result is found in the graph and needs no help of the user's code. */
+ * Statistics of a training step. A module is the prefix of its parameters' names up to their last dot: "block.up" of
+ * "block.up.weight". Its result is found in the graph, without help from the user's code. */
 #include "passes/step_statistics.h"
 #include "ir/build.h"
 #include "ir/support/alloc.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Statistics of a training step as outputs of it, where they are asked for: what they are is in
- * ir/support/train_step.h. */
+ * Statistics of a training step as further outputs, on request; ir/support/train_step.h defines them. */
 #ifndef TCC_PASSES_STEP_STATISTICS_H
 #define TCC_PASSES_STEP_STATISTICS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Attention on CUDA by multiply-adds, for f32. A warp has 16 rows: 4 x 8 threads, each with 4 rows and groups of 4
  * columns, 32 columns apart, so that a row of scores lies in 8 neighbouring threads. Operands of a product lie in
- * shared memory along what is summed, as in contract_gpu.c: rows and columns of scores transposed, 4 floats between
+ * shared memory along what is summed, as in contract/gpu.c: rows and columns of scores transposed, 4 floats between
  * lines, which keeps what a warp writes in different banks.
  *
  * Probabilities go by way of shared memory to become the left operand of the next product: [column][row], where the

@@ -36,7 +36,7 @@ void tcc_attention_columns(tcc_emitter *e, const tcc_attention_block *b, LLVMVal
 LLVMValueRef tcc_attention_blocks_begin(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef from,
                                         LLVMValueRef to, tcc_emit_loop *blocks, LLVMValueRef *carry, int n);
 
-/* --- Dropout (attention_gpu_dropout.c): bits of i32, set where an element is kept. NULL without dropout. */
+/* --- Dropout (gpu_dropout.c): bits of i32, set where an element is kept. NULL without dropout. */
 /* Bit i: of the query and key + i, for i < 4; the key is a multiple of 4. Only with dropout. */
 LLVMValueRef tcc_attention_keeps_four(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef query,
                                       LLVMValueRef key);

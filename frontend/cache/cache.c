@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A program from the cache, or made and put there. What is stored has all that is asked of a program without its graph;
- * whoever asks for the graph has the passes run then. An entry that cannot be read is no error: the program is
- * compiled. */
+ * Loads a program from the cache, or compiles and stores it. An entry answers all questions about a program but those
+ * about its graph; the first question about the graph runs the passes. An entry that cannot be read is not an error:
+ * the program is compiled. */
 #include "frontend/cache/cache.h"
 
 #include "frontend/run/made_file.h"

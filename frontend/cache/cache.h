@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Programs that were compiled before, perhaps by another process. Private to the composition root. */
+ * The cache of compiled programs, shared by processes. Private to the composition root. */
 #ifndef TCC_FRONTEND_CACHE_CACHE_H
 #define TCC_FRONTEND_CACHE_CACHE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The cache of a model's programs, opened when it is first asked for, and code in it: what the device's driver makes of
- * a program, and what codegen makes of a kernel. */
+ * The cache of a model's programs, opened at its first use, and the code in it: machine code that the device's driver
+ * makes of a program, and kernels that codegen compiled. */
 #include "frontend/cache/cache.h"
 
 /* Logs of what passes, codegen and libraries do are of programs that are made. */

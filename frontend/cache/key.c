@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a program depends on. Whatever the passes or codegen look at beside the graph is named here, or has a row in
- * options.def that says so; what differs in none of these parts is one program. The number of threads is not among
- * them: no choice depends on it. */
+ * The key of a program: all that the program depends on. Every input of the passes and codegen beside the graph is
+ * named here, or has a row in options.def that says so. Equal keys mean equal programs. The number of threads is not
+ * part of the key: no choice depends on it. */
 #include "frontend/cache/cache.h"
 
 #include "codegen/options.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The cache as a user looks at it and moves it. */
+ * The user's commands on the cache: stat, list, why, export, import, clear. */
 #include "frontend/cache/cache.h"
 
 #include "traincc/cache.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Groups by themselves, so that a kernel can be run and judged alone. */
+ * Groups as graphs of their own, so that one kernel can run and be checked alone. */
 #include "frontend/compile/alone.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a model's options say about memory: what is computed again, and the budget of a step. */
+ * A model's memory options: recomputation, and the budget of a step. */
 #include "frontend/compile/compile.h"
 
 #include "passes/remat/budget.h"

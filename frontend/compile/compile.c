@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The composition root: from a model's function to a program. Traces, runs the passes, generates code. The folder run
- * has what happens with programs then. */
+ * The composition root: from a model's function to a program. Traces, runs the passes, generates code. frontend/run
+ * runs the programs. */
 #include "frontend/compile/compile.h"
 #include "frontend/cache/cache.h"
 #include "frontend/tune/tune.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What makes a model's programs: its function, the passes and the compiler. For the rooms that make
- * them: compile, cache, tune, verify. */
+ * The compiler side of a model: its function, the passes and codegen. Private to the rooms that make programs: compile,
+ * cache, tune, verify. */
 #ifndef TCC_FRONTEND_COMPILE_COMPILE_H
 #define TCC_FRONTEND_COMPILE_COMPILE_H
 

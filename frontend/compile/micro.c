@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The graphs of a step's programs. Where the batch is taken in micro-batches, the model is traced on the whole batch
- * and on a micro-batch, and the pass micro makes of both what a micro-batch computes and what it needs of the others.
+ * The graphs of a step's programs. With micro-batches, the model is traced on the whole batch and on a micro-batch.
+ * From both traces, the pass micro makes the graph of a micro-batch and the graph of the totals that it needs from the
+ * others.
  *
- * The update by the sums is made of the program that writes them, not of the model's function: that may come from the
- * cache, and its binding of each sum says what was trained. The low-precision copies of weights that it reads are
- * outputs here, so that one kernel updates a weight and its copy; and so are buffers, whose next values wait. */
+ * The update's graph is made from the program that writes the sums, not from the model's function. This program may
+ * come from the cache; its bindings of sums say which parameters are trained. The low-precision copies of weights that
+ * the program reads are outputs of the update, so one kernel updates a weight and its copy. Buffers are outputs of the
+ * update too, because their next values wait for it. */
 #include "frontend/compile/compile.h"
 
 #include "ir/build.h"

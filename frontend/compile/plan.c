@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a step would take of memory, by the passes alone. A step in micro-batches has several programs: they run in one
- * arena and share states, and each has its own batch and outputs. */
+ * The memory that a step would need, found by the passes alone. A step in micro-batches has several programs. They
+ * share one arena and states; each has its own batch and outputs. */
 #include "frontend/compile/compile.h"
 
 #include "passes/remat/budget.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How a program was made, in text; frontend/run/report.c has what it is. */
+ * Reports on how a program was made; frontend/run/report.c reports what the program is. */
 #include "frontend/compile/compile.h"
 
 #include "passes/memory/plan.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Trials: a planned graph to a program, the program to a device, values in, values out. */
+ * Trials: compile a planned graph, load the program, write inputs, read values back. */
 #include "frontend/compile/trial.h"
 
 static int64_t bytes_of(const tcc_trial *t, int binding) { return tcc_type_bytes(&t->program->bindings[binding].type); }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A program that runs once, beside a model, on given values, so that all that it computes can be looked at. */
+ * A program that runs once beside a model, on given inputs, so that all its values can be read. */
 #ifndef TCC_FRONTEND_COMPILE_TRIAL_H
 #define TCC_FRONTEND_COMPILE_TRIAL_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What of the choices a step uses. All of them are on trial first (compile_tune_step.c). Where the step is slower with
- * them, some choice that is good alone is bad in the step, and most of the others may well be good: so halves of the
- * choices are on trial, and where none of these will do, quarters. The kinds of groups that gain most, as measured
- * alone, are together in the first part. Of the first size of which a part is not slower, the part that is fastest is
- * used, and nothing else. The order depends on what was measured for the kinds alone. Each trial has to end within the
- * budget; without time for one, what was found so far is used. */
+ * Which of the choices a step uses. First all of them are tried (step.c). If the step is slower with them, some choice
+ * that is good alone is bad in the step, but most of the others may be good. So halves of the choices are tried, and if
+ * no half is good enough, quarters. The first part has the kinds of groups with the largest gains, as measured alone.
+ * At the first size with a part that is not slower, the fastest part is used, and nothing else. The order depends only
+ * on the measurements of the kinds alone. Each trial has to end within the budget; if time runs out, the best result so
+ * far is used. */
 #include "frontend/tune/tune.h"
 
 #include "ir/support/clock.h"

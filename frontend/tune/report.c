@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What tuning has seen, as text: for each kind of group its candidates, and for each schedule how well the predictions
- * rank them. */
+ * Tuning's report: the candidates of each kind of group, and for each schedule how well its predictions rank them. */
 #include "frontend/tune/tune.h"
 
 #include <math.h>

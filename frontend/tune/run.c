@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Candidates of one group, run by themselves: compiled in parallel, checked against the first one, and timed in turns.
  *
- * A group meets in a step what the step has left in the caches: a value that the groups just before it wrote is there,
- * as is the arena's memory that they used, a weight that was read a step ago is not. So the group gets several sets of
- * buffers, used in turn, which together are as large as what the step touches, up to twice the last-level cache; and
- * where the device shares the host's memory, all threads first read what was touched in the step less than a cache ago.
- * So they are awake as well, as they are between the kernels of a step. A small step, whose memory fits the cache, is
- * so measured on warm buffers, a large one on cold ones but for what is fresh.
+ * In a step, a group finds the caches as the step has left them. Values and arena memory that the groups just before it
+ * used are cached; a weight that was read a step ago is not. So the group gets several sets of buffers, used in turn.
+ * Together they are as large as the memory of the step, up to twice the last-level cache. Where the device shares the
+ * host's memory, all threads first read the memory that the step touched less than a cache size ago. This also keeps
+ * the threads awake, as they are between the kernels of a step. So a small step, whose memory fits the cache, is
+ * measured on warm buffers. A large step is measured on cold ones, except for recently touched memory.
  *
- * Runs go in turns, one of each contender, so that whatever else the machine does disturbs all of them. What is clearly
- * slower than the fastest drops out early. The lower quartile counts: whatever else a machine does only adds to a time,
- * and may well do so for half of them. */
+ * Contenders run in turns, so that other load on the machine disturbs all of them alike. A contender that is clearly
+ * slower than the fastest drops out early. The lower quartile of the times counts: other load only adds to a time, and
+ * may disturb half of the runs. */
 #include "frontend/tune/tune.h"
 
 #include "codegen/build.h"

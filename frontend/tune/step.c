@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The whole step on trial: what is best for each kind of group alone need not be best for the step, whose kernels share
- * the caches. So the step as by default and the step with all choices run in turns, on the same memory, and the choices
- * are kept only where the step is not slower by more than the band.
+ * The trial of the whole step. The best choice for each kind of group alone need not be best for the step, whose
+ * kernels share the caches. So the default step and the step with all choices run in turns, on the same memory. The
+ * choices are kept only if the step is not slower by more than the band.
  *
- * The step as by default is compiled before anything is tuned. So it is known what the trial will take, and that much
- * of the budget is set aside. */
+ * The default step is compiled before anything is tuned. So the time of the trial is known, and that part of the budget
+ * is set aside. */
 #include "frontend/tune/tune.h"
 
 #include "codegen/build.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What was found, in the cache on disk: a second run measures nothing again. An entry's key is the group's signature
- * and all else that a time depends on. Its value is what runs the group, as a lock file has it, and the times of the
- * default and of that. A value that cannot be read, or no longer fits, is none: the kind is measured again. A step that
- * was tuned as a whole has an entry, too. */
+ * Tuned choices in the cache on disk, so that a second run measures nothing again. An entry's key is the group's
+ * signature and all else that affects a time. Its value is the choice, in the format of a lock file, with the times of
+ * the default and of the choice. If a value cannot be read or no longer fits, the kind is measured again. A step that
+ * was tuned as a whole has an entry too. */
 #include "frontend/tune/tune.h"
 #include "frontend/cache/cache.h"
 

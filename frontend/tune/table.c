@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What was found for each kind of group: how the passes ask for it, and the file that it is written to and held by.
+ * The table of choices by kind of group, which the passes look up, and the lock file that it is written to and read
+ * from.
  *
- * The file is text for a version control system. A line names what it was made for; then come two lines for each kind
- * of group: the key of the kind, which all of its description goes into, with a few words for people, and what runs it,
- * as the text of a graph has it:
+ * The file is text for a version control system. The second line names the target. Then each kind of group has two
+ * lines: its key, a hash of its whole description, followed by a few words for people; and its choice, in the text form
+ * of a graph:
  *
  *     traincc-lock 1
  *     target cpu znver4 2 threads

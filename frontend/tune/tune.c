@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT
- * Tuning: the mode max-autotune measures what the default predicts.
+ * Tuning: the mode max-autotune measures kernels where the default predicts times.
  *
- * The step is first planned as the default would run it, without computing anything again. Its groups are what is
- * tuned, each kind once: the layers of a network have equal groups (codegen/signature.h). For a kind:
+ * The step is first planned as the default would run it, without recomputation. Its groups are tuned, each kind once:
+ * the layers of a network have equal groups (codegen/signature.h). For a kind:
  *
  * 1. Its candidates are what select compares (other implementations), the group cut at its hero, and variations of the
  *    best so far, one parameter at a time (tcc_selector_vary, the column `tune` of params.def). A candidate that is
- *    predicted to be PRUNE times slower than the best prediction is not measured, nor are more than MOST at once.
- * 2. They are compiled in parallel, checked against the default, and raced (compile_tune_run.c).
- * 3. While there is a winner by more than the band, its variations race against it: at most ROUNDS times.
- * 4. In the end those within the band of the fastest are timed again, and the first of them in the list wins, the
- *    default before all others. So chance decides nothing that is worth less than the band.
+ *    predicted to be PRUNE times slower than the best prediction is not measured. At most MOST are measured at once.
+ * 2. They are compiled in parallel, checked against the default, and raced (run.c).
+ * 3. While one candidate wins by more than the band, its variations race against it, at most ROUNDS times.
+ * 4. At the end, the candidates within the band of the fastest are timed again. The first of them in the list wins; the
+ *    default comes first in the list. So chance does not decide between candidates whose times differ by less than the
+ *    band.
  *
- * Then the whole step runs as by default and with all that was found, in turns (compile_tune_step.c): where it is
- * slower, parts of that are tried (compile_tune_judge.c), and what is not used then is not used whenever the step is
- * made again.
+ * Then the whole step runs with the default and with all choices, in turns (step.c). If it is slower, parts of the
+ * choices are tried (judge.c). Choices that lose there stay unused whenever the step is compiled again.
  *
- * The budget is for all programs of a model, and hard: what that trial takes is set aside, and every kind gets the part
- * of what is left that its share of the step, by a first measurement of the default, is worth, the largest first. A
- * kind whose turn never comes keeps the default, and nothing is stored for it: the next run goes on there.
+ * The budget is a hard limit for all programs of a model. The time of that trial is set aside. Every kind gets a part
+ * of the rest in proportion to its share of the step, as a first measurement of the default shows; the largest comes
+ * first. A kind whose turn never comes keeps the default, and nothing is stored for it: the next run continues there.
  *
- * What is found is used where select asks for it (pass_target.choose). The plan that computes values again is given
- * this step's groups with the parameters from which the order of a sum follows, as in every mode (remat.h). So
- * with one set of choices training gives the same bits with any budget of memory. Two tunings may differ, where two
- * candidates are as fast; the cache and a lock file are there to keep one. */
+ * Select asks for the choices (pass_target.choose). As in every mode, a plan with recomputation gets this step's
+ * groups, with the parameters that fix the order of a sum (remat.h). So with one set of choices, training gives the
+ * same bits with any budget of memory. Two tunings may differ where two candidates are equally fast; the cache and a
+ * lock file keep one result. */
 #include "frontend/cache/cache.h"
 #include "frontend/tune/tune.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the parts of tuning share: groups, their candidates, and what was found. Private to this room. */
+ * Shared by the parts of tuning: groups, their candidates, and the choices. Private to this room. */
 #ifndef TCC_FRONTEND_TUNE_TUNE_H
 #define TCC_FRONTEND_TUNE_TUNE_H
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of a training step, one by one. The twin's groups run once more in a program whose plan gives every value
- * memory of its own, so that all of them can be read. Three things follow. The step itself must give the same bits:
- * what differs is a fault of the memory plan or of the steps, seen without any tolerance. Each group's outputs must be
- * what the interpreter makes of the very values that the group has read: so no error of one kernel is taken for
- * another's, and no tolerance has to cover what the network makes of rounding. Of results that would take it too long a
- * sample is compared (ir/sample.h): the kernel is that of the whole batch all the same. And where a group is wrong
- * there, it runs as a program by itself: if that is right, the kernel is, and the steps are not. */
+ * Verifies the kernels of a training step, one by one. The twin's groups run once more in a program whose plan gives
+ * every value memory of its own, so that all values can be read. Three checks follow. First, the step itself must give
+ * the same bits. A difference is a fault of the memory plan or of the steps, found without any tolerance. Second, each
+ * group's outputs must agree with the interpreter's on the group's real inputs. So an error is blamed on the kernel
+ * that made it, and the tolerance does not have to cover how the network amplifies rounding. Where the interpreter
+ * would take too long, a sample of the results is compared (ir/sample.h); the kernel is still that of the whole batch.
+ * Third, a group that is wrong there runs as a program by itself. If that is right, the kernel is right and the steps
+ * are wrong. */
 #include "frontend/compile/alone.h"
 #include "frontend/compile/trial.h"
 #include "frontend/verify/verify.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Verification of a step that is taken in micro-batches. The step in one piece was verified before, so gradients are
- * right. Here a twin runs the programs that training runs, one by one. What their graphs mean is compared first: a sum
- * grows by the gradient of the samples, which autodiff alone says, and the update reads the sums. Then the kernels are
- * compared with the interpreter on the parameters, sums and samples that they read; what the program has written must
- * have the same bits. The first micro-batch begins the sums, the second adds to them, a smaller rest has a program of
- * its own, and those between differ from the second in values alone. At last the loss and the gradients of the step
- * are compared with those of the step in one piece. */
+ * Verification of a step in micro-batches. The whole batch was verified as one step before, so gradients are right.
+ * Here a twin runs the programs of training, one by one. First their graphs are interpreted and compared: each sum must
+ * grow by the gradient of the samples, as autodiff alone gives it, and the update must read the sums. Then the kernels
+ * are compared with the interpreter on the parameters, sums and samples that they read; what the program has written
+ * must have the same bits. The first micro-batch begins the sums, the second adds to them, and a smaller last one has a
+ * program of its own; the others differ from the second in values alone. Last, the loss and the gradients of the step
+ * are compared with those of the whole batch. */
 #include "frontend/verify/verify.h"
 
 #include <math.h>

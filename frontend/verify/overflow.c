@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Where a training step overflows. A compiled step knows that a gradient is not finite, but not why. So it is
- * interpreted, in the types that it is compiled for, as far as the first op that leaves the finite numbers. */
+ * Where a training step overflows. A compiled step knows that a gradient is not finite, but not why. So the step is
+ * interpreted in its compiled types, up to the first op whose result is not finite. */
 #include "frontend/verify/verify.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The results of a training step, and the passes that lead to it. What a pass leaves must mean what the traced graph
- * meant: each graph is interpreted, and its outputs are compared with the reference's within the same noise. */
+ * Verifies the results of a training step, and its passes. Each pass must keep the meaning of the traced graph: the
+ * graph after each pass is interpreted, and its outputs are compared with the reference's within the same noise. */
 #include "frontend/verify/verify.h"
 
 #include <math.h>

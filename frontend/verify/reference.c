@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the interpreter computes of a training step: of how much of the batch, and by which graph. */
+ * The reference of a verification: which graph the interpreter runs, and on how much of the batch. */
 #include "frontend/verify/verify.h"
 
 /* What the interpreter gets through in about half a minute on two cores: operations on elements. For loss and gradients

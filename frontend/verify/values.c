@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Values of a verification: what goes into a training step, and whether what comes out lies within the noise. */
+ * Values of a verification: the inputs of a training step, and whether its outputs lie within the noise. */
 #include "frontend/verify/verify.h"
 
 #include "ir/support/element.h"

@@ -2,11 +2,11 @@
  * Verification: one training step on the compiled program against the reference interpreter.
  *
  * The compiled side is a second model with the same function and copies of all parameters; so the first model is
- * untouched. First it is what training runs, on the whole batch: each kernel is compared with the interpreter on the
- * values that it really gets (compile_verify_kernels.c). Then it keeps its gradients, and the step's results are
- * compared with those of the graph right after autodiff (compile_verify_passes.c), of as many samples of the batch as
- * the interpreter gets through. Both within the noise that rounding makes there (ir/noise.h). Where something is wrong,
- * the passes are walked for the first graph that is. */
+ * untouched. First the twin runs training's program on the whole batch: each kernel is compared with the interpreter on
+ * the kernel's real inputs (kernels.c). Then it keeps its gradients, and the step's results are compared with those of
+ * the graph right after autodiff (passes.c), on as many samples of the batch as time allows. Both comparisons allow the
+ * noise that rounding makes there (ir/noise.h). If a result is wrong, the first pass whose graph is wrong is
+ * searched. */
 #include "frontend/verify/verify.h"
 
 #include "ir/support/text_file.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the parts of verification share. Private to this room. */
+ * Shared by the parts of verification. Private to this room. */
 #ifndef TCC_FRONTEND_VERIFY_VERIFY_H
 #define TCC_FRONTEND_VERIFY_VERIFY_H
 

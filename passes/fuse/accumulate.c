@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * fuse: sums of products grow in place. An addition of a product to a sum of products becomes the product's epilogue,
- * before units are merged for what they gain. Adding all products up at once would move as many bytes, but then all of
- * them are alive together: the parts that chunks of rows or steps of a sequence give to a weight's gradient. */
+ * before units are merged by gain. Such products are the parts of a weight's gradient that come from chunks of rows or
+ * from steps of a sequence. Adding all of them up at once would move as many bytes, but all of them would be alive
+ * together. */
 #include "passes/fuse/units.h"
 
 /* The dot that `x` is, or was before it was cast to the type of the sum; NULL: none, or it has other readers. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * fuse: groups of attention, and what of its gradients one kernel gives. */
+ * fuse: groups of attention, and which of its gradients one kernel computes. */
 #include "passes/fuse/draft.h"
 
 #include "ir/sdpa.h"

@@ -3,7 +3,7 @@
  *
  * A node is at level POINT when it does not depend on the group's hero: then it can be evaluated at any index, wherever
  * a user needs it. Work on the hero's result is at level FULL (the hero's own index) or, behind a reduction, KEPT. Such
- * values exist once and at their own index only, so no view may ask for them elsewhere. */
+ * values exist only at their own index, so no view may read them at another one. */
 #include "passes/fuse/draft.h"
 
 #include "ir/support/alloc.h"
@@ -239,7 +239,7 @@ static int64_t sweeps_of(const tcc_draft *d, const tcc_draft_scratch *s) {
     return d->kind == TCC_GROUP_REDUCE ? s->levels + 2 : 1;
 }
 
-/* Marks in front of a contraction, which is paid for by how often its kernel repeats it (fuse_cost.c). */
+/* Marks in front of a contraction, which is paid for by how often its kernel repeats it (cost.c). */
 static void mark_unbounded(const tcc_draft *d, const tcc_draft_scratch *s, int64_t *evaluations) {
     for (int i = d->n_nodes - 1; i >= 0; i--) {
         const bool front = d->kind == TCC_GROUP_CONTRACT && (d->nodes[i] == d->hero || evaluations[i] == INT64_MAX);

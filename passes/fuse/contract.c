@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * fuse: groups of a contraction, a window or a scan: what may be in front of it, and what behind it. */
+ * fuse: groups of a contraction, a window or a scan: which prologue and epilogue it may have. */
 #include "passes/fuse/draft.h"
 
 #include "passes/group.h"

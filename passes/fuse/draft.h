@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The rules of fuse, a file for each family of groups, and what they ask of a draft. A rule is true if the draft may be
+ * The rules of fuse, one file per family of groups, and their queries about a draft. A rule is true if the draft may be
  * such a group; it leaves the level of each node in the scratch. Otherwise *reason says why not. */
 #ifndef TCC_PASSES_FUSE_DRAFT_H
 #define TCC_PASSES_FUSE_DRAFT_H

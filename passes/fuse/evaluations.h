@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How often fuse takes it that a kernel evaluates each node of its group: what it has charged for. Codegen compares
- * what it emits. */
+ * How often a kernel evaluates each node of its group, as fuse counted it for the group's cost. Codegen compares its
+ * own count. */
 #ifndef TCC_PASSES_FUSE_EVALUATIONS_H
 #define TCC_PASSES_FUSE_EVALUATIONS_H
 

@@ -2,18 +2,18 @@
  * fuse: gathers nodes into groups, one kernel each.
  *
  * A unit is a group in the making: the nodes that it owns. At first every node is a unit of its own. Two kinds of step
- * lower the sum of the costs of all units (fuse_cost.c). Each unit stays a legal group (fuse_check.c), and no two units
+ * lower the sum of the costs of all units (cost.c). Each unit stays a legal group (check.c), and no two units
  * wait for each other.
  *
- * - Merging two units (fuse_merge.c), where one reads the other or both read the same value. This saves loads, stores
- *   and launches. Sums of products come first (fuse_accumulate.c).
- * - Inlining a node (fuse_inline.c): no unit owns it any more, and each user evaluates it for itself. So a view is in
+ * - Merging two units (merge.c), where one reads the other or both read the same value. This saves loads, stores
+ *   and launches. Sums of products come first (accumulate.c).
+ * - Inlining a node (inline.c): no unit owns it any more, and each user evaluates it for itself. So a view is in
  *   memory only if a library or another reader needs it, and cheap work on values that are in memory anyway is
  *   recomputed instead of stored.
  *
- * Steps are taken greedily, the one that gains most first. That is the scheme of priority fusion, with two differences:
- * a unit may have several outputs, and the nodes of a unit are inlined one by one. A third kind of step corrects what
- * the greedy order missed: work of a reader moves to the unit that it reads (fuse_move.c).
+ * Steps are taken greedily, the one with the largest gain first. That is the scheme of priority fusion, with two
+ * differences: a unit may have several outputs, and the nodes of a unit are inlined one by one. A third kind of step
+ * corrects what the greedy order missed: work of a reader moves to the unit that it reads (move.c).
  *
  * Optimizer updates are kept apart from the rest of the step, as one pointwise group a parameter. All of these are
  * alike, so they run as a few multi-tensor kernels, and they may be written over the state that they read. */

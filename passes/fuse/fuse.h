@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the files of fuse share: a draft of a group, whether it may be one kernel, and what it costs. */
+ * Shared by the files of fuse: a draft of a group, whether it may be one kernel, and its cost. */
 #ifndef TCC_PASSES_FUSE_FUSE_H
 #define TCC_PASSES_FUSE_FUSE_H
 
@@ -37,7 +37,7 @@ typedef enum tcc_draft_level {
     TCC_LEVEL_ACROSS, /* depends on a sum over the kept points, one value a reduced point */
 } tcc_draft_level;
 
-/* The places at which a draft evaluates its nodes (fuse_places.c). */
+/* The places at which a draft evaluates its nodes (places.c). */
 typedef struct tcc_draft_places {
     int *first;                     /* by node id: its visits */
     struct tcc_draft_place *places; /* index maps */

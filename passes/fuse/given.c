@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * fuse: groups that the graph came with. Remat gives those of the step in which nothing is computed again, each with
- * what the order of its sums follows from. A unit of each is where the steps of fuse begin. One that adds values up is
- * bound: it keeps all of its nodes and its choice. To a bound contraction any work may be added, since its choice alone
- * says in which order it adds. To a bound reduction only work that leaves the loops of the sum as they are. The other
- * bound ones take nothing. */
+ * fuse: groups that the graph came with. Remat gives the groups of the step without recomputation, each with the
+ * parameters that fix the order of its sums. The steps of fuse begin with one unit per given group. A unit with a sum
+ * is bound: it keeps all of its nodes and its choice. A bound contraction accepts any further work, because its choice
+ * alone fixes the order of its sum. A bound reduction accepts only work that leaves the loops of the sum unchanged.
+ * Other bound units accept nothing. */
 #include "ir/support/alloc.h"
 #include "passes/fuse/draft.h"
 #include "passes/fuse/units.h"

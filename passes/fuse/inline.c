@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Inlining: a node that its readers evaluate for themselves, so that it need not be stored. */
+ * Inlining: each reader evaluates a node itself, so the node need not be stored. */
 #include "passes/fuse/units.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Merging units, the pair that gains most first. */
+ * Merging units, the pair with the largest gain first. */
 #include "ir/support/alloc.h"
 #include "passes/fuse/units.h"
 

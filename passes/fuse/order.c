@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The order of units: a list in which each stands behind all that it waits for. Whether one unit waits for another is
- * then asked of those alone that stand between them, and a merge moves no more of them than it has to. Without such an
- * order each question would go through a large part of the graph, and fusing would take quadratic time.
+ * The order of units: a list in which each unit stands after all units that it waits for. To find whether one unit
+ * waits for another, only the units between them are searched, and a merge moves as few of them as possible. Without
+ * such an order, each search would visit a large part of the graph, and fusing would take quadratic time.
  *
  * After Pearce and Kelly 2006 (a dynamic topological sort), with numbers that leave gaps (Dietz and Sleator 1987), so
  * that a unit that moves renumbers no others. */

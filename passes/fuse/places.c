@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * fuse: where a kernel evaluates each node of a draft, and so how often. A place is an index map: arithmetic and
- * reshapes evaluate their operands where they are evaluated themselves; any other view asks at a place of its own.
- * Codegen makes a value once a place (trace.c). A chain of views and sums, as y = a y + b shift(y) in a loop, has a
- * value at as many places as there are ways down to it that shift by different amounts: they multiply from level to
+ * fuse: where a kernel evaluates each node of a draft, and so how often. A place is an index map. Arithmetic and
+ * reshapes evaluate their operands at their own place; any other view evaluates its operand at a new place. Codegen
+ * makes a value once per place (trace.c). In a chain of views and sums, such as y = a y + b shift(y) in a loop, each
+ * path with a different total shift is another place of a value. So the number of places multiplies from level to
  * level.
  *
- * Slices, transposes, flips and broadcasts in a row are one map, so that a value that is read shifted by one twice and
- * shifted by two once is evaluated at one place. Pads, concats and indexed reads hide what they do not reach behind a
- * guard, which is part of the place. */
+ * Slices, transposes, flips and broadcasts in a row are one map: two shifts by one and one shift by two are the same
+ * place. Pads, concats and indexed reads guard the elements that they do not read; the guard is part of the place. */
 #include "passes/fuse/draft.h"
 
 #include "ir/support/alloc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Units, the groups in the making: which nodes they own, the drafts that these make, and who loads what they store. */
+ * Units, the groups in the making: the nodes that they own, their drafts, and the readers of their stored values. */
 #include "passes/fuse/units.h"
 
 #include "ir/support/alloc.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What the steps of fuse work on. A unit is a group in the making: the nodes that it owns. No unit owns an inlined
- * node; each unit that uses it evaluates it. A unit's draft is the group that it would be: the nodes that it owns and
- * those that it inlines, if they are needed. */
+ * The units that the steps of fuse work on. A unit is a group in the making: the nodes that it owns. No unit owns an
+ * inlined node; each unit that uses it evaluates it. A unit's draft is the group that it would be: the nodes that it
+ * owns and those that it inlines, if they are needed. */
 #ifndef TCC_PASSES_FUSE_UNITS_H
 #define TCC_PASSES_FUSE_UNITS_H
 
@@ -21,7 +21,7 @@ typedef struct tcc_fuse_unit {
     int needed;             /* those of the draft's nodes that are owned: no merge does without them */
     bool concat;            /* and one of them is a concat, whose parts are counted each by itself */
     bool dead, update;      /* update: of optimizer work */
-    int64_t place;          /* in the order of units (fuse_order.c): above that of all units that it waits for */
+    int64_t place;          /* in the order of units (order.c): above that of all units that it waits for */
     int before, after;      /* its neighbours in that order, or TCC_FUSE_NO_UNIT */
     int version;            /* changes when the unit does */
     const tcc_group *bound; /* a given group that adds values up, whose nodes and choice this unit keeps; or NULL */
@@ -59,7 +59,7 @@ bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g);
 void tcc_fuser_destroy(tcc_fuser *f);
 static inline bool tcc_fuser_fine(const tcc_fuser *f) { return !f->out_of_memory && f->g->diag->status == TCC_OK; }
 
-/* The units of groups that the graph came with (fuse_given.c), and the order of all units; the groups are the caller's,
+/* The units of groups that the graph came with (given.c), and the order of all units; the groups are the caller's,
  * and outlive the fuser. False: one that adds values up is no group as things are, and the fuser is good for nothing
  * more. */
 bool tcc_fuser_take_given(tcc_fuser *f, const tcc_group *given, int count);
@@ -90,7 +90,7 @@ tcc_draft tcc_fuser_draft_of(tcc_fuser *f, const int *units, int count);
 /* Recomputes the unit's draft after a change. False: it is no legal group, *reason says why, or out of memory. */
 bool tcc_fuser_refresh(tcc_fuser *f, int u, const char **reason);
 
-/* The order of units (fuse_order.c). Inlining a node and moving one to the unit that it reads keep it. */
+/* The order of units (order.c). Inlining a node and moving one to the unit that it reads keep it. */
 
 /* Orders them, anew. False: some wait for each other, or out of memory. */
 bool tcc_fuser_order_all(tcc_fuser *f);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The gradients of a scalar by other nodes of its graph: reverse mode, added to the graph in place.
  *
- * How. The nodes that the scalar depends on are visited from it back, each after all its users there, so that the
- * gradient by it is complete; the op's rule (the vjp column of ops.def) writes the gradients by the operands as
- * expressions in the same graph, and they are added to what other users gave. So the result is plain IR, which can be
+ * How. The nodes that the scalar depends on are visited backwards from it, each after all its users, so that its
+ * gradient is complete. The op's rule (the vjp column of ops.def) writes the gradients by the operands as expressions
+ * in the same graph. These are added to the gradients from other users. So the result is plain IR, which can be
  * differentiated again. There is no tape: backward simply uses the values of forward, and later passes decide which of
- * them are kept in memory and which are recomputed. A gradient is an expression: that of one use stands as it is, those
- * of several uses are added once. Nothing is filled with zeros and accumulated.
+ * them are kept in memory and which are recomputed. A gradient is an expression: the gradient of one use stays as it
+ * is, those of several uses are added once. No buffer is filled with zeros and accumulated into.
  *
  * Invariants.
  *   1. The gradient by a node has the node's type.
@@ -22,8 +22,8 @@
  * others say `composite`: their definition is built beside them, equal to them, and their gradient goes to it. So do
  * ops that are gradients themselves and have no simple derivative.
  *
- * Files. This one has the table of rules and the way through the graph. What rules call is in vjp.c, and the rules are
- * in vjp_*.c.
+ * Files. This one has the table of rules and the way through the graph. The helpers of rules are in vjp.c, the rules in
+ * vjp_*.c.
  *
  * Adding a rule. Name it in the vjp column and write TCC_VJP_RULE(name) in the vjp_*.c of its
  * family: a missing rule does not link. Where both x and y would serve and y is stored anyway

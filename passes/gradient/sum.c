@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * autodiff: the sum of the gradients that the uses of a value give.
+ * autodiff: the sum of the gradients from all uses of a value.
  *
- * In general these are additions, in the order of the uses. Three forms do better. A weight that each step of a
- * recurrent network multiplies by gets a product from each: they become one, of their operands one after another, where
- * these are smaller than the products to be added up. The gradients of slices are padded with zeros: they become
- * concatenations, each of as many pads as do not overlap, with zeros between them. So a sequence that is read step by
- * step needs one concatenation, and windows of three steps need three, however many windows there are. The gradients of
- * rows of a table are scattered into zeros: they are scattered into the sum of the rest instead.
+ * In general these are additions, in the order of the uses. Three cases have a better form. Each step of a recurrent
+ * network gives a product for the gradient of its weight. They become one product of their concatenated operands, where
+ * these are smaller than the products. The gradients of slices are padded with zeros: they become concatenations, each
+ * of as many pads as do not overlap, with zeros between them. So a sequence that is read step by step needs one
+ * concatenation, and windows of three steps need three, however many windows there are. The gradients of rows of a
+ * table are scattered into zeros: they are scattered into the sum of the rest instead.
  *
  * Sums of f16 and bf16 are in f32, and rounded once. */
 #include "ir/support/alloc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What gradient rules call, and the rules that stand for themselves. */
+ * Helpers of gradient rules, and the rules zero and composite. */
 #include "passes/gradient/vjp.h"
 
 #include "ir/decompose.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Gradient rules (vector-Jacobian products): what a rule gets and may do. How they are used, and
- * how to add one, is told at the head of gradients.c. Rules are by family in vjp_*.c. */
+ * Gradient rules (vector-Jacobian products): the interface of a rule. The head of gradients.c says how rules are used
+ * and added. Rules are by family in vjp_*.c. */
 #ifndef TCC_PASSES_VJP_H
 #define TCC_PASSES_VJP_H
 

@@ -11,8 +11,8 @@
  * groups run when nothing else can, or when they keep so much memory alive that waiting would cost more than a
  * launch.
  *
- * A group that computes values again stands in the program right in front of the first group that needs one of them,
- * and runs when that group waits for nothing else. */
+ * A group that recomputes values stands in the program directly before the first group that needs one of them, and runs
+ * when that group waits for nothing else. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/memory/launches.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reading a memory plan back from a graph: lives, and what may lie where. */
+ * Reading a memory plan back from a graph: lifetimes, and which values may share memory. */
 #include "passes/memory/plan.h"
 
 #include "ir/support/alloc.h"

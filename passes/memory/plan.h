@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The memory plan: what lives when and where - values, temporaries, workspaces -, counted in launches. Shared by the
- * pass, its printers, codegen's questions and the tests' checker. */
+ * The memory plan: lifetimes, in launches, and offsets of values, temporaries and workspaces. Shared by the pass, its
+ * printers, codegen's questions and the tests' checker. */
 #ifndef TCC_PASSES_MEMORY_PLAN_H
 #define TCC_PASSES_MEMORY_PLAN_H
 

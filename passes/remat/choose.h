@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How much of the search's list is computed again: points of the frontier of peak against time, and what lies between
- * them, are planned until one meets the budget. */
+ * How much of the search's list is recomputed. Points of the frontier of peak against time, and points between them,
+ * are planned until one meets the budget. */
 #ifndef TCC_PASSES_REMAT_CHOOSE_H
 #define TCC_PASSES_REMAT_CHOOSE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The groups that the step had when it was planned without computing anything again, for the graph that computes values
- * again. Fuse starts from them (fuse_given.c), and select keeps of their choices what a sum's order follows from. So
- * each sum adds up in the order that it has there, and training gives the same bits. */
+ * The groups of the step without recomputation, given to the graph with recomputation. Fuse starts from them
+ * (fuse/given.c), and select keeps those parameters of their choices that fix the order of a sum. So each sum keeps its
+ * order, and training gives the same bits. */
 #ifndef TCC_PASSES_REMAT_GROUPS_H
 #define TCC_PASSES_REMAT_GROUPS_H
 

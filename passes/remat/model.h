@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * A model of a training step's memory and time, in which the effect of computing a value again is a matter of
- * microseconds. It is made from the planned step in which nothing is computed again: the values that this stores, the
- * moments in which they live, and the predicted times of its groups.
+ * A model of a training step's memory and time, which computes the effect of recomputing a value in microseconds. It is
+ * made from the planned step without recomputation: its stored values, their lifetimes, and the predicted times of its
+ * groups.
  *
- * The plan's peak parts the step: what runs up to that moment is early (the forward pass, and a little more), the rest
- * is late. A value is `again` where it is released after its last early use and computed again, once, just before late
- * work needs it first. Computing it again starts from what is there at that time: parameters, the batch, values that
- * are kept for late work anyway, and small ones. What lies between is computed again with it. Work that late groups
- * evaluate for themselves, from values that are there, stays as it is.
+ * The plan's peak divides the step: groups up to that moment are early (the forward pass, and a little more), the rest
+ * is late. A value is `again` if it is released after its last early use and recomputed, once, just before its first
+ * late use. Recomputation starts from values that are available then: parameters, the batch, values that are kept for
+ * late work anyway, and small ones. The values between these and the result are recomputed too. Work that late groups
+ * evaluate inline, from available values, does not change.
  *
- * What all late readers can evaluate for themselves from a few tensors is not stored again at all (remat_passing.h).
+ * A value that all late readers can evaluate inline from a few tensors is not stored again at all (passing.h).
  *
- * A value that the plan does not store may be kept instead of others: of a product, its activation and the factor of
- * the activation's gradient, the plan may store the last two, which both follow from the first at little cost. Such a
- * value is `extra`. */
+ * A value that the plan does not store may be kept instead of others; it is `extra`. Take a product, its activation and
+ * the factor of the activation's gradient: the plan may store the last two, but both follow from the product at little
+ * cost. */
 #ifndef TCC_PASSES_REMAT_MODEL_H
 #define TCC_PASSES_REMAT_MODEL_H
 

@@ -175,7 +175,7 @@ static evaluation evaluate(tcc_remat_model *m, int stamp, const tcc_node *x) {
 
 /* Time for group t, entered with an evaluation of its operand `x`, to evaluate that instead of loading it. */
 static double evaluation_ns(const tcc_remat_model *m, int t, const tcc_node *x, const evaluation *e) {
-    static const double cached = 0.5; /* as in fuse_cost.c */
+    static const double cached = 0.5; /* as in fuse/cost.c */
     const tcc_group *group = &m->g->groups.data[t];
     const tcc_node *hero = group->hero;
     const bool computed = group->kind == TCC_GROUP_CONTRACT && (hero->operands[0] == x || hero->operands[1] == x);

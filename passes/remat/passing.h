@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * remat's model: what is there for late work, and values that late groups evaluate for themselves, so that computing
- * them again takes no memory. Of a layer of convolution, norm and ReLU these are the ReLU's result, which the next
- * filter's gradient computes as it reads it, and its mask. */
+ * remat's model: values that are available to late work, and values that late groups evaluate inline, so that
+ * recomputing them takes no memory. In a layer of convolution, norm and ReLU, the latter are the ReLU's result, which
+ * the next filter's gradient recomputes as it reads it, and the ReLU's mask. */
 #ifndef TCC_PASSES_REMAT_PASSING_H
 #define TCC_PASSES_REMAT_PASSING_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What rematerialization did, for people. */
+ * The report of rematerialization. */
 #ifndef TCC_PASSES_REMAT_PRINT_H
 #define TCC_PASSES_REMAT_PRINT_H
 

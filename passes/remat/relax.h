@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What of a set need not be computed again. */
+ * Which values of a set need not be recomputed. */
 #ifndef TCC_PASSES_REMAT_RELAX_H
 #define TCC_PASSES_REMAT_RELAX_H
 

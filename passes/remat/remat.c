@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * remat: computes values of the forward pass again for the backward pass, so that the planned peak of memory meets a
- * budget at the least added time.
+ * remat: recomputes values of the forward pass in the backward pass, so that the planned peak of memory meets a budget
+ * at the least added time.
  *
- * The step is planned as it is. From that plan a model is made (remat_model.h), by which values are taken, one after
- * the other, to be computed again (remat_search.h). How many of them are needed is found by planning: the passes behind
- * this one, from fuse on, run on the graph with the first so many, which says the peak and the predicted time that it
- * will really have. So the budget is met by the plan, not by an estimate. The list does not depend on the budget: a
- * smaller one takes more of it. What there is room for is kept after all (remat_relax.h).
+ * The step is planned without recomputation. From that plan a model is made (model.h), by which values to recompute are
+ * chosen, one after the other (search.h). How many of them are needed is found by planning: the later passes, from fuse
+ * on, run on the graph with the first n of them, which gives the real peak and predicted time. So the plan meets the
+ * budget, not an estimate. The list does not depend on the budget: a smaller budget takes more of it. Values that fit
+ * after all are kept (relax.h).
  *
  * After Chen et al. 2016 (sublinear memory), Jain et al. 2020 (Checkmate) and XLA's rematerialization, which works on a
  * schedule too. */

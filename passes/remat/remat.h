@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rematerialization: which values of the forward pass are kept for the backward pass, and which are computed again
- * there. The pass's options and what it reports. */
+ * Rematerialization: which values of the forward pass are kept for the backward pass, and which are recomputed there.
+ * The pass's options and its report. */
 #ifndef TCC_PASSES_REMAT_REMAT_H
 #define TCC_PASSES_REMAT_REMAT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The search for what to compute again. */
+ * The search for the values to recompute. */
 #ifndef TCC_PASSES_REMAT_SEARCH_H
 #define TCC_PASSES_REMAT_SEARCH_H
 

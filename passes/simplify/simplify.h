@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the files of simplify share. A rule looks at a node whose operands are already simple and returns a node that
+ * Shared by the files of simplify. A rule looks at a node whose operands are already simple and returns a node that
  * means the same and is simpler, or NULL when it does not apply. It builds nothing unless it applies, so that a graph
  * without work stays as it is. */
 #ifndef TCC_PASSES_SIMPLIFY_SIMPLIFY_H
@@ -22,11 +22,11 @@ struct tcc_simplifier {
 /* All rules on `n` until none applies; NULL stays NULL. Rules call it on what they build inside their result. */
 static inline tcc_node *tcc__simplify(tcc_simplifier *s, tcc_node *n) { return s->all(s, n); }
 
-tcc_node *tcc__simplify_fold(tcc_simplifier *s, tcc_node *n);    /* simplify_fold.c: constants */
-tcc_node *tcc__simplify_point(tcc_simplifier *s, tcc_node *n);   /* simplify_point.c: arithmetic */
-tcc_node *tcc__simplify_view(tcc_simplifier *s, tcc_node *n);    /* simplify_view.c: merging views */
-tcc_node *tcc__simplify_reshape(tcc_simplifier *s, tcc_node *n); /* simplify_reshape.c: reshapes move towards outputs */
-tcc_node *tcc__simplify_contract(tcc_simplifier *s, tcc_node *n); /* simplify_contract.c: dot, convolution */
+tcc_node *tcc__simplify_fold(tcc_simplifier *s, tcc_node *n);     /* fold.c: constants */
+tcc_node *tcc__simplify_point(tcc_simplifier *s, tcc_node *n);    /* point.c: arithmetic */
+tcc_node *tcc__simplify_view(tcc_simplifier *s, tcc_node *n);     /* view.c: merging views */
+tcc_node *tcc__simplify_reshape(tcc_simplifier *s, tcc_node *n);  /* reshape.c: reshapes move towards outputs */
+tcc_node *tcc__simplify_contract(tcc_simplifier *s, tcc_node *n); /* contract.c: dot, convolution */
 
 /* -- Small questions -- */
 
@@ -34,7 +34,7 @@ static inline bool tcc__is_splat(const tcc_node *n) {
     return n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1;
 }
 static inline double tcc__splat_value(const tcc_node *n) { return n->attrs->constant.values.v[0]; }
-/* A splat of this value; 0 and -0 differ (simplify_fold.c). */
+/* A splat of this value; 0 and -0 differ (fold.c). */
 bool tcc__is_splat_of(const tcc_node *n, double value);
 static inline bool tcc__same_dims(const tcc_type *a, const tcc_type *b) {
     bool same = a->rank == b->rank;

@@ -31,7 +31,7 @@ typedef struct tcc_cudnn_tensor {
     const void *value; /* not NULL: one element on the host, which is copied; it has no address */
 } tcc_cudnn_tensor;
 
-/* `values`: `count` elements of the type, as cuda_cudnn.h says. */
+/* `values`: `count` elements of the type, as cudnn.h says. */
 typedef struct tcc_cudnn_attribute {
     int name, type;
     int64_t count;

@@ -82,7 +82,7 @@ tcc_status loop_program_make(tcc_context *cx, uint64_t seed, int most_turns, tcc
 }
 
 const char *loop_work_judge(const loop_work *eager, const loop_work *fused) {
-    static const double bytes_a_flop = 0.4; /* traffic that takes as long: fuse_cost.c */
+    static const double bytes_a_flop = 0.4; /* traffic that takes as long: passes/fuse/cost.c */
     static char text[160];
     const double more = fused->flop - 1.5 * eager->flop, saved = eager->bytes - fused->bytes;
     if (more > 0 && bytes_a_flop * more > saved)
