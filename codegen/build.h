@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From a graph with groups and places to a program: lower each group, compile each distinct kernel once, lay out steps.
- */
+ * Builds a program from a graph with groups and offsets: lowers each group, compiles each distinct kernel once, lays
+ * out steps. */
 #ifndef TCC_CODEGEN_BUILD_H
 #define TCC_CODEGEN_BUILD_H
 

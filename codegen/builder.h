@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A program that is being built: what build.c shares with the files that place values and join steps. */
+ * A program that is being built: shared by build.c and the files that place values and join steps. */
 #ifndef TCC_CODEGEN_BUILDER_H
 #define TCC_CODEGEN_BUILDER_H
 

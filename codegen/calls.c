@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Params of library calls, checked and printed by the table of calls.def. What a field may be by itself is a rule of
- * its kind; what fields may be together is a function a call. */
+ * Params of library calls, checked and printed by the table of calls.def. The rule of a field by itself is that of its
+ * kind; the rules between fields are one function per call. */
 #include "codegen/calls.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From a lowering to an implementation of the graph, and the check that both agree. */
+ * Records a lowering as the implementation of a group in the graph, and checks that both agree. */
 #include "codegen/choice.h"
 
 #include "codegen/build.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A lowering as the graph's text has it: what it launches, on which memory, and how long that should take. */
+ * A lowering in the text form of the graph: its launches, their memory, and the predicted time. */
 #ifndef TCC_CODEGEN_CHOICE_H
 #define TCC_CODEGEN_CHOICE_H
 

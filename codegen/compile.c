@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Kernels to code, but for those that a store has (compile_store.c). Each module has an LLVM context, a diagnostic and
- * an arena of its own, so that threads share nothing but the list of modules still to do. Kernels are dealt to modules
- * by estimated size, largest first; modules and symbols do not depend on the number of threads. */
+ * Compiles the kernels that no store has (compile_store.c). Each module has an LLVM context, a diagnostic and an arena
+ * of its own, so threads share only the list of remaining modules. Kernels are distributed to modules by estimated
+ * size, largest first. Modules and symbols do not depend on the number of threads. */
 #include "codegen/compile.h"
 #include "codegen/compile_store.h"
 

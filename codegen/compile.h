@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Kernels to code: distributed over modules, which are compiled in parallel. */
+ * Compiles kernels: distributes them over modules, which are compiled in parallel. */
 #ifndef TCC_CODEGEN_COMPILE_H
 #define TCC_CODEGEN_COMPILE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A kernel is kept by its own key, whatever is compiled beside it: its value names the module that it lies in, by a
+ * A kernel has a key of its own, independent of the kernels that are compiled with it. Its entry names its module, by a
  * hash of the module's code, and its symbol there. The module is kept by that hash. So a program takes modules from
- * several others, and compiles what none of them has. */
+ * several others, and compiles the kernels that none of them has. */
 #include "codegen/compile_store.h"
 
 #include "ir/support/alloc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Kernels that another program had, where somebody keeps them (tcc_kernel_store). */
+ * Kernels of earlier programs, if the caller has a store of them (tcc_kernel_store). */
 #ifndef TCC_CODEGEN_COMPILE_STORE_H
 #define TCC_CODEGEN_COMPILE_STORE_H
 

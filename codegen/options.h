@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What code is made for, and how. */
+ * The target and the options of codegen. */
 #ifndef TCC_CODEGEN_OPTIONS_H
 #define TCC_CODEGEN_OPTIONS_H
 

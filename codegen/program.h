@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The program: all that codegen hands to the runtime. Plain data without pointers into the graph: kernels as object
- * code, steps in order, buffers as (space, offset), and for each step the user's lines it came from. A runtime without
- * LLVM can load and run it.
+ * The program: everything that codegen hands to the runtime. Plain data without pointers into the graph: kernels as
+ * object code, steps in order, buffers as (space, offset), and for each step the user's lines it came from. A runtime
+ * without LLVM can load and run it.
  *
  * Memory. A program addresses three spaces. ARENA is scratch of one run, planned at compile time. BINDING i is memory
  * that the caller provides: parameters, optimizer state, batch inputs, hyper-parameters, outputs. CONST is read-only

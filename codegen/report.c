@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a step is called and what it costs: labels, lines, and the program as a table. */
+ * Labels, source lines and costs of steps, and the program as a table. */
 #include "codegen/report.h"
 
 #include "codegen/calls.h"

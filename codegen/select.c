@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The table of implementations, and the candidates that it gives for a group. A row lowers a group; a proposal is such
- * a lowering whose launches are written down (choice.c) and then dropped, so what is proposed is what will be made. */
+ * The table of implementations, and the candidates that it gives for a group. A row lowers a group. A proposal is such
+ * a lowering whose launches are recorded (choice.c) and then dropped. So the proposal is exactly what the builder will
+ * make. */
 #include "codegen/select.h"
 
 #include "codegen/choice.h"

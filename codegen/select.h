@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The table of implementations: how codegen answers what the passes ask of a target (passes/select.h), and lowers what
- * they chose. */
+ * The table of implementations: codegen's answers to the questions of the passes (passes/select.h), and the lowering of
+ * their choices. */
 #ifndef TCC_CODEGEN_SELECT_H
 #define TCC_CODEGEN_SELECT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Groups as text, without their place in the graph. */
+ * Groups as text, independent of their position in the graph. */
 #include "codegen/signature.h"
 
 #include "ir/attrs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a group is, whatever graph it stands in: the layers of a network are equal. */
+ * The signature of a group, independent of its graph: equal layers of a network have equal signatures. */
 #ifndef TCC_CODEGEN_SIGNATURE_H
 #define TCC_CODEGEN_SIGNATURE_H
 

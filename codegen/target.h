@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a device has, in figures: the one description that plans, limits and predicted times read. It is by
- * architecture (target.c has the table), and where there is a device its driver's own figures replace the table's.
- * Plain data: the runtime fills it in without LLVM. */
+ * A device in figures: the one description that plans, limits and predicted times read. target.c has a table by
+ * architecture; if a device is present, its driver's figures replace the table's. Plain data: the runtime fills it in
+ * without LLVM. */
 #ifndef TCC_CODEGEN_TARGET_H
 #define TCC_CODEGEN_TARGET_H
 

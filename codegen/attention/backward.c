@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The backward kernel of attention: dq, dk and dv of one (batch, head) an item.
+ * The backward kernel of attention: one item computes dq, dk and dv of one (batch, head).
  *
- * With p = exp(scale q k^T + mask - lse), z what dropout multiplies by and delta the sum of do o along a row: dv = (p
- * z)^T do; ds = scale p ((do v^T) z - delta); dq = ds k; dk = ds^T q. For each block of keys, for each block of queries
- * that sees it: p z and ds in scratch, then the three products, which add to the gradients in memory (the first block
+ * With p = exp(scale q k^T + mask - lse), z the factor of dropout and delta the sum of do o along a row: dv = (p z)^T
+ * do; ds = scale p ((do v^T) z - delta); dq = ds k; dk = ds^T q. For each block of keys, and each block of queries that
+ * sees it, p z and ds are made in scratch. Then the three products add to the gradients in memory (the first block
  * stores). Gradients of a narrow type that several blocks add to are summed up as f32 in scratch. Tiles of queries that
- * cannot see a key are left out. */
+ * see no key are skipped. */
 #include "codegen/attention/backward_block.h"
 
 static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {

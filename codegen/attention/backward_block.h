@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the host's two backward kernels share: the block of keys and the block of queries at hand, which of their
- * elements see each other, and the gradient of one score. */
+ * Shared by the host's two backward kernels: the current blocks of keys and queries, their mask, and the gradient of
+ * one score. */
 #ifndef TCC_CODEGEN_ATTENTION_BACKWARD_BLOCK_H
 #define TCC_CODEGEN_ATTENTION_BACKWARD_BLOCK_H
 

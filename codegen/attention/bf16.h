@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What the host's attention kernels share that multiply bf16 itself, by pairs or tiles.
+ * Shared by the host's attention kernels that multiply bf16 directly, in pairs or in tiles.
  *
- * Both operands of a product are packed as they lie in memory: A as rows of k; B as rows of pairs of successive k, a
- * pair for each column. What is missing in the last GROUP of k is 0 in both. Rows of A past the last hold anything:
- * they make rows of the result that nobody reads. */
+ * Both operands of a product are packed in this order: A as rows of k; B as rows of pairs of successive k, with one
+ * pair per column. The last GROUP of k is padded with zeros in both. Rows of A past the last one are undefined: their
+ * rows of the result are never read. */
 #ifndef TCC_CODEGEN_ATTENTION_BF16_H
 #define TCC_CODEGEN_ATTENTION_BF16_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The forward kernel of attention in bf16 on the host: a tile of queries against blocks of keys. Scores, maxima and
- * denominators are f32; exp(score - maximum) is rounded to bf16 for the product with v, and summed up before. */
+ * denominators are f32; exp(score - maximum) is rounded to bf16 for the product with v; the denominator sums it before
+ * rounding. */
 #include "codegen/attention/bf16.h"
 
 #include "codegen/emit/math.h"

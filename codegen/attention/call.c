@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Attention that cuDNN computes: of f16 or bf16, without a mask or dropout, all gradients at once.
+ * Attention by cuDNN: f16 or bf16, without a mask or dropout, all gradients at once.
  *
- * Not with a mask, because a query that sees no key gives 0 here and NaN there, and which mask hides what is known only
- * when it runs; nor causal with more queries than keys, where the first see none. Not of f32, which the library rounds
- * to tf32, and for whose gradients it has no engine. Not with dropout of the probabilities, whose random numbers are
- * ours. Not with keys that heads share, whose gradients it would add up. */
+ * cuDNN is not used for these: masks, because a query that sees no key gives 0 here and NaN there, and a mask's values
+ * are known only at run time; causal attention with more queries than keys, where the first queries see none; f32,
+ * which the library rounds to tf32 and has no gradient engine for; dropout of probabilities, because the random numbers
+ * are ours; keys that heads share, because it would add up their gradients. */
 #include "codegen/attention/call.h"
 #include "codegen/options.h"
 #include "codegen/library/call.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Attention by a call of a library, which takes it where its tensors lie. */
+ * Attention by a library call, which reads and writes its tensors in place. */
 #ifndef TCC_CODEGEN_ATTENTION_CALL_H
 #define TCC_CODEGEN_ATTENTION_CALL_H
 

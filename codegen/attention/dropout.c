@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Dropout of attention's probabilities on the host: draws of a row of the scores, made where they are needed and never
+ * Dropout of attention's probabilities on the host: the draws of a row of scores, made where they are needed and never
  * stored.
  *
  * Element (batch, t, s) takes number (batch T + t) S + s of the draws, as a dropout of the whole matrix would. Four
  * neighbours are one evaluation of Philox; a vector of evaluations gives four vectors of draws, whose lanes are then
- * put in order. A row may begin inside such four: its draws are written to scratch from the multiple of four before it,
- * and read at where it begins. */
+ * put in order. A row may begin inside a group of four. Then its draws are written to scratch from the multiple of four
+ * before it, and read from the row's beginning. */
 #include "codegen/attention/internal.h"
 
 #include "codegen/body/body.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Attention on a GPU: the plan, and the kernel's way over its items. */
+ * Attention on a GPU: the plan, and the kernel's loop over its items. */
 #include "codegen/attention/gpu_internal.h"
 
 #include "codegen/emit/warp.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the two ways of computing attention on a GPU share: elements, scores, rows over threads, columns that a block
- * meets. */
+ * Shared by the two attention kernels for GPUs (FMA, tensor cores): elements, scores, rows over threads, the columns of
+ * a block. */
 #include "codegen/attention/gpu_internal.h"
 
 #include "codegen/emit/warp.h"

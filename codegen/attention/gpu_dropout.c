@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Dropout of attention's probabilities on CUDA: which elements it keeps, as bits in registers, drawn again by each
- * kernel.
+ * Dropout of attention's probabilities on CUDA: the mask, as bits in registers, recomputed by each kernel.
  *
- * Four neighbouring keys of a query are one evaluation of Philox where S is a multiple of 4; else their draws begin
- * inside such four, and are two evaluations. The multiply-add kernels have four neighbouring keys in each thread. Of a
- * matrix fragment a thread has pairs of columns: the threads of a row (or, where rows are keys, of a column) share the
- * evaluations, and exchange bits. */
+ * Four neighbouring keys of a query are one evaluation of Philox where S is a multiple of 4; else their draws may span
+ * two evaluations. The multiply-add kernels have four neighbouring keys in each thread. Of a matrix fragment a thread
+ * has pairs of columns: the threads of a row (or, where rows are keys, of a column) share the evaluations, and exchange
+ * bits. */
 #include "codegen/attention/gpu_internal.h"
 
 #include "codegen/body/body.h"

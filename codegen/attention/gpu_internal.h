@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the two ways of computing attention on CUDA share. */
+ * Shared by the two attention kernels for CUDA (FMA, tensor cores). */
 #ifndef TCC_CODEGEN_ATTENTION_GPU_INTERNAL_H
 #define TCC_CODEGEN_ATTENTION_GPU_INTERNAL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the host's two attention kernels share: operands and scratch of an item, packing, products, scores. */
+ * Shared by the host's two attention kernels: operands and scratch of an item, packing, products, scores. */
 #include "codegen/attention/internal.h"
 
 #include "codegen/body/body.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What attention's kernels share: the forward and the backward one of the host, and a few values with those of CUDA. */
+ * Shared by the host's forward and backward kernels of attention; CUDA's kernels use a few values too. */
 #ifndef TCC_CODEGEN_ATTENTION_INTERNAL_H
 #define TCC_CODEGEN_ATTENTION_INTERNAL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Lowering attention groups to the attention kernels: heads are read and written where they lie, through the group's
- * slices, reshapes and transposes. */
+ * Lowering attention groups to the attention kernels: heads are read and written in place, through the group's slices,
+ * reshapes and transposes. */
 #include "codegen/attention/call.h"
 #include "codegen/attention/gpu.h"
 #include "codegen/emit/warp.h"

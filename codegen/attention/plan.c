@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Attention on the host: the plan of both kernels, and which memory an operand is. */
+ * Attention on the host: the plan of both kernels, and the memory of their operands. */
 #include "codegen/attention/bf16.h"
 #include "ir/support/gcd.h"
 

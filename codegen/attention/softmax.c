@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What softmax needs on either target: maxima of rows that may see no key, and inverse denominators. */
+ * Helpers of softmax for both targets: maxima of rows that may see no key, and inverse denominators. */
 #include "codegen/attention/internal.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The bytes that a kernel touches through a buffer, as regions: runs of bytes at equal distances. */
+ * The bytes that a kernel touches through a buffer, as regions: byte ranges at equal distances. */
 #ifndef TCC_CODEGEN_BODY_ACCESS_H
 #define TCC_CODEGEN_BODY_ACCESS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A body, and which rule traces which node into it. */
+ * A body, and the dispatch of nodes to tracing rules. */
 #include "codegen/body/trace.h"
 
 /* The value of a node that was not traced there before. */

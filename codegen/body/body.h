@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The scalar program of a kernel: what one point of an iteration space computes, as a DAG of scalar expressions whose
- * memory accesses are affine in the loop variables. Graph nodes are traced into it once (trace.c); a schedule then
- * decides on loops and lanes and has it emitted (emit.c). Two kernels with equal programs and schedules are one
+ * The scalar program of a kernel: the computation at one point of an iteration space. It is a DAG of scalar expressions
+ * whose memory accesses are affine in the loop variables. Graph nodes are traced into it once (trace.c). Then a
+ * schedule chooses loops and lanes and has it emitted (emit.c). Two kernels with equal programs and schedules are one
  * kernel.
  *
- * Index arithmetic is symbolic. A coordinate is an affine form over variables: loop variables, and values that are only
- * known at run time (a quotient that no refinement of the space resolves, an index read from memory). */
+ * Index arithmetic is symbolic. A coordinate is an affine form over loop variables and over values that are known only
+ * at run time: a quotient that no refinement of the space resolves, or an index read from memory. */
 #ifndef TCC_CODEGEN_BODY_BODY_H
 #define TCC_CODEGEN_BODY_BODY_H
 

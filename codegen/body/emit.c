@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Emission of a scalar program inside the loops that a schedule opens. An expression is emitted once in the outermost
- * scope that knows all it depends on, so that what a loop does not change is computed before it. What does not depend
- * on the lane variable is a scalar; the rest are vectors. */
+ * Emission of a scalar program inside the loops that a schedule opens. An expression is emitted once, in the outermost
+ * scope that has all its operands, so loop-invariant values are computed before the loop. Expressions that do not
+ * depend on the lane variable are scalars; the rest are vectors. */
 #include "codegen/body/run.h"
 #include "codegen/emit/math.h"
 #include "ir/chain.h"

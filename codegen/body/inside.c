@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Folds over windows, of which most lie wholly inside of what they read. A window's loads are guarded by where they
- * are, and on the host that is a branch for each. So a fold whose guards are alike in all lanes is emitted twice: once
- * for windows that lie inside, without guards. */
+ * Folds over windows. Most windows lie wholly inside their operand. A guard on each load of a window is a branch on the
+ * host. So a fold whose guards are equal in all lanes is emitted twice: with guards, and without guards for windows
+ * that lie inside. */
 #include "codegen/body/run.h"
 
 /* Whether the guard's index is an affine form of loops. Those outside of the fold are the *rest, which has no constant;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Iteration spaces: loop variables, the way from a row-major position back to coordinates, and the merging of loops.
- * Coordinates stay affine where the variables' ranges show that no carry can occur; where splitting a loop variable
- * would make it so, the split is asked for. */
+ * Iteration spaces: loop variables, the conversion of a row-major position to coordinates, and the merging of loops.
+ * Coordinates stay affine where the variables' ranges show that no carry can occur. Where splitting a loop variable
+ * would make them affine, the split is requested. */
 #include "codegen/body/body.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Loads and stores of a scalar program, by how an offset moves from lane to lane. */
+ * Loads and stores of a scalar program, by the stride of the offset from lane to lane. */
 #include "codegen/body/run.h"
 
 /* Lanes where both the loop and the guard let the access through; NULL: all of them. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Mean and M2 (the sum of squared differences from the mean) of what one sweep reads.
+ * Mean and M2 (the sum of squared differences from the mean) of the elements that one sweep reads.
  *
- * Elements come in segments. While one is read, the mean m of the k elements before it stays fixed, and two sums are
- * made: s of x - m and q of (x - m)^2. A segment of j elements then makes the mean m + s / (k + j) and adds q - s^2 /
- * (k + j) to M2. A segment ends where k + j is at most 8 k. By Cauchy and Schwarz s^2 <= j q, so q keeps k / (k + j),
- * an eighth or more: at most three bits cancel, whatever the data are, and M2 is never negative. Of the first segment,
- * one element, M2 is 0; so equal elements have an M2 of exactly 0, and a mean of exactly themselves.
+ * Elements come in segments. While a segment is read, the mean m of the k elements before it stays fixed, and two sums
+ * are made: s of x - m and q of (x - m)^2. A segment of j elements then makes the mean m + s / (k + j) and adds q - s^2
+ * / (k + j) to M2. A segment ends where k + j is at most 8 k. By Cauchy and Schwarz s^2 <= j q, so at least k / (k +
+ * j), an eighth, of q is left. So at most three bits cancel for any data, and M2 is never negative. The first segment
+ * is one element, with M2 = 0. So for equal elements M2 is exactly 0, and the mean is exactly their value.
  *
  * States of lanes, threads and blocks are merged as Chan, Golub and LeVeque do ("Algorithms for computing the sample
  * variance", 1983). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Affine forms as offsets: what all lanes share, what differs from lane to lane, and what addresses are multiples of.
- */
+ * Affine forms as offsets: the part that all lanes share, the part that differs by lane, and the alignment of
+ * addresses. */
 #include "codegen/body/run.h"
 #include "ir/support/gcd.h"
 

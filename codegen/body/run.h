@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the files that emit a scalar program share. */
+ * Shared by the files that emit a scalar program. */
 #ifndef TCC_CODEGEN_BODY_RUN_H
 #define TCC_CODEGEN_BODY_RUN_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Reductions, contractions and attention as plain loops at each point of the result: the definition itself. Element
- * types and forms that no schedule of their own supports run this way. */
+ * types and forms without a schedule of their own run this way. */
 #include "codegen/body/trace.h"
 
 #include "ir/sdpa.h"

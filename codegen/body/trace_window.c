@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Windows as folds at each point of the result: pooling, adaptive pooling, resizing, and their gradients. All are in
- * gather form: a gradient asks which windows hold its point, so that nothing is added from two places.
+ * gather form: a gradient reads the windows that contain its point, so that no two work items add to one element.
  *
- * All but max pooling are separable: a dim has a table of which positions of the other side a position reads, and with
- * what weights. A table that turns out regular vanishes into the index arithmetic. */
+ * All but max pooling are separable: for each position along a dim, a table has the positions that it reads and their
+ * weights. A table that turns out regular vanishes into the index arithmetic. */
 #include "codegen/body/trace.h"
 
 #include <math.h>

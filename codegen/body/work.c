@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How much a body computes: operations, and evaluations of each node. */
+ * The work of a body: operations, and evaluations of each node. */
 #include "codegen/body/access.h"
 #include "codegen/body/body.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * An image that a host's kernel computes while it packs or transforms it: channels last, from tensors of the image's
- * own shape and from vectors of channels. So an element is found by its place in the dense image and by its channel,
- * and kernels go on as if the image lay where the first of those tensors does.
+ * An image that a host kernel computes while it packs or transforms it. It is channels last, computed from tensors of
+ * the image's shape and from vectors of channels. An element is identified by its offset in the dense image and by its
+ * channel. Kernels address the image as if it lay at the first of those tensors.
  *
  *     tcc_computed_begin(&run, e, p, first_buffer);           the address of the image's first element
  *     for some channels:  tcc_computed_columns(&run, column, n_columns, mask);

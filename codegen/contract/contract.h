@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * The contraction schedule: C[b,m,n] = sum over k of A[b,m,k] * B[b,n,k], where b, m, n and k are lists of dimensions
  * and every access is affine in them. Matrix products with batches and any transposes, convolutions on padded input and
- * their gradients are all of this form, and none needs a copy of its operands: strides say where elements lie, so that
- * attention heads, for instance, are read and written inside a packed projection.
+ * their gradients all have this form. None needs a copy of its operands, because strides describe their memory.
+ * Attention heads, for instance, are read and written inside a packed projection.
  *
  * The kernel is the register-blocked product of Goto and van de Geijn ("Anatomy of high-performance matrix
- * multiplication", 2008): a tile of rows x vectors of C stays in registers over a block of k; panels of B, and A where
- * its strides are hostile, are packed into the thread's scratch. Everything static is a constant of the code, so one
- * shape has one kernel, and there is a single copy of the inner loop: tails are tiles moved back inside, or masked
- * stores.
+ * multiplication", 2008): a tile of rows x vectors of C stays in registers over a block of k; panels of B are packed
+ * into the thread's scratch, and so is A where its strides are unfavourable. Everything static is a constant of the
+ * code, so each shape has its own kernel. There is a single copy of the inner loop: tails are tiles moved back inside,
+ * or masked stores.
  *
- * Operands are f32, f16 or bf16; sums are f32. Narrow ones are widened when they are packed or loaded, and multiplied
- * by fused multiply-adds, unless the target multiplies bf16 itself: in pairs of k (AVX512-BF16) or in tiles (AMX). Then
- * both are packed as they are, by pairs, and windows are zeros that packing writes. The order of each sum depends on
- * the description and the target alone. */
+ * Operands are f32, f16 or bf16; sums are f32. Narrow operands are widened when they are packed or loaded, and
+ * multiplied by fused multiply-adds. If the target multiplies bf16 itself, in pairs of k (AVX512-BF16) or in tiles
+ * (AMX), both operands are packed as bf16, by pairs, and packing writes zeros outside of windows. The order of each sum
+ * depends on the description and the target alone. */
 #ifndef TCC_CODEGEN_CONTRACT_CONTRACT_H
 #define TCC_CODEGEN_CONTRACT_CONTRACT_H
 

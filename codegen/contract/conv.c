@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Lowering convolutions and their gradients to the contraction schedule.
  *
- * An operand is read in place where it is in memory, evaluated where it is read where kernels can do that
- * (computed.h, prologue.h), else copied into a temporary first, channels last. The border is left out by windows where
- * images are many and channels wide; few or narrow ones are copied with zeros around. The gradient of a strided
- * convolution by its input is one contraction for each class of positions modulo the stride, so that no product with an
- * inserted zero is ever made. */
+ * An operand in memory is read in place. Others are evaluated while they are read, if kernels can do that (computed.h,
+ * prologue.h), or else copied into a temporary first, channels last. Windows skip the border where there are many
+ * images and wide channels; otherwise images are copied with zeros around them. The gradient of a strided convolution
+ * by its input is one contraction for each class of positions modulo the stride, so that no product with an inserted
+ * zero is ever made. */
 #include "codegen/contract/launch.h"
 #include "codegen/contract/computed.h"
 #include "codegen/contract/conv.h"

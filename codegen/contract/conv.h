@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions that a library does. */
+ * Convolutions by a library. */
 #ifndef TCC_CODEGEN_CONTRACT_CONV_H
 #define TCC_CODEGEN_CONTRACT_CONV_H
 

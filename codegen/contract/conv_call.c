@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions that a library computes. Operands are read in place, in either layout; what is not in memory is copied,
- * channels last. Of an epilogue the library computes a bias and max(0, y). The rest of it becomes another group, which
- * reads the result back, where that costs less than it saves. */
+ * Convolutions by a library. Operands in memory are read in place, in either layout; others are copied, channels last.
+ * The library computes a bias and max(0, y) of an epilogue. The rest becomes another group, which reads the result
+ * back, if that costs less than it saves. */
 #include "codegen/contract/epilogue.h"
 #include "codegen/contract/conv.h"
 #include "codegen/options.h"

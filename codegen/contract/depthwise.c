@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Depthwise convolutions with channels last, as pointwise work in vectors of channels. For results that are
- * images the weights are first laid out channels last too. The weights' gradient is a sum over all positions: parts of
- * it over some rows of an image each, then sums of these in two steps, so that there is work for all threads; the order
- * depends on shapes alone. */
+ * Depthwise convolutions with channels last, as pointwise work in vectors of channels. For results that are images the
+ * weights are first laid out channels last too. The weights' gradient is a sum over all positions. Partial sums over
+ * some rows of an image each are added in two steps, so that all threads have work; the order depends on shapes
+ * alone. */
 #include "codegen/contract/conv.h"
 #include "codegen/schedule/operand.h"
 

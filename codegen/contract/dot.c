@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Lowering dots to the contraction schedule. An operand is read in place where its elements are an affine map of
- * memory (through transposes and reshapes of the group), on CUDA also where these are of what it is computed from
- * (prologue.h); else it is copied into a temporary first. */
+ * Lowering dots to the contraction schedule. An operand is read in place if its elements are an affine map of memory,
+ * through transposes and reshapes of the group. On CUDA, an operand with a prologue is computed while it is read, if
+ * the prologue's inputs are such maps (prologue.h). Else the operand is copied into a temporary first. */
 #include "codegen/contract/launch.h"
 #include "codegen/schedule/operand.h"
 #include "passes/select.h"

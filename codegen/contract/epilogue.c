@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What follows a contraction, evaluated on its result in registers. */
+ * The epilogue of a contraction, evaluated on its result in registers. */
 #include "codegen/contract/epilogue.h"
 #include "codegen/schedule/lowering.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Multiplying tiles with multiply-adds.
  *
- * Threads and data of a tile. A chunk is 16 bytes of the sums' type: 4 f32, 2 f64. A warp is 4 x 8 threads; a thread
- * has fragments of C, a chunk each way and 4 rows or 8 columns of them apart, so that the chunks which a warp reads
- * from shared memory are neighbours. Tiles of operands are [k][row] there, with 4 elements between rows of k: with
- * that, what a warp writes to columns falls into different banks as well. */
+ * Threads and data of a tile. A chunk is 16 bytes of the sums' type: 4 f32, 2 f64. A warp is 4 x 8 threads. A thread
+ * has fragments of C, one chunk in each direction, 4 rows or 8 columns of chunks apart, so that a warp reads
+ * neighbouring chunks from shared memory. Tiles of operands are [k][row] there, with 4 elements of padding between rows
+ * of k. So a warp's writes to columns fall into different banks too. */
 #include "codegen/contract/gpu_internal.h"
 #include "codegen/contract/gpu_ops.h"
 

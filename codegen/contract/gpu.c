@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A contraction's kernels on a GPU: which tile an item is, and the way through it. Planning is in gpu_plan.c, reading
- * in gpu_read.c, multiplying in fma.c and mma.c, what follows in gpu_finish.c. */
+ * A contraction's kernels on a GPU: the tile of an item, and the loop over k. Planning is in gpu_plan.c, reading in
+ * gpu_read.c, multiplying in fma.c and mma.c, the epilogue in gpu_finish.c. */
 #include "codegen/contract/gpu_internal.h"
 
 #include "codegen/contract/gpu_ops.h"

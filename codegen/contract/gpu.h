@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * The contraction schedule for CUDA: the same description as contract.h, so that dots, convolutions and their gradients
- * are one schedule here too. A block of threads owns a tile of C; tiles of A and B pass through shared memory, the next
- * while this one is multiplied; a thread keeps its part of the sums in registers. What windows leave out is written as
- * zeros where it enters shared memory, and never read. Finished tiles go by way of shared memory to the epilogue, so
- * that it takes C along its rows and its code occurs once in the kernel.
+ * are one schedule here too. A block of threads owns a tile of C. Tiles of A and B pass through shared memory; the next
+ * tile is read while this one is multiplied. A thread keeps its part of the sums in registers. Elements outside of
+ * windows are never read; shared memory gets zeros for them. Finished tiles pass through shared memory to the epilogue,
+ * so the epilogue runs along the rows of C and its code occurs once in the kernel.
  *
- * Where both operands are f16 or both bf16 and lie in whole vectors, tensor cores multiply them (sm_80;
- * mma.c): asynchronous copies fill a ring of tiles, fragments come from it by ldmatrix, sums are f32. f32
- * operands take this way as tf32 where that is allowed.
+ * Where both operands are f16 or both bf16 and lie in whole vectors, tensor cores multiply them (sm_80; mma.c):
+ * asynchronous copies fill a ring of tiles, fragments come from it by ldmatrix, sums are f32. f32 operands are
+ * multiplied this way as tf32 where that is allowed.
  *
- * An operand that is computed (prologue.h) passes by registers in both: what a tile needs is read while the one before
- * is multiplied, and evaluated on its way into shared memory, where places outside k and windows hold zeros.
+ * In both kernels a computed operand (prologue.h) passes through registers. Its inputs for a tile are read while the
+ * tile before is multiplied, and evaluated on the way into shared memory, where elements outside of k and windows are
+ * zeros.
  *
- * Else f32 and f64 are exact: fused multiply-adds in the order of k; where C alone would keep too few blocks busy, k is
- * split into parts that a second launch adds in order. The plan is a function of the description alone, so that results
- * do not depend on the device. */
+ * Other f32 and f64 operands are multiplied by fused multiply-adds in the order of k. If C alone would keep too few
+ * blocks busy, k is split into parts that a second launch adds in order. The plan is a function of the description
+ * alone, so results do not depend on the device. */
 #ifndef TCC_CODEGEN_CONTRACT_GPU_H
 #define TCC_CODEGEN_CONTRACT_GPU_H
 

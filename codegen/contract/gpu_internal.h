@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the two ways of multiplying share: where the accesses of a thread lie in tiles and in memory. */
+ * Shared by the two ways of multiplying (FMA, tensor cores): the offsets of a thread's accesses in tiles and in
+ * memory. */
 #ifndef TCC_CODEGEN_CONTRACT_GPU_INTERNAL_H
 #define TCC_CODEGEN_CONTRACT_GPU_INTERNAL_H
 

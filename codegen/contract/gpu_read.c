@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Operands of a contraction on a GPU, from memory into registers and from there into shared memory: which elements of a
- * tile a thread reads, and where they lie. */
+ * tile a thread reads, and their offsets. */
 #include "codegen/contract/gpu_internal.h"
 #include "codegen/contract/gpu_ops.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the host's schedule share, attention and Winograd among them. */
+ * Shared by the files of the host's schedule, including attention and Winograd. */
 #ifndef TCC_CODEGEN_CONTRACT_INTERNAL_H
 #define TCC_CODEGEN_CONTRACT_INTERNAL_H
 

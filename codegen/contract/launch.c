@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Launches of a contraction that a lowering has described: a library's call, or kernels of our own with what follows on
- * their result. */
+ * Launches of a contraction that a lowering has described: a library call, or our own kernels with an epilogue. */
 #include "codegen/contract/computed.h"
 #include "codegen/contract/epilogue.h"
 #include "codegen/contract/launch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A contraction as a lowering describes it: which dimension of the operands and of the result each of its loops is. */
+ * A contraction as a lowering describes it: the dimension of operands and result that each of its loops runs over. */
 #ifndef TCC_CODEGEN_CONTRACT_LAUNCH_H
 #define TCC_CODEGEN_CONTRACT_LAUNCH_H
 

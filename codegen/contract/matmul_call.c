@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Dots that a library multiplies: those that are (batched) matrices as they lie in memory, and large. Of the work
- * behind them the library does a bias, a matrix that is added, max(0, x), gelu_tanh and its gradient, and zeros where a
- * stored mask is false, which is packed as bits for it; what is more is another group, which reads its result back,
- * where that costs less than it saves.
+ * Dots that a library multiplies: large ones that are (batched) matrices in memory without a copy. The library computes
+ * these epilogues: a bias, an added matrix, max(0, x), gelu_tanh and its gradient, and zeros where a stored mask,
+ * packed as bits, is false. The rest of an epilogue becomes another group, which reads the result back, if that costs
+ * less than it saves.
  *
- * One dimension each is a matrix's m, n and k. What does not merge into these is the library's batch, whose matrices
- * lie at equal distances, and one dimension more is a loop of calls. */
+ * A matrix has one dimension each for m, n and k. One further dimension is the library's batch, whose matrices lie at
+ * equal distances; one more is a loop of calls. */
 #include "codegen/contract/epilogue.h"
 #include "codegen/contract/matmul_call.h"
 #include "codegen/options.h"

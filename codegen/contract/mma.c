@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Multiplying tiles with tensor cores. Tiles lie in shared memory as operands lie in global memory, 16 bytes to 16
- * bytes, which asynchronous copies need: along k as [row][64 bytes of k], else as [k][row]. Chunks of 16 bytes change
- * places within a line by an exclusive or, so that neither the copies nor the fragments meet in a bank:
+ * Multiplying tiles with tensor cores. Tiles in shared memory keep the order of global memory, in chunks of 16 bytes,
+ * which asynchronous copies need: along k as [row][64 bytes of k], else as [k][row]. Chunks are permuted within a line
+ * by an exclusive or (swizzled), so that neither copies nor fragments have bank conflicts:
  *
  *     along k             chunk k of row o at k ^ (o / 2 mod 4)     ldmatrix reads 8 rows
  *     [k][row], 16 bits   chunk o of line k at o ^ (k mod 8)        ldmatrix reads 8 lines of k and transposes
  *     [k][row], tf32      chunk o of line k at o ^ 2 (k mod 4)      4 lines of k and 8 rows are read by element
  *
- * A tile is two steps of 32 bytes along k. A ring of tiles is filled ahead; one barrier a tile. Of an operand that is
- * computed (prologue.h), what the next tile in the ring needs is read into registers before a tile is multiplied, and
- * evaluated and stored behind that. */
+ * A tile is two steps of 32 bytes along k. A ring of tiles is filled ahead, with one barrier per tile. For a computed
+ * operand (prologue.h), the inputs of the ring's next tile are read into registers before a tile is multiplied, and
+ * evaluated and stored after that. */
 #include "codegen/contract/gpu_internal.h"
 
 #include "codegen/emit/warp.h"

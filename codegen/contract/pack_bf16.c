@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Packing bf16 operands for instructions that multiply it. In packed memory k is one linear index; each run of the
- * innermost dimension begins at an even place of it (tcc_contract_k_extent), so that pairs never meet in two runs. */
+ * Packing bf16 operands for instructions that multiply bf16. In packed memory k is one linear index. Each run of the
+ * innermost dimension begins at an even index (tcc_contract_k_extent), so that no pair spans two runs. */
 #include "codegen/contract/internal.h"
 
 enum { PAIR = 2, AHEAD = 8 /* rows, as in pack.c */ };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What is done to an operand of a contraction before it is multiplied. */
+ * The prologue of a contraction: work on an operand before it is multiplied. */
 #include "codegen/contract/prologue.h"
 
 #include "codegen/emit/warp.h"

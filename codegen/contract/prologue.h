@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is done to an operand of a contraction before it is multiplied: POINT work on values that are read by affine
- * loads, evaluated while a tile of the operand is on its way into shared memory. */
+ * The prologue of a contraction: POINT work on an operand, evaluated while a tile of the operand is on its way into
+ * shared memory. Its inputs are affine loads. */
 #ifndef TCC_CODEGEN_CONTRACT_PROLOGUE_H
 #define TCC_CODEGEN_CONTRACT_PROLOGUE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What it takes to compute an operand of a contraction while it is read: how often each of its elements is computed. */
+ * The cost of a computed operand of a contraction: how often each of its elements is computed. */
 #include "codegen/contract/conv.h"
 #include "codegen/contract/launch.h"
 #include "codegen/contract/winograd.h"

@@ -10,11 +10,11 @@
  * there, and transforms the products back; only filters are transformed in memory, by a kernel before. The gradient by
  * the input is a convolution with the filter turned around.
  *
- * Images and filters may be stored in 16 bits: they are transformed in f32. Pairs of bf16 are multiplied as such where
- * that is faster: then what is multiplied is rounded to bf16 once more. A value of B' x B is a sum of 4 values of x, of
- * G w G' of 1 to 9 weighted ones of w, and 9 of the 16 points meet in a result. So for values of random sign the
- * result errs by sqrt(50 / 9) = 2.4 times what one rounding of each term of the direct sum would make. That stays with
- * the errors that x, w and y have as bf16, a relative 2^-9 each, and does not grow with the number of channels. */
+ * Images and filters may be stored in 16 bits; they are transformed in f32. Where multiplying pairs of bf16 is faster,
+ * the transformed values are rounded to bf16 once more. A value of B' x B is a sum of 4 values of x, a value of G w G'
+ * is a weighted sum of 1 to 9 values of w, and 9 of the 16 points contribute to a result. So for values of random sign
+ * the error is sqrt(50 / 9) = 2.4 times that of rounding each term of the direct sum once. That is of the order of the
+ * errors that x, w and y have as bf16, a relative 2^-9 each, and does not grow with the number of channels. */
 #ifndef TCC_CODEGEN_CONTRACT_WINOGRAD_H
 #define TCC_CODEGEN_CONTRACT_WINOGRAD_H
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Checked accesses: a call of the runtime (tcc_host_access, program.h) in front of each load and store of a host's
- * kernels. They are found in the finished module, so none is left out; helper functions are inlined first. An address
- * is followed through offsets, selects and loops to the buffers that it is derived from, in which the access may be:
- * so one that leaves its buffer for another is found as well.
+ * kernels. The accesses are found in the finished module, so none is missed; helper functions are inlined first. An
+ * address is followed through offsets, selects and loops to the buffers that it is derived from, and the access must
+ * lie in these. So an access that leaves its buffer for another one is found as well.
  *
  * Not checked are loads of the kernel's own tables of buffers and params, locals on the stack (tcc_emit_local) and
- * prefetches, which never fault. In scratch, where packed panels lie, bounds are checked, not what was written. */
+ * prefetches, which never fault. In scratch, where packed panels lie, only bounds are checked, not whether memory was
+ * written. */
 #include "codegen/emit/functions.h"
 
 #include "ir/support/vec.h"

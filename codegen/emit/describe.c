@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A target as text, for keys of what is compiled for it. */
+ * A target as text, for the keys of its compiled code. */
 #include "codegen/emit/llvm.h"
 #include "codegen/options.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a target does in its own way: one table of functions, which the host (host.c, math_host.c) and NVPTX (nvptx.c,
- * index_nvptx.c, math_nvptx.c) implement. Schedules do not call it: the emitter's functions (llvm.h, math.h) do, and
- * say what each of these means. */
+ * The differences between targets: one table of functions, which the host (host.c, math_host.c) and NVPTX (nvptx.c,
+ * index_nvptx.c, math_nvptx.c) implement. Schedules do not call it. The emitter's functions (llvm.h, math.h) do, and
+ * define what each of these means. */
 #ifndef TCC_CODEGEN_EMIT_FUNCTIONS_H
 #define TCC_CODEGEN_EMIT_FUNCTIONS_H
 

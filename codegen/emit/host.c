@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The host as a target: what its vectors can do, kernels, and accesses with masks. */
+ * The host as a target: vector capabilities, kernels, and masked accesses. */
 #include "codegen/emit/functions.h"
 #include "codegen/options.h"
 

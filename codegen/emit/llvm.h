@@ -6,10 +6,10 @@
  * modules can be built in several threads at once. Objects are self-contained: no helper here produces a call out of
  * the module.
  *
- * A schedule speaks only of kernels, loops, vectors and the functions below, not of a target. What differs is one table
- * of functions (functions.h), which host.c and nvptx.c implement. On CUDA a work item is run by a lane group:
- * neighbouring threads that share the lanes of a loop, each with vectors of its own. The host's lane group is one
- * thread. */
+ * A schedule uses only kernels, loops, vectors and the functions below; it does not know the target. The differences
+ * between targets are one table of functions (functions.h), which host.c and nvptx.c implement. On CUDA a work item is
+ * run by a lane group: neighbouring threads that share the lanes of a loop, each with vectors of its own. The host's
+ * lane group is one thread. */
 #ifndef TCC_CODEGEN_EMIT_LLVM_H
 #define TCC_CODEGEN_EMIT_LLVM_H
 

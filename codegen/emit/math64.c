@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Elementary functions on f64: an exact range reduction, then the Taylor series of the function on what is left, long
- * enough that its remainder is below the last place. */
+ * Elementary functions on f64: an exact range reduction, then the Taylor series of the function on the reduced
+ * argument, long enough that its remainder is below the last place. */
 #include "codegen/emit/math64_ops.h"
 
 LLVMValueRef tcc_math64_widen(tcc_emitter *e, LLVMValueRef x) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Elementary functions on f64 values, scalar or vector: for f64 tensors, and for f32 functions that need more than f32
  * inside (pow, rem; math_wide.c has others, shorter). Within a few units of the last place of f64. They are
- * straight-line code, but for arguments far out (math_far.c). */
+ * straight-line code, except for very large arguments (math_far.c). */
 #ifndef TCC_CODEGEN_EMIT_MATH64_H
 #define TCC_CODEGEN_EMIT_MATH64_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sines of arguments below 2^45, and remainders of quotients below 2^53: what functions of all arguments are made of.
- */
+ * Sines of arguments below 2^45, and remainders of quotients below 2^53: the common part of these functions; math_far.c
+ * has larger arguments. */
 #include "codegen/emit/math64_ops.h"
 
 LLVMValueRef tcc_math64_sine_of(tcc_emitter *e, LLVMValueRef r, LLVMValueRef k) {

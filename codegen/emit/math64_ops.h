@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What functions on f64 need of shorthand beside that of functions on floats (math_ops.h). */
+ * Further shorthand for functions on f64, beside that of math_ops.h. */
 #ifndef TCC_CODEGEN_EMIT_MATH64_OPS_H
 #define TCC_CODEGEN_EMIT_MATH64_OPS_H
 

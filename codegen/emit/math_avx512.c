@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What AVX-512 makes short of the elementary functions on f32: one instruction looks up a table of sixteen entries for
- * every lane, and one multiplies by a power of two that may lie beyond the range of exponents.
+ * Elementary functions on f32 that are shorter with AVX-512. One instruction looks up a table of sixteen entries for
+ * every lane. Another multiplies by a power of two that may lie beyond the range of exponents.
  *
- * Vectors of another width are computed as full ones, so that all have the same bits. */
+ * Vectors of other widths are computed as full ones, so that all widths give the same bits. */
 #include "codegen/emit/functions.h"
 #include "codegen/emit/functions.h"
 #include "codegen/emit/functions.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What few arguments need and much code: sines of arguments of 2^45 and beyond, remainders of quotients of 2^52 and
- * beyond. Vector code does them lane by lane, behind a branch, so that other arguments pay for that and a comparison.
- * On the host each is a function of the module; a GPU's kernels call nothing. */
+ * Rare cases that need much code: sines of arguments of 2^45 and beyond, remainders of quotients of 2^52 and beyond.
+ * Vector code computes them lane by lane, behind a branch, so other arguments cost only a comparison and the branch. On
+ * the host each is a function of the module; a GPU's kernels call no functions. */
 #include "codegen/emit/functions.h"
 #include "codegen/emit/math64.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Elementary functions on f32 in the host's own way, where a GPU has instructions (math_nvptx.c). */
+ * Elementary functions on f32 for the host, where a GPU has instructions (math_nvptx.c). */
 #include "codegen/emit/math_ops.h"
 
 /* exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln(2) / 2; x must not exceed 2^21. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Functions on f32 whose inside needs more digits than f32 has: f64, with polynomials that are as short as a result in
- * f32 allows. Each is minimax (relative error, said beside it), some hundredths of the last place of f32 at most; so
- * results are the nearest f32 but where the exact value lies close to the middle of two. Specials are chosen on the f32
- * result, where a vector is half as wide. */
+ * Functions on f32 that need more digits inside than f32 has. They compute in f64, with polynomials that are as short
+ * as an f32 result allows. Each polynomial is minimax (its relative error stands beside it), with an error of some
+ * hundredths of the last place of f32 at most. So results are the nearest f32, except where the exact value lies close
+ * to the middle of two. Special values are selected on the f32 result, where a vector is half as wide. */
 #include "codegen/emit/math64_ops.h"
 
 static const double ln2 = 0x1.62e42fefa39efp-1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * NVIDIA GPUs as a target: architectures, the entry of a kernel, thread indices and accesses, in LLVM's NVPTX terms.
- * Threads among each other: threads.c. All of it is plain IR and NVVM intrinsics; nothing is called outside the module.
- */
+ * threads.c has exchanges between threads. All code is plain IR and NVVM intrinsics; nothing outside the module is
+ * called. */
 #include "codegen/options.h"
 #include "codegen/emit/nvptx.h"
 #include "codegen/emit/warp.h"

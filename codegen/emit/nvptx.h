@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the NVPTX target share. The ABI of kernels: codegen/program.h. */
+ * Shared by the files of the NVPTX target. The ABI of kernels: codegen/program.h. */
 #ifndef TCC_CODEGEN_EMIT_NVPTX_H
 #define TCC_CODEGEN_EMIT_NVPTX_H
 

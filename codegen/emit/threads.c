@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Between the threads of a GPU's block: exchanges in a warp, and arrays in shared memory. */
+ * Communication between the threads of a GPU's block: exchanges in a warp, and arrays in shared memory. */
 #include "codegen/emit/nvptx.h"
 
 static LLVMValueRef call(tcc_emitter *e, const char *name, LLVMValueRef *arguments, int n) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Squares of vectors, whose rows become columns. */
+ * Transposing square blocks of vectors in registers. */
 #include "codegen/emit/llvm.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What library calls of all kinds share: reading what follows the hero, and cutting the group where the library stops.
- */
+ * Shared by all library calls: reading the epilogue, and cutting the group where the library stops. */
 #include "codegen/library/call.h"
 
 #include "passes/select.h"

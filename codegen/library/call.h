@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a library does behind a product or a convolution, and where the group is cut for what it leaves. */
+ * The epilogue that a library computes after a product or a convolution, and where the group is cut for the rest. */
 #ifndef TCC_CODEGEN_LIBRARY_CALL_H
 #define TCC_CODEGEN_LIBRARY_CALL_H
 

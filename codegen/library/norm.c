@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Batch norm and its gradients by cuDNN, all of one in a call: y with the statistics, dx with the gradients of weight
- * and bias.
+ * Batch norm and its gradients by cuDNN, each as one call: y with the statistics, dx with the gradients of weight and
+ * bias.
  *
  * The library is asked while the norms are still whole (passes/norms.c). Norms that it declines are expanded: their
  * sums and their last sweep then fuse with their neighbours. The epilogue of a call is a kernel of its own, which reads

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The regions that calls of libraries touch, from their params. Workspaces are left out: all of one belongs to its
- * call. */
+ * The regions of memory that library calls touch, from their params. Workspaces are not listed: a whole workspace
+ * belongs to its call. */
 #include "codegen/library/call.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a launch may write over what it reads. The memory plan is made by it (choice.c), and the finished program is
- * checked by it (verify/facts.c): so both mean the same. */
+ * Which of its operands a launch may overwrite. The memory plan (choice.c) and the check of the finished program
+ * (verify/facts.c) both ask this file, so they agree. */
 #include "codegen/schedule/lowering.h"
 
 #include "ir/support/alloc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What every lowering writes down: launches, their buffers and keys, temporaries, and calls of libraries. */
+ * What every lowering records: launches, their buffers and keys, temporaries, and calls of libraries. */
 #include "codegen/schedule/lowering.h"
 
 #include "codegen/schedule/predict.h"

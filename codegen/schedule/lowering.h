@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What lowering a group gives: one or more launches, each of a kernel that is described but not yet emitted. The
+ * The result of lowering a group: one or more launches, each of a kernel that is described but not yet emitted. The
  * program builder compiles kernels with equal keys once, and merges launches. */
 #ifndef TCC_CODEGEN_SCHEDULE_LOWERING_H
 #define TCC_CODEGEN_SCHEDULE_LOWERING_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operands of dense schedules (contractions, attention): where they lie in memory, and copies of those that do not lie
- * well. */
+ * Operands of dense schedules (contractions, attention): their layout in memory, and copies of those whose layout a
+ * kernel cannot read well. */
 #ifndef TCC_CODEGEN_SCHEDULE_OPERAND_H
 #define TCC_CODEGEN_SCHEDULE_OPERAND_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of parameters, and the one way to read, check and write them down. */
+ * The table of parameters, and the functions that read, check and write them. */
 #include "codegen/schedule/params.h"
 
 #include <stdarg.h>

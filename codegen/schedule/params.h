@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What schedules decide, by name (params.def). A schedule settles each of its parameters once: in a proposal the value
- * is the schedule's own; lowering by the graph's choice, it is the one that the text has, which must be possible. So
- * the text alone says what is made of a group. */
+ * Decisions of schedules, by name (params.def). A schedule sets each of its parameters once. In a proposal the value is
+ * the schedule's own. When it lowers by the graph's choice, the value is that of the text, which must be valid. So the
+ * text alone decides how a group runs. */
 #ifndef TCC_CODEGEN_SCHEDULE_PARAMS_H
 #define TCC_CODEGEN_SCHEDULE_PARAMS_H
 

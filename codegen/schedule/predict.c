@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Predicted times. A launch takes as long as the slower of its memory traffic and its arithmetic, and the time to start
- * it. Arithmetic reaches a part of the target's peak that depends on the kernel; the parts are those that the
- * benchmarks of ours and the libraries' show on large shapes. All figures are by architecture, never of the threads at
- * hand: a choice must not depend on them, for it decides the order of sums. */
+ * Predicted times. A launch takes the time to start it, plus the longer of the times for its memory traffic and its
+ * arithmetic. Arithmetic reaches a fraction of the target's peak that depends on the kernel. The fractions come from
+ * benchmarks of our kernels and of libraries on large shapes. All figures depend on the architecture, never on the
+ * number of threads: choices decide the order of sums, so they must not depend on threads. */
 #include "codegen/schedule/predict.h"
 
 #include "codegen/options.h"

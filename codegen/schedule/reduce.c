@@ -4,8 +4,8 @@
  * loop: along the reduced range (rows; lanes are combined at the end of a sweep, in a fixed order), or along kept
  * points (columns).
  *
- * Mean and M2 (variance) are two dependent sums where a second sweep finds the row at hand, and one fold of states
- * (moments.c) where it would come from memory again.
+ * Mean and M2 (variance) are two dependent sums where a second sweep finds the row in cache or registers. Where it
+ * would read memory again, they are one fold of states (moments.c).
  *
  * Too few items for the data: reduce_split.c cuts the reduced range. Sums of columns beside rows: reduce_across.c cuts
  * the kept one. */

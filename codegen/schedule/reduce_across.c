@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Column sums beside rows, as in the backward pass of layer norm: one kernel reads each row once for its own reductions
- * and for its part of all column sums. An item is a slice of the rows. A GPU's item is a block, whose lane groups take
- * the slice's rows in turns and keep the sums of their columns in registers; a thread of the host keeps the slice's
- * sums in memory, which its cache holds. Each slice leaves a row of partial sums; a second launch adds these in order
- * and evaluates the epilogue. Slices depend on the shape alone. */
+ * and for its part of all column sums. An item is a slice of the rows. On a GPU an item is a block, whose lane groups
+ * take the slice's rows in turns and keep the sums of their columns in registers. On the host a thread keeps the
+ * slice's sums in memory, which its cache holds. Each slice leaves a row of partial sums; a second launch adds these in
+ * order and evaluates the epilogue. Slices depend on the shape alone. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/reduce.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Emission of reductions: for each kept point, or vector of them, one sweep over its reduced range for each level of
- * dependence. Values that a later sweep wants again are kept in scratch, or in registers where all steps of a sweep are
- * written out. */
+ * dependence. Values that a later sweep reads again are kept in scratch, or in registers where the sweep is fully
+ * unrolled. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/reduce.h"
 

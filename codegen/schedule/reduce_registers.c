@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Registers that a thread of a GPU needs for a reduction, about. A block of many threads leaves each of them few: what
- * does not fit is spilled, or the block cannot run at all. */
+ * An estimate of the registers that a GPU thread needs for a reduction. A block of many threads has few registers per
+ * thread: values that do not fit are spilled, or the block cannot run at all. */
 #include "codegen/schedule/reduce.h"
 
 #include "ir/support/alloc.h"

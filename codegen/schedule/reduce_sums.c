@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Emission of column sums: an item leaves a row of partial sums. Its threads have them in places of their own, one for
- * each vector of a written-out row, of which the optimizer makes registers; else they add to the row in memory, each
- * thread always to the same columns. */
+ * Emission of column sums: an item leaves a row of partial sums. If the loop over the row is unrolled, each thread has
+ * local variables, one per vector of the row, which LLVM turns into registers. Else threads add to the row in memory,
+ * each thread always to the same columns. */
 #include "codegen/schedule/reduce.h"
 
 static tcc_dtype sum_dtype(const tcc_body_run *r, const tcc_body_write *s) {

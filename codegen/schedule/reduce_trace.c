@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Reductions: the scalar program of a group. A reduction of the group, wanted at its own kept point, is a REDUCE
- * expression of its operand at the point; once known it is loaded; while partial results are combined it is the fold of
- * those. Column sums are wanted nowhere in the rows' program: they are stores that add (tcc_body_write.sum). */
+ * Reductions: the scalar program of a group. A reduction of the group, at its own kept point, is a REDUCE expression of
+ * its operand at the point. Once it is known, it is loaded; while partial results are combined, it is the fold of
+ * those. No expression of the rows' program reads column sums: they are stores that add (tcc_body_write.sum). */
 #include "codegen/schedule/reduce.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Running sums along lines, for the host: a line is taken a vector at a time. A vector is summed from lane to lane in
- * log2 rounds of shifts and adds, and one addition more takes in what lies before it, so that of the chain of additions
- * there is one a vector. */
+ * log2 rounds of shifts and adds. One further addition adds the sum of all elements before it. So the chain of
+ * dependent additions has one addition per vector. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scan.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * scatter_add by rows, for a GPU: a warp owns one row of the output, or a part of it. It reads all index positions, a
  * few to each thread, and where some name its row it adds their updates in ascending order, in registers. So the sums
- * have one order, the one of the other schedule, and no row is touched that gets nothing. */
+ * have one order, the one of the other schedule, and rows without updates are not touched. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scatter.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The schedule of transposing pointwise work: what is contiguous along one loop in some tensors and along another in
- * the rest. Square tiles of both loops are taken in turn; tensors that run the other way are read in whole vectors,
- * transposed in registers and laid down in the thread's scratch, from where the tile's rows are read as vectors along
+ * The schedule of transposing pointwise work: some tensors are contiguous along one loop, the rest along another. The
+ * kernel visits square tiles of both loops. Tensors that are contiguous along the other loop are read in whole vectors,
+ * transposed in registers and staged in the thread's scratch. The tile's rows are then read from there as vectors along
  * the lanes.
  *
- * Where a row is short and ends within a vector, as that of a 3 x 3 filter does, and rows follow one another without a
- * gap in all that is not staged, several squares are laid down first, without gaps as well. Their rows are then one
+ * A row may be short and end within a vector, such as that of a 3 x 3 filter. If the rows of all tensors that are not
+ * staged follow one another without a gap, several squares are staged first, without gaps too. Then their rows are one
  * line of whole vectors. (Row by row, each load would wait for the store before it: a masked access blocks by its whole
  * width.) */
 #include "codegen/schedule/items.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Transposing work by the threads of a block. A tile is cut into fragments of `lanes` by `lanes` points. A thread reads
- * a fragment in vectors along the loop in which memory is contiguous, turns it in registers and lays it down in shared
- * memory as vectors along the other loop, from where the tile's rows are taken: reads and writes of memory are both
- * wide and in whole sectors.
+ * a fragment in vectors along the loop in which memory is contiguous, transposes it in registers and stores it in
+ * shared memory as vectors along the other loop. The tile's rows are read from there. So reads and writes of memory are
+ * both wide and in whole sectors.
  *
- * Row a of the tile in shared memory is a sequence of vectors, of which number c lies in place c ^ (a / lanes): those
- * of a column of fragments, which neighbouring threads write, lie in different banks, as do those of a row, which
- * neighbouring threads read. */
+ * Row a of the tile in shared memory is a sequence of vectors; vector c lies at position c ^ (a / lanes). So the
+ * vectors of a column of fragments, which neighbouring threads write, lie in different banks, and so do those of a row,
+ * which neighbouring threads read. */
 #include "codegen/schedule/tile.h"
 
 enum { FEW_STAGED = 2, LARGE_SIDE = 64, SIDE = 32, MOST_THREADS = 256, MOST_STEPS = 4, NARROW_LANES = 8 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Shared by the files of the verifier: its state, and what each asks of the others. verify.h says what it proves. */
+ * Shared by the files of the verifier: its state, and the functions that the files call of each other. verify.h says
+ * what it proves. */
 #ifndef TCC_CODEGEN_VERIFY_CHECKER_H
 #define TCC_CODEGEN_VERIFY_CHECKER_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The verifier of finished programs: no kernel evaluates a value more often than fuse took it to when it weighed the
- * group's cost. Else an index map that fuse believes to be one is several to codegen, and work multiplies where maps
- * follow each other. */
+ * The verifier of finished programs: no kernel evaluates a value more often than fuse counted for the group's cost.
+ * Otherwise codegen treats one index map of fuse as several, and work multiplies along a chain of maps. */
 #include "codegen/verify/checker.h"
 
 #include "ir/support/alloc.h"

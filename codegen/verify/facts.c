@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writing down what a launch does with its buffers: taken from the loads and stores of its body, and for buffers that a
- * kernel touches by itself from the launch's description. */
+ * Records a launch's accesses to its buffers. They come from the loads and stores of its body, and for buffers that
+ * only the kernel touches, from the launch's description. */
 #include "codegen/verify/facts.h"
 #include "codegen/schedule/lowering.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a program's buffers stand for, written down while it is built: for each launch of each group, which value each
- * buffer is, and which bytes of it the kernel reads and writes. A program file has none of this; verify.c
- * checks the finished program against it. */
+ * The meaning of a program's buffers, recorded while it is built: for each launch of each group, the value of each
+ * buffer, and the bytes of it that the kernel reads and writes. A program file has none of this; verify.c checks the
+ * finished program against it. */
 #ifndef TCC_CODEGEN_VERIFY_FACTS_H
 #define TCC_CODEGEN_VERIFY_FACTS_H
 

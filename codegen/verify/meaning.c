@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the graph means. The launches run in the order in which they were made, each value in memory of its own. Every
- * read is remembered by the mark of what it found. */
+ * The reference run. The launches run in the order in which they were made, with separate memory for each value. The
+ * mark that each read finds is recorded. */
 #include "codegen/verify/checker.h"
 
 #include "ir/support/hash.h"

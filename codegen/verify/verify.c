@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The verifier of finished programs. First the launches run in the order in which they were made, each value in memory
- * of its own: that is what the graph means, and every read is remembered by the mark of what it found. Then the
- * program's steps run, in their order and on their addresses: every read must find the same. */
+ * The verifier of finished programs. First the launches run in the order in which they were made, with separate memory
+ * for each value. This run defines the meaning of the graph; the mark that each read finds is recorded. Then the
+ * program's steps run, in their order and on their addresses. Every read must find the same mark. */
 #include "codegen/verify/verify.h"
 #include "codegen/verify/checker.h"
 

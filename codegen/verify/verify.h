@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * A verifier of finished programs. It runs a program without values: memory holds, instead of numbers, which value each
- * byte is part of and who wrote it. So it proves that each launch reads what it would read if every value had memory of
- * its own; that no byte is read which nobody wrote; that the instances of a step do not touch what another one writes;
- * that a launch writes over what it reads only in step with its loop; that every access stays within its buffer and
- * every buffer within its space; and that in the end each output and each state is in its binding.
+ * A verifier of finished programs. It runs a program without values: instead of numbers, memory holds the value that
+ * each byte is part of, and its writer. So it proves these properties. Each launch reads what it would read if every
+ * value had memory of its own. No byte is read before it is written. The instances of a step do not touch what another
+ * one writes. A launch overwrites its operands only in step with its loop. Every access stays within its buffer, and
+ * every buffer within its space. At the end each output and each state is in its binding.
  *
- * Guards. A store under a guard is never counted as a write of what it covers: those bytes must have been written
- * before, so a mask cannot hide that some of them never are. Nor does a guard excuse a load: all that it may reach must
- * be there. The one thing that is taken on trust is that a guard which is read from memory keeps its access within the
- * value; its contents are not known here. Running the program with poisoned memory (tcc_model_verify) covers that.
+ * Guards. A guarded store never counts as a write of its bytes: they must have been written before, so a mask cannot
+ * hide bytes that are never written. A guard does not excuse a load either: all bytes that it may reach must be
+ * written. The verifier trusts one thing: a guard that is read from memory keeps its access within the value. Its
+ * contents are not known here. Running the program with poisoned memory (tcc_model_verify) covers that.
  *
  * And it proves that no kernel evaluates a value more often than fuse has charged its group for.
  *
- * It goes by what the loads and stores of the kernels' bodies say (facts.h), not by what passes believe. What a kernel
- * computes of its values is not its question. */
+ * It uses the loads and stores of the kernels' bodies (facts.h), not the assumptions of passes. It does not check what
+ * a kernel computes from its values. */
 #ifndef TCC_CODEGEN_VERIFY_VERIFY_H
 #define TCC_CODEGEN_VERIFY_VERIFY_H
 

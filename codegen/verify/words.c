@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How the verifier speaks of values, places and steps. */
+ * The verifier's texts for values, memory and steps. */
 #include "codegen/verify/checker.h"
 
 #include <stdio.h>
