@@ -86,7 +86,7 @@ static bool check_shape(const likelihood *l, int axis, tcc_loc at) {
                     "%s: targets are %s; with the classes in dim %d of %s they must be %s, as i32 or i64", l->name,
                     tcc_type_text(is), axis, tcc_type_text(x), tcc_type_text(&want));
     if (integer && is->rank == want.rank && want.rank > 1)
-        tcc_note(l->x.trace->graph->diag, at, "option axis says which dim the classes are: .axis = 1 for [N, C, ..]");
+        tcc_note(l->x.trace->graph->diag, at, "option axis gives the dim of the classes: .axis = 1 for [N, C, ..]");
     return false;
 }
 

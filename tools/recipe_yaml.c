@@ -96,7 +96,7 @@ static bool collect(reader *in, const yaml_node_t *mapping, bool merged, int dep
     for (const yaml_node_pair_t *p = begin; p < end; p++) {
         const yaml_node_t *key = node_at(in, p->key);
         if (is_merge_key(key) || (merged && has_key(in, e, key))) continue;
-        if (e->count == sizeof e->v / sizeof e->v[0]) return fail(in, line_of(key), "a mapping of too many keys");
+        if (e->count == sizeof e->v / sizeof e->v[0]) return fail(in, line_of(key), "a mapping has too many keys");
         e->v[e->count++] = *p;
     }
     for (const yaml_node_pair_t *p = begin; p < end; p++)

@@ -27,7 +27,7 @@ tcc_status tcc_cache_report(tcc_context *cx, const char *what, const char *key, 
                         : !strcmp(what, "why")
                             ? tcc_cache_print_why(c, &cx->diag, key, &b)
                             : tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                                        "no report \"%s\" on the cache; there are stat, list, why", what);
+                                        "no report \"%s\" on the cache; use stat, list or why", what);
     if (status == TCC_OK) tcc_strbuf_add(&b, "");
     tcc_cache_close(c);
     return take_text(cx, status, &b, text);

@@ -19,10 +19,11 @@ tcc_status tcc__model_read_budget(tcc_model *m) {
                          "it; leave checkpointing at TCC_CHECKPOINTING_AUTO, or give no budget",
                          text);
     if (m->making->budget_of_device && m->options.arch)
-        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-                         "memory_budget \"%s\" asks what the device has free, and with `arch` there is no device; give "
-                         "its memory, as in \"80GiB\"",
-                         text);
+        return tcc_error(
+            diag, TCC_EINVAL, TCC_NOWHERE,
+            "memory_budget \"%s\" asks for the free memory of the device, and with `arch` there is no device; give "
+            "its memory, as in \"80GiB\"",
+            text);
     return TCC_OK;
 }
 

@@ -156,7 +156,7 @@ tcc_status tcc__model_group(tcc_model *m, const tcc_graph *g, tcc_arena *memory,
 tcc_status tcc__model_need_function(tcc_model *m) {
     if (m->making) return TCC_OK;
     return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                     "the model comes from a plan: what asks its function, graph or compiler is not there");
+                     "the model comes from a plan: it has no function, graph or compiler for this call");
 }
 
 /* What options.def says that passes get of an option's value. */

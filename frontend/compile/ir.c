@@ -133,7 +133,8 @@ tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tc
     tcc_ir_options options = {0};
     if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     if (options.chunk_rows < 0)
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "chunks of %lld rows: at least 1, or 0 for what pays",
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "chunks of %lld rows: must be at least 1, or 0 to choose automatically",
                          (long long)options.chunk_rows);
     tcc_pass_options pass_options = {.train = options.train, .eager = options.eager, .chunk_rows = options.chunk_rows};
     tcc_train_spec *spec = &pass_options.spec;

@@ -16,7 +16,7 @@ static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
     TCC_TRY(tcc__options_check(&cx->diag, TCC_OPTION_OF_MODEL, "", o));
     if ((o->lock || o->locked) && o->mode != TCC_MODE_MAX_AUTOTUNE)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "lock and locked are of the mode TCC_MODE_MAX_AUTOTUNE: no other makes choices");
+                         "lock and locked need the mode TCC_MODE_MAX_AUTOTUNE: no other mode makes choices");
     if (o->keep_input_gradients && o->batch_accumulate > 1)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "keep_input_gradients: with batch_accumulate no program has the whole batch, whose gradients "
@@ -32,7 +32,7 @@ static tcc_status read_loss_scale(tcc_model *m) {
     if (o->mixed_precision != TCC_MIXED_FP16) {
         if (!given) return TCC_OK;
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "loss_scale: the loss is scaled with mixed_precision TCC_MIXED_FP16 alone");
+                         "loss_scale: the loss is scaled only with mixed_precision TCC_MIXED_FP16");
     }
     if (o->loss_scale == 0) o->loss_scale = 65536;
     if (o->loss_scale_growth == 0) o->loss_scale_growth = 2;

@@ -72,7 +72,7 @@ tcc_status tcc_model_use_ema(tcc_model *m, bool on) {
         return tcc_error(diag, TCC_ENOTFOUND, TCC_NOWHERE,
                          m->optimizer.ema_decay > 0
                              ? "there are no averages yet: train or compile first"
-                             : "parameters are not averaged: that is done with an ema_decay above 0");
+                             : "parameters are not averaged: averaging needs an ema_decay above 0");
     TCC_TRY(tcc__stored_host(m, &m->moments.entries.data[steps]));
     const bool begun = *(const int64_t *)m->moments.entries.data[steps].data > 0;
     exchange_all(m, begun);

@@ -130,7 +130,7 @@ static tcc_status check(tcc_diag *d, const tcc_generate_options *o) {
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_generate_options.size is %zu, should be %zu", o->size,
                          sizeof *o);
     if (!o->prompt || !(o->prompt_length || *o->prompt))
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the prompt is empty: give a text to go on from");
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the prompt is empty: give a text to continue");
     if (!(o->temperature >= 0 && isfinite(o->temperature)))
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "temperature is %g; it must be 0 or more", o->temperature);
     if (!(o->top_p >= 0 && o->top_p <= 1))

@@ -46,7 +46,7 @@ tcc_status tcc_model_set_momentum(tcc_model *m, double momentum) {
                          momentum);
     if (tcc__optimizer_reads(o->kind, TCC_READS_MOMENTUM) && o->momentum == 0 && momentum > 0)
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "momentum %g: the model was created with momentum 0, so nothing is kept that it could work on",
+                         "momentum %g: the model was created with momentum 0, so the optimizer has no momentum state",
                          momentum);
     m->momentum = momentum;
     m->sets_momentum = true;
@@ -62,7 +62,7 @@ tcc_status tcc_model_loss_scale(tcc_model *m, double *scale, int64_t *skipped) {
         return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
                          m->options.mixed_precision == TCC_MIXED_FP16
                              ? "the loss has no scale yet: train or compile first"
-                             : "the loss is not scaled: that is done with mixed_precision TCC_MIXED_FP16");
+                             : "the loss is not scaled: scaling needs mixed_precision TCC_MIXED_FP16");
     TCC_TRY(tcc__stored_host(m, &m->moments.entries.data[a]));
     TCC_TRY(tcc__stored_host(m, &m->moments.entries.data[b]));
     *scale = *(const float *)m->moments.entries.data[a].data;

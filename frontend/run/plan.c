@@ -12,7 +12,7 @@ tcc_status tcc_model_save_plan(tcc_model *m, const char *about, const char *path
     tcc_diag_begin(diag);
     if (!m->programs.count)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-                         "nothing is compiled yet that a plan could hold: call tcc_model_compile");
+                         "no program is compiled yet for a plan: call tcc_model_compile");
     TCC_TRY(tcc__plan_encode(m, about, &bytes, &size_bytes));
     const tcc_status status = tcc__file_save(diag, path, bytes, (size_t)size_bytes);
     tcc__free(bytes);

@@ -75,8 +75,8 @@ tcc_status tcc_model_predict(tcc_context *cx, tcc_model *model, const tcc_datase
                          options->size, sizeof *options);
     tcc_dataset_get_info(data, &t.info);
     if (t.info.tokens[TCC_SPLIT_VALIDATION] || !strcmp(t.info.kind, "text") || !strcmp(t.info.kind, "tokens"))
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "data of kind %s has no answers: tcc_generate writes text",
-                         t.info.kind);
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "data of kind %s has no predictions: tcc_generate writes text", t.info.kind);
     const tcc_loader_options how = {.size = sizeof how,
                                     .split = TCC_SPLIT_VALIDATION,
                                     .batch_size = options->batch_size ? options->batch_size : DEFAULT_BATCH,

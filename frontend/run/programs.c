@@ -126,7 +126,7 @@ tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
 static tcc_status not_in_plan(tcc_model *m, bool train, const tcc_array *batch, int count) {
     tcc_diag *diag = &m->cx->diag;
     tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-              "the plan has no %s program for these inputs, and without the model's function none can be made",
+              "the plan has no %s program for these inputs, and without the model's function none can be compiled",
               train ? "training" : "evaluation");
     for (int i = -1; i < m->programs.count; i++) {
         const tcc_compiled *c = i < 0 ? NULL : m->programs.data[i];

@@ -11,8 +11,8 @@ tcc_status tcc__model_check_replay(tcc_model *m) {
     if (!m->options.require_graphs) return TCC_OK;
     if (!replays(m))
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-                         "require_graphs: steps are replayed as graphs with TCC_MODE_REDUCE_OVERHEAD and "
-                         "TCC_MODE_MAX_AUTOTUNE alone");
+                         "require_graphs: steps are replayed as graphs only with TCC_MODE_REDUCE_OVERHEAD and "
+                         "TCC_MODE_MAX_AUTOTUNE");
     if (!m->device || m->device->ops->set_replay) return TCC_OK;
     return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
                      "require_graphs: there are no graphs on device '%s'; a step there is a list of resolved calls in "

@@ -111,7 +111,7 @@ static tcc_status anomaly(tcc_model *m, const tcc_array *batch, int count, float
               isfinite(loss) ? "a gradient is" : "the loss is");
     if (text) tcc_note(diag, TCC_NOWHERE, "by the interpreter: %s", text);
     else if (found != TCC_OK) tcc_note(diag, TCC_NOWHERE, "which op it was could not be found: %s", why ? why : "");
-    else tcc_note(diag, TCC_NOWHERE, "which op it was is unknown: the program of a plan has no graph to look at");
+    else tcc_note(diag, TCC_NOWHERE, "which op it was is unknown: a plan has no graph to interpret");
     tcc__free(text);
     tcc__free(why);
     return TCC_EINVAL;

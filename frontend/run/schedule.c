@@ -82,8 +82,8 @@ tcc_status tcc_schedule_check(tcc_context *cx, const tcc_schedule *s) {
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "schedule: size %zu is less than %zu; call tcc_schedule_init",
                          s->size, sizeof *s);
     if ((unsigned)s->kind > TCC_SCHEDULE_ONE_CYCLE || (unsigned)s->cycle_mode > TCC_EXP_RANGE)
-        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "schedule: kind %d or cycle_mode %d is none", (int)s->kind,
-                         (int)s->cycle_mode);
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "schedule: kind %d or cycle_mode %d does not exist",
+                         (int)s->kind, (int)s->cycle_mode);
     const struct {
         const char *name;
         double value, least, most;
