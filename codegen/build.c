@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The program builder: groups become launches, launches become steps over memory (build_memory.c), kernels with equal
- * descriptions become one, and steps of one kernel are joined where they can be (build_join.c), so that an optimizer's
+ * The program builder. Groups become launches, and launches become steps over memory (build_memory.c). Kernels with
+ * equal descriptions become one. Steps of one kernel are joined where possible (build_join.c), so an optimizer's
  * updates of all parameters run as one step. Compilation itself is in compile.c. */
 #include "codegen/build.h"
 #include "codegen/builder.h"

@@ -3,10 +3,10 @@
  * and the fields of its params. The structs here are made from these fields, and so are the checker and the printer.
  * The last buffer is a workspace; it is not touched where params say 0 bytes.
  *
- * MATMUL: C = activation(op(A) op(B) + addend + bias), for each of `batch` matrices. `outer` such calls follow each
- * other, each at further offsets in a, b, addend and c; if all have the same C, they add to it. Buffers: a, b, bias,
- * aux, addend, c, workspace. Bias, aux and addend are not touched where the params do not ask for them; addend may be
- * c.
+ * MATMUL: C = activation(op(A) op(B) + addend + bias), for each of `batch` matrices. There are `outer` such calls, one
+ * after another, each at further offsets in a, b, addend and c; if all have the same C, they add to it. Buffers: a, b,
+ * bias, aux, addend, c, workspace. Bias, aux and addend are not touched where the params do not ask for them; addend
+ * may be c.
  *
  * CONV_FORWARD: y = conv(x, w), plus bias if `bias`, then max(0, y) if `relu`. Buffers: x, w, bias, y, workspace.
  * Without bias its buffer is not touched.

@@ -8,7 +8,7 @@
  * data in the program.
  *
  * Time. Steps run in order; a step sees everything that earlier steps wrote. Within a step all instances and all their
- * work items are independent and may run in any order on any thread, so a result never depends on the number of
+ * work items are independent and may run in any order on any thread. So a result never depends on the number of
  * threads. */
 #ifndef TCC_CODEGEN_PROGRAM_H
 #define TCC_CODEGEN_PROGRAM_H

@@ -14,9 +14,9 @@
  * type of the product. An embedding reads the low copy of its table, so a transformer's residual stream is low (class
  * fp32 for `take` makes it f32, as in torch.autocast).
  *
- * A constant that would become infinite or subnormal in the low type stays f32, and so does the op that reads it: -1e9,
- * which masks scores, or an eps of 1e-8 in f16. A mask of attention is bounded by the largest number of the low type
- * instead, so that the products stay low.
+ * A constant that would become infinite or subnormal in the low type stays f32, and so does the op that reads it. In
+ * f16 such constants are -1e9, which masks scores, or an eps of 1e-8. A mask of attention is bounded by the largest
+ * number of the low type instead, so that the products stay low.
  *
  * Sums that the op table calls wide stay f32 beside operands of the low type: the log-sum-exp of attention, the
  * statistics of a batch norm. They do not affect the type in which the op runs.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * chunk: runs the work around a wide product in chunks of its rows, one after the other, so that the product is never
- * whole in memory: the head of a language model and its loss.
+ * chunk: runs the work around a wide product, such as a language model's head and its loss, in chunks of its rows. So
+ * the product is never whole in memory.
  *
  * Let logits = x W^T be N x V, with x N x D. The loss takes each row of logits to a few values, and the gradient of a
  * row needs no other row. So a chunk of n rows passes through all of the work: its logits, their softmax, their
@@ -23,7 +23,7 @@
  * the values that enter and leave it by rows. A head is; the inner layer of an MLP is not, and saves no more rows than
  * its neighbours.
  *
- * Where rows lie in several dims, as in [B,T,V], the outermost that will do is cut, so that chunks are contiguous; if
+ * Where rows lie in several dims, as in [B,T,V], the outermost that will do is cut, so that chunks are contiguous. If
  * its extents are large, their chunks are cut again.
  *
  * The order of the sums in dW depends on the chunks. These depend on the graph and on options.chunk_rows alone, never

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Scaled dot-product attention and its gradients as one kernel each, after Dao et al., "FlashAttention" (2022): scores
+ * Scaled dot-product attention and its gradients as one kernel each, after Dao et al., "FlashAttention" (2022). Scores
  * are made block by block in the thread's scratch, never as a T x S matrix in memory. Blocks that the causal rule masks
  * are skipped.
  *
  * o = dropout(softmax(scale q k^T + mask)) v; lse: the logarithm of each softmax denominator. Causal: key s is seen by
  * query t if s <= t + S - T. Dropout: the mask is recomputed wherever it is needed, from the element's position in the
- * matrix. A query that sees no key gives 0. Sums are f32 in an order fixed by shape; the backward kernel recomputes the
+ * matrix. A query that sees no key gives 0. Sums are f32 in an order fixed by shape. The backward kernel recomputes the
  * scores and needs no atomics, because one work item owns all of a batch entry (a head). */
 #ifndef TCC_CODEGEN_ATTENTION_ATTENTION_H
 #define TCC_CODEGEN_ATTENTION_ATTENTION_H

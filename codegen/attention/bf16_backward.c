@@ -2,9 +2,9 @@
  * The backward kernel of attention in bf16 on the host: one item computes dq, dk and dv of one (batch, head), by the
  * formulas of backward.c.
  *
- * The products of a group of queries with k and v of a block of keys are f32. p z and ds are rounded to bf16 as pairs
- * of queries, and transposed to rows of keys that multiply do and q. ds is also rounded without transposing, to
- * multiply k. Gradients that several blocks add to are summed up as f32 in scratch. Groups of queries that see no key
+ * The products of a group of queries with k and v of a block of keys are f32. Then p z and ds are rounded to bf16 as
+ * pairs of queries, and transposed to rows of keys that multiply do and q. To multiply k, ds is also rounded without
+ * transposing. Gradients that several blocks add to are summed up as f32 in scratch. Groups of queries that see no key
  * are skipped. */
 #include "codegen/attention/backward_block.h"
 #include "codegen/attention/bf16.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Attention by cuDNN: f16 or bf16, without a mask or dropout, all gradients at once.
  *
- * cuDNN is not used for these: masks, because a query that sees no key gives 0 here and NaN there, and a mask's values
- * are known only at run time; causal attention with more queries than keys, where the first queries see none; f32,
- * which the library rounds to tf32 and has no gradient engine for; dropout of probabilities, because the random numbers
- * are ours; keys that heads share, because it would add up their gradients. */
+ * cuDNN does not compute attention with a mask: a query that sees no key gives 0 here and NaN there, and a mask's
+ * values are known only at run time. In causal attention with more queries than keys the first queries see no key, so
+ * that is ours too. The library rounds f32 to tf32 and has no engine for f32 gradients. Dropout of probabilities uses
+ * our random numbers. For keys that heads share, the library would add up the gradients. */
 #include "codegen/attention/call.h"
 #include "codegen/options.h"
 #include "codegen/library/call.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Attention on CUDA by multiply-adds, for f32. A warp has 16 rows: 4 x 8 threads, each with 4 rows and groups of 4
  * columns, 32 columns apart. So a row of scores lies in 8 neighbouring threads. Shared memory holds the operands of a
- * product along the summed dim, as in contract/gpu.c: transposed, with 4 floats of padding between lines, so that the
- * writes of a warp fall into different banks.
+ * product along the summed dim, transposed, as in contract/gpu.c. There are 4 floats of padding between lines, so that
+ * the writes of a warp fall into different banks.
  *
  * Probabilities pass through shared memory to become the left operand of the next product. They lie as [column][row];
  * the groups of four rows of a line are permuted by the column's number, for the same reason. A warp reads only its own

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Attention on CUDA, after Dao, "FlashAttention-2" (2023): a block of threads owns rows of the score matrix and visits
  * its columns block by block. Scores live in registers, never in memory. The gradients are two kernels without atomics:
- * one owns queries (dq, and the sums delta of do o along rows, for the other), one owns keys (dk and dv). attention.h
- * defines the results.
+ * one owns queries (dq, and the sums delta of do o along rows, for the other), one owns keys (dk and dv). The results
+ * are those of attention.h.
  *
  * Sums are f32 fused multiply-adds in an order that shape alone fixes. */
 #ifndef TCC_CODEGEN_ATTENTION_GPU_H

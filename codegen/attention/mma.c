@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Attention by tensor cores, for f16 and bf16. A warp has 16 rows of scores. All operands lie in shared memory row by
- * row, as in memory; rows are an odd number of 16-byte chunks apart, so that 8 rows of a fragment lie in different
+ * row, as in memory. Rows are an odd number of 16-byte chunks apart, so that 8 rows of a fragment lie in different
  * banks. Scores are sums of mma.sync; rounded, they have the layout of its left operand, so probabilities never leave
  * registers. Sums, maxima and exponentials are f32. */
 #include "codegen/attention/gpu_internal.h"

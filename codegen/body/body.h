@@ -5,7 +5,7 @@
  * kernel.
  *
  * Index arithmetic is symbolic. A coordinate is an affine form over loop variables and over values that are known only
- * at run time: a quotient that no refinement of the space resolves, or an index read from memory. */
+ * at run time. Such a value is a quotient that no refinement of the space resolves, or an index read from memory. */
 #ifndef TCC_CODEGEN_BODY_BODY_H
 #define TCC_CODEGEN_BODY_BODY_H
 

@@ -5,7 +5,7 @@
  * Attention heads, for instance, are read and written inside a packed projection.
  *
  * The kernel is the register-blocked product of Goto and van de Geijn ("Anatomy of high-performance matrix
- * multiplication", 2008): a tile of rows x vectors of C stays in registers over a block of k; panels of B are packed
+ * multiplication", 2008): a tile of rows x vectors of C stays in registers over a block of k. Panels of B are packed
  * into the thread's scratch, and so is A where its strides are unfavourable. Everything static is a constant of the
  * code, so each shape has its own kernel. There is a single copy of the inner loop: tails are tiles moved back inside,
  * or masked stores.

@@ -4,8 +4,8 @@
  * An operand in memory is read in place. Others are evaluated while they are read, if kernels can do that (computed.h,
  * prologue.h), or else copied into a temporary first, channels last. Windows skip the border where there are many
  * images and wide channels; otherwise images are copied with zeros around them. The gradient of a strided convolution
- * by its input is one contraction for each class of positions modulo the stride, so that no product with an inserted
- * zero is ever made. */
+ * by its input is one contraction for each class of positions modulo the stride. So no product with an inserted zero is
+ * ever made. */
 #include "codegen/contract/launch.h"
 #include "codegen/contract/computed.h"
 #include "codegen/contract/conv.h"

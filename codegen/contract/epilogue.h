@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The epilogue of a contraction: the POINT work of the group on the hero's result, evaluated where the schedule has
  * that result in registers. The body's loops are the schedule's dims of the result, in the hero's row-major order
- * (their extents multiply to its size); its stores are all outputs of the group; the hero's value is `port`. The
- * schedule takes the result by index maps of its own and gives the values of `forms`: every offset that the body loads
- * from, stores to or counts with is one of them, plus a constant and values read from memory.
+ * (their extents multiply to its size). The body's stores are all outputs of the group; the hero's value is `port`. The
+ * schedule visits the result by its own index maps and gives the values of `forms`. Every offset of the body's loads,
+ * stores and counters is one of these forms, plus a constant and values read from memory.
  *
  *     tcc_body_run_begin(&run, e, body, first_buffer);
  *     tcc_epilogue_begin(&run, epilogue, lane_loops);               emits what depends on no loop

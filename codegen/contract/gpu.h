@@ -5,9 +5,9 @@
  * windows are never read; shared memory gets zeros for them. Finished tiles pass through shared memory to the epilogue,
  * so the epilogue runs along the rows of C and its code occurs once in the kernel.
  *
- * Where both operands are f16 or both bf16 and lie in whole vectors, tensor cores multiply them (sm_80; mma.c):
- * asynchronous copies fill a ring of tiles, fragments come from it by ldmatrix, sums are f32. f32 operands are
- * multiplied this way as tf32 where that is allowed.
+ * Where both operands are f16 or both bf16 and lie in whole vectors, tensor cores multiply them (sm_80; mma.c).
+ * Asynchronous copies fill a ring of tiles, fragments come from it by ldmatrix, sums are f32. Where that is allowed,
+ * f32 operands are multiplied this way as tf32.
  *
  * In both kernels a computed operand (prologue.h) passes through registers. Its inputs for a tile are read while the
  * tile before is multiplied, and evaluated on the way into shared memory, where elements outside of k and windows are

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Convolutions with 3 x 3 filters by Winograd's minimal filtering F(2 x 2, 3 x 3), after Lavin and Gray, "Fast
- * algorithms for convolutional neural networks" (2016): 16 products for 2 x 2 results of a channel instead of 36, at
- * the price of sums before and after. Channels last, stride 1, images of even size.
+ * algorithms for convolutional neural networks" (2016). It needs 16 products for 2 x 2 results of a channel instead of
+ * 36, at the price of sums before and after. Channels last, stride 1, images of even size.
  *
  *     y tile = A' [ sum over channels of (G w G') * (B' x B) ] A        x tile: 4 x 4 around the 2 x 2 of y
  *     dw     = G' [ sum over tiles of (A dy A') * (B' x B) ] G
  *
  * A work item transforms a block of tiles into the thread's scratch, multiplies matrices for each of the 16 points
- * there, and transforms the products back; only filters are transformed in memory, by a kernel before. The gradient by
+ * there, and transforms the products back. Only filters are transformed in memory, by a kernel before. The gradient by
  * the input is a convolution with the filter turned around.
  *
  * Images and filters may be stored in 16 bits; they are transformed in f32. Where multiplying pairs of bf16 is faster,
- * the transformed values are rounded to bf16 once more. A value of B' x B is a sum of 4 values of x, a value of G w G'
- * is a weighted sum of 1 to 9 values of w, and 9 of the 16 points contribute to a result. So for values of random sign
- * the error is sqrt(50 / 9) = 2.4 times that of rounding each term of the direct sum once. That is of the order of the
- * errors that x, w and y have as bf16, a relative 2^-9 each, and does not grow with the number of channels. */
+ * the transformed values are rounded to bf16 once more. A value of B' x B is a sum of 4 values of x. A value of G w G'
+ * is a weighted sum of 1 to 9 values of w. A result has contributions from 9 of the 16 points. So for values of random
+ * sign the error is sqrt(50 / 9) = 2.4 times that of rounding each term of the direct sum once. That is of the order of
+ * the errors that x, w and y have as bf16, a relative 2^-9 each, and does not grow with the number of channels. */
 #ifndef TCC_CODEGEN_CONTRACT_WINOGRAD_H
 #define TCC_CODEGEN_CONTRACT_WINOGRAD_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Indices on a GPU, whose registers have 32 bits: an index that is known to fit is computed in 32 bits and widened at
- * its use, which costs no instruction or is part of an address. */
+ * Indices on a GPU, whose registers have 32 bits. An index that is known to fit is computed in 32 bits and widened at
+ * its use. The widening costs no instruction or is part of an address. */
 #include "codegen/emit/nvptx.h"
 
 /* The value that `v` is widened from, if it is a number of 32 bits without sign; else NULL. */

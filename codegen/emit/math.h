@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Elementary functions as straight-line code on f32 values, scalar or vector: the same bits in every lane and for every
- * width, without calls, and without tables except those that one instruction looks up (math_avx512.c). Error bounds are
- * in units of the last place of the exact result, on the host and on CUDA (math_nvptx.c), checked by
+ * Elementary functions as straight-line code on f32 values, scalar or vector, with the same bits in every lane and for
+ * every width. There are no calls, and no tables except those that one instruction looks up (math_avx512.c). Error
+ * bounds are in units of the last place of the exact result, on the host and on CUDA (math_nvptx.c), checked by
  * tests/unit/codegen/test_math.c and tests/gpu/test_gpu_math.c over the whole range. NaN gives NaN; infinities, zeros
  * and denormals behave as in C's math.h unless a comment says otherwise. */
 #ifndef TCC_CODEGEN_EMIT_MATH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Shared by the files of the reduction schedule: reduce_trace.c makes the scalar program, reduce_sweeps.c and
- * reduce_plan.c plan a launch, reduce_emit.c and reduce_sums.c emit it; reduce_split.c cuts the reduced range,
- * reduce_across.c adds column sums, and reduce.c chooses among these. */
+ * reduce_plan.c plan a launch, reduce_emit.c and reduce_sums.c emit it. The variants: reduce_split.c cuts the reduced
+ * range, reduce_across.c adds column sums, and reduce.c chooses among these. */
 #ifndef TCC_CODEGEN_SCHEDULE_REDUCE_H
 #define TCC_CODEGEN_SCHEDULE_REDUCE_H
 

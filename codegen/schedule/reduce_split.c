@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Split reductions, where there are too few items for the data: one launch makes partial results for each split of
- * the reduced range, a second combines them, and work on every point follows in a launch of its own. */
+ * Split reductions, where there are too few items for the data. One launch makes partial results for each split of the
+ * reduced range, and a second combines them. Work on every point follows in a third launch. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/reduce.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Running sums along lines, for a GPU: a lane group runs along a line in tiles of one vector a thread. A thread sums
- * its vector from lane to lane; threads of a warp then add the sums before them in log2 rounds of shuffles, and warps
+ * its vector from lane to lane. Then threads of a warp add the sums before them in log2 rounds of shuffles, and warps
  * add theirs through shared memory in ascending order. So the order of additions depends on the extent alone. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scan.h"

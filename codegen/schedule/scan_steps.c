@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running sums as chains of additions, one element of the axis at a time, for neighbouring lines side by side or a
- * single one; and the parts that scan_lines.c and scan_rows.c share: the type of the sums, and the start of a line. */
+ * Running sums as chains of additions, one element of the axis at a time, for a single line or neighbouring lines side
+ * by side. Also the parts that scan_lines.c and scan_rows.c share: the type of the sums, and the start of a line. */
 #include "codegen/schedule/scan.h"
 
 #include <string.h>

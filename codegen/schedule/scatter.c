@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The schedule of scatter_add: one launch writes the base, unless it is there already, a second adds the updates. In
- * the second an item owns some columns (the dims that are not indexed) and goes over all index positions in ascending
- * order, so that the sums have one order and no two items meet; lanes run along the columns. Sums of f16 and bf16
- * gather in a temporary of f32, which a third launch rounds. scatter_max takes the larger value where that adds. */
+ * the second an item owns some columns (the dims that are not indexed) and visits all index positions in ascending
+ * order. So the sums have one order, and no two items write to the same column. Lanes run along the columns. Sums of
+ * f16 and bf16 gather in a temporary of f32, which a third launch rounds. scatter_max takes the larger value where that
+ * adds. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scatter.h"
 

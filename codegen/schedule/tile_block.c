@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Transposing work by the threads of a block. A tile is cut into fragments of `lanes` by `lanes` points. A thread reads
- * a fragment in vectors along the loop in which memory is contiguous, transposes it in registers and stores it in
- * shared memory as vectors along the other loop. The tile's rows are read from there. So reads and writes of memory are
- * both wide and in whole sectors.
+ * a fragment in vectors along the loop in which memory is contiguous. It transposes the fragment in registers and
+ * stores it in shared memory as vectors along the other loop. The tile's rows are read from there. So reads and writes
+ * of memory are both wide and in whole sectors.
  *
  * Row a of the tile in shared memory is a sequence of vectors; vector c lies at position c ^ (a / lanes). So the
  * vectors of a column of fragments, which neighbouring threads write, lie in different banks, and so do those of a row,

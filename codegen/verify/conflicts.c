@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Conflicts that no step may have, for any values: an access beyond its buffers, a write over memory that its loop
- * reads elsewhere, or an instance that touches memory which another one writes. */
+ * Conflicts that no step may have: an access beyond its buffers, a write over memory that its loop reads elsewhere, or
+ * an instance that touches memory which another one writes. */
 #include "codegen/verify/checker.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The meaning of a program's buffers, recorded while it is built: for each launch of each group, the value of each
- * buffer, and the bytes of it that the kernel reads and writes. A program file has none of this; verify.c checks the
+ * The meaning of a program's buffers, recorded while it is built. For each launch of each group it has the value of
+ * each buffer, and the bytes that the kernel reads and writes. A program file has none of this; verify.c checks the
  * finished program against it. */
 #ifndef TCC_CODEGEN_VERIFY_FACTS_H
 #define TCC_CODEGEN_VERIFY_FACTS_H

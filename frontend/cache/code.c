@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The cache of a model's programs, opened at its first use, and the code in it: machine code that the device's driver
+ * The cache of a model's programs, opened at its first use. It also keeps code: machine code that the device's driver
  * makes of a program, and kernels that codegen compiled. */
 #include "frontend/cache/cache.h"
 

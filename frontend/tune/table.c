@@ -3,8 +3,8 @@
  * from.
  *
  * The file is text for a version control system. The second line names the target. Then each kind of group has two
- * lines: its key, a hash of its whole description, followed by a few words for people; and its choice, in the text form
- * of a graph:
+ * lines. The first is its key, a hash of its whole description, followed by a few words for people. The second is its
+ * choice, in the text form of a graph:
  *
  *     traincc-lock 1
  *     target cpu znver4 2 threads

@@ -4,7 +4,7 @@
  * grow by the gradient of the samples, as autodiff alone gives it, and the update must read the sums. Then the kernels
  * are compared with the interpreter on the parameters, sums and samples that they read; what the program has written
  * must have the same bits. The first micro-batch begins the sums, the second adds to them, and a smaller last one has a
- * program of its own; the others differ from the second in values alone. Last, the loss and the gradients of the step
+ * program of its own. The others differ from the second in values alone. Last, the loss and the gradients of the step
  * are compared with those of the whole batch. */
 #include "frontend/verify/verify.h"
 

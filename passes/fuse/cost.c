@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * fuse: what a group costs. The unit is a byte of memory traffic. Arithmetic on vectors is counted by the traffic that
- * takes as long on a CPU whose cores share a few bytes a cycle; a GPU has more arithmetic for its bandwidth, so there
- * the figures err on the side of storing. */
+ * fuse: what a group costs. The unit is a byte of memory traffic. Vector arithmetic is counted as the traffic that
+ * takes equally long on a CPU whose cores share a few bytes per cycle. A GPU has more arithmetic for its bandwidth, so
+ * there the figures err on the side of storing. */
 #include "passes/fuse/draft.h"
 #include "passes/group.h"
 #include "passes/select.h"

@@ -16,9 +16,9 @@
  *   4. The order of additions depends on the graph alone: among nodes whose users are all done, the last comes first.
  *   5. The nodes that were there stay as they are.
  *
- * Ops without a rule. Where a closed form is better than differentiating the definition (softmax, norms, losses: less
- * to keep, fewer sweeps), a composite has a rule of its own, and takes parts of the definition from ir/decompose.h;
- * since equal expressions are one node, the mean and scale that forward computes are the ones that backward uses. The
+ * Ops without a rule. For softmax, norms and losses a closed form is better than differentiating the definition: it
+ * keeps less and needs fewer sweeps. Such a composite has a rule of its own, and takes parts of the definition from
+ * ir/decompose.h. Since equal expressions are one node, backward uses the mean and scale that forward computes. The
  * others say `composite`: their definition is built beside them, equal to them, and their gradient goes to it. So do
  * ops that are gradients themselves and have no simple derivative.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Gradient rule of scaled dot-product attention. q, k and v get theirs from ops that never hold the
- * T x S scores; the mask's own gradient is a T x S tensor by nature and is written out. */
+ * Gradient rule of scaled dot-product attention. The gradients of q, k and v come from ops that never hold the T x S
+ * scores. The mask's own gradient is a T x S tensor by nature and is written out. */
 #include "ir/sdpa.h"
 #include "passes/gradient/vjp.h"
 

@@ -5,7 +5,7 @@
  * Time is counted in launches. A value lives from the launch that first writes it to the last one that reads it. An
  * output may take over the memory of an operand that dies in the launch that writes the output, if that launch reads
  * and writes in step. Such chains form one block. Blocks are placed one by one, each in the tightest gap that the
- * blocks alive at the same time leave (best fit), in several orders of which the smallest arena wins. */
+ * blocks alive at the same time leave (best fit). Several orders are tried; the smallest arena wins. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/pass.h"

@@ -2,9 +2,10 @@
  * order: the order in which groups run, for a low peak of live memory and few launches. Temporaries and workspaces
  * count where they are needed.
  *
- * List scheduling in three ways, of which the one with the lowest peak is taken: the order of the program; the same,
- * but a group that frees more than it allocates runs as soon as it can; and always the group that allocates least. Near
- * ties go to the order of the program, which was written to be read and keeps values in the cache.
+ * List scheduling in three ways; the order with the lowest peak is taken. The first is the order of the program. In the
+ * second, a group that frees more than it allocates runs as soon as it can. The third always runs the group that
+ * allocates least. Near ties go to the order of the program, which was written to be read and keeps values in the
+ * cache.
  *
  * Small work on many tensors waits, so that it runs together: groups that only write new states (optimizer updates),
  * and reductions to a few bytes (gradient norms). Codegen makes one launch of neighbours with equal kernels. Such

@@ -3,10 +3,10 @@
  * at the least added time.
  *
  * The step is planned without recomputation. From that plan a model is made (model.h), by which values to recompute are
- * chosen, one after the other (search.h). How many of them are needed is found by planning: the later passes, from fuse
- * on, run on the graph with the first n of them, which gives the real peak and predicted time. So the plan meets the
- * budget, not an estimate. The list does not depend on the budget: a smaller budget takes more of it. Values that fit
- * after all are kept (relax.h).
+ * chosen, one after the other (search.h). Planning finds how many of them are needed: the later passes, from fuse on,
+ * run on the graph with the first n of them. This gives the real peak and predicted time. So the plan meets the budget,
+ * not an estimate. The list does not depend on the budget: a smaller budget takes more of it. Values that fit after all
+ * are kept (relax.h).
  *
  * After Chen et al. 2016 (sublinear memory), Jain et al. 2020 (Checkmate) and XLA's rematerialization, which works on a
  * schedule too. */
