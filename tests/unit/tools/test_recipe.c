@@ -329,6 +329,9 @@ static void weights_of_classes(void **state) {
     check_refused("model: {name: mlp}\ndata: {kind: csv, path: a, regression: true}\n"
                   "training: {max_steps: 1, label_smoothing: 0.1}\n",
                   "training.label_smoothing: with data.regression there are no classes");
+    check_refused("model: {name: regseg}\ndata: {kind: segmentation, path: a}\n"
+                  "training: {max_steps: 1, class_weights: balanced}\n",
+                  "training.class_weights does not apply to data.kind segmentation; it goes with any but segmentation");
 }
 
 static void keys_that_do_not_apply(void **state) {
