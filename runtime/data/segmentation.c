@@ -27,9 +27,9 @@ typedef struct segmentation {
     bool colored;                /* label pictures have the colours of their classes, rather than numbers */
     tcc_vec(label_color) colors; /* what is known of classes */
     bool has_table;
-    bool unlabelled;        /* pictures to predict from */
-    int16_t table[LABELS];  /* what a number in label pictures stands for, or UNKNOWN */
-    int64_t counts[LABELS]; /* training pixels of each label, in the files that were counted */
+    bool unlabelled;                         /* pictures to predict from */
+    int16_t table[LABELS];                   /* what a number in label pictures stands for, or UNKNOWN */
+    int64_t counts[TCC_SPLIT_COUNT][LABELS]; /* pixels of each label, in the files that were counted */
 } segmentation;
 
 /* ---- labels of a picture ---- */
@@ -262,7 +262,7 @@ static tcc_status check_labels_of(tcc_diag *d, segmentation *s, int split, int i
     const tcc__picture size = {.height = found->height, .width = found->width};
     if (!counts) TCC_TRY(tcc__picture_check(d, path, &labels));
     else TCC_TRY(load_labels(d, path, s, &labels));
-    for (int64_t j = 0; labels.pixels && j < labels.height * labels.width; j++) s->counts[labels.pixels[j]]++;
+    for (int64_t j = 0; labels.pixels && j < labels.height * labels.width; j++) s->counts[split][labels.pixels[j]]++;
     tcc_status status = check_size(d, path, &labels, &size);
     if (status == TCC_OK && classes && labels.pixels) status = check_classes(d, path, s, classes, &labels);
     tcc__free(labels.pixels);
@@ -295,22 +295,26 @@ static void leave_out(segmentation *s) {
     }
 }
 
+static bool is_seen(const segmentation *s, int label) {
+    return s->counts[TCC_SPLIT_TRAIN][label] || s->counts[TCC_SPLIT_VALIDATION][label];
+}
+
 /* Masks of black and white have two classes, though 255 is what is ignored by default. */
 static bool is_binary(const segmentation *s, const tcc_data_options *o) {
     for (int i = 1; i < 255; i++)
-        if (s->counts[i]) return false;
-    return s->counts[0] && s->counts[255] && !s->colors.count && !o->has_ignored_label && !o->ignored_label &&
+        if (is_seen(s, i)) return false;
+    return is_seen(s, 0) && is_seen(s, 255) && !s->colors.count && !o->has_ignored_label && !o->ignored_label &&
            (!o->classes || o->classes == 2);
 }
 
 static tcc_status count_classes(tcc_diag *d, const tcc_data_options *o, segmentation *s, int64_t *classes) {
     if (is_binary(s, o)) {
         s->binary = true;
-        s->counts[1] = s->counts[255];
+        s->counts[TCC_SPLIT_TRAIN][1] = s->counts[TCC_SPLIT_TRAIN][255];
         *classes = 2;
     }
     for (int k = LABELS - 1; k >= 0 && !*classes; k--)
-        if (s->counts[k] && k != s->ignored) *classes = k + 1;
+        if (is_seen(s, k) && k != s->ignored) *classes = k + 1;
     if (*classes >= 2 || !o->path) return TCC_OK;
     return tcc_error(d, TCC_EFORMAT, (tcc_loc){o->path, 0},
                      "the labels have %lld classes, beside the ignored %d; there "
@@ -350,7 +354,7 @@ static tcc_status open_segmentation(tcc_diag *d, const tcc_data_options *options
     leave_out(s);
     if (!data->learned) {
         if (!(data->counts = tcc__calloc((size_t)*classes, sizeof *data->counts))) return tcc_enomem(d);
-        memcpy(data->counts, s->counts, (size_t)*classes * sizeof *data->counts);
+        memcpy(data->counts, s->counts[TCC_SPLIT_TRAIN], (size_t)*classes * sizeof *data->counts);
     }
     TCC_TRY(tcc__picture_data_init(d, options, false, data, &s->pictures));
     for (int split = 0; split < TCC_SPLIT_COUNT; split++) {

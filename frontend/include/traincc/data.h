@@ -255,7 +255,9 @@ typedef struct tcc_column {
 /* Column `index` of kind csv, in the order of the training file. False past the last, and for other kinds. */
 TCC_API bool tcc_dataset_column(const tcc_dataset *data, int64_t index, tcc_column *out);
 
-/* How many training samples, or pixels, are of class id; -1 where that is not counted. */
+/* How many training samples are of class id; -1 where that is not counted. Of kind segmentation: how many pixels in the
+ * label files of `path`, those that val_split holds out among them; where the number of classes was given, in up to 256
+ * of these files. */
 TCC_API int64_t tcc_dataset_count(const tcc_dataset *data, int64_t id);
 /* What was read, in lines for people: samples, classes with their counts, columns with kind, range and missing cells;
  * and warnings, in lines that begin with "warning: ". To be freed with tcc_string_free. Errors: TCC_ENOMEM. */

@@ -421,6 +421,22 @@ static void masks_of_black_and_white_have_two_classes(void **state) {
     refused(plain("segmentation", test_path(state, "m")), TCC_EFORMAT, "the labels have 1 classes");
 }
 
+/* Those of another folder for validation do not count, but make a class. */
+static void training_labels_are_counted(void **state) {
+    const uint8_t pixels[3 * 4] = {0}, mask[4] = {0, 1, 1, 255}, val_mask[4] = {2, 2, 0, 1};
+    write_png(state, "m/images/0.png", 1, 4, 3, pixels);
+    write_png(state, "m/labels/0.png", 1, 4, 1, mask);
+    write_png(state, "v/images/0.png", 1, 4, 3, pixels);
+    write_png(state, "v/labels/0.png", 1, 4, 1, val_mask);
+    tcc_data_options o = plain("segmentation", test_path(state, "m"));
+    o.val_path = test_path(state, "v");
+    o.val_split = 0;
+    tcc_dataset *data = open_data(o);
+    const int64_t counts[] = {1, 2, 0, -1};
+    for (int i = 0; i < 4; i++) assert_int_equal(tcc_dataset_count(data, i), counts[i]);
+    tcc_dataset_close(data);
+}
+
 static void colours_stand_for_labels(void **state) {
     const uint8_t pixels[3 * 4] = {0}, mask[3 * 4] = {0, 0, 0, 128, 64, 128, 224, 224, 192, 0, 0, 0};
     const tcc_label_color colors[] = {{"ground", "#000000"}, {"road", "#804080"}, {"ignored", "#e0e0c0"}};
@@ -543,6 +559,7 @@ int main(void) {
         FOLDER_TEST(out_of_memory),
         FOLDER_TEST(bad_pictures_may_be_left_out),
         FOLDER_TEST(masks_of_black_and_white_have_two_classes),
+        FOLDER_TEST(training_labels_are_counted),
         FOLDER_TEST(colours_stand_for_labels),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
