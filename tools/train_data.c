@@ -107,6 +107,14 @@ static tcc_csv_missing missing_of(const recipe *r) {
                                                   : TCC_MISSING_ERROR;
 }
 
+/* A run outlives the data that its recipe names. */
+static void suggest_other_data(run *s, const tcc_data_options *o) {
+    const bool own = run_only_looks(s) && o->path && !o->val_path;
+    if (own)
+        snprintf(s->problem, sizeof s->problem, "%s\nnote: to look at the run on other data, give data.val_path=PATH",
+                 tcc_context_error(s->cx));
+}
+
 static tcc_status open_dataset(run *s, tcc_data_options *o) {
     const recipe *r = s->recipe;
     tcc_column_option *columns = calloc((size_t)r->data.columns.count + 1, sizeof *columns);
@@ -116,6 +124,7 @@ static tcc_status open_dataset(run *s, tcc_data_options *o) {
     char *standard_input = NULL;
     if (status == TCC_OK && run_only_looks(s)) status = look_only(s, o, &standard_input);
     if (status == TCC_OK) status = tcc_dataset_open(s->cx, o, &s->data);
+    if (status == TCC_ENOTFOUND || status == TCC_EIO) suggest_other_data(s, o);
     free(standard_input);
     free(columns);
     free(colors);
