@@ -77,6 +77,10 @@ tcc_status tcc_model_predict(tcc_context *cx, tcc_model *model, const tcc_datase
     if (t.info.tokens[TCC_SPLIT_VALIDATION] || !strcmp(t.info.kind, "text") || !strcmp(t.info.kind, "tokens"))
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "data of kind %s has no predictions: tcc_generate writes text", t.info.kind);
+    if (!strcmp(t.info.kind, "segmentation"))
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "data of kind segmentation has no answers, but classes of pixels: tcc_model_evaluate of x "
+                         "alone makes the output \"classes\", and tcc-train predict writes them as pictures");
     const tcc_loader_options how = {.size = sizeof how,
                                     .split = TCC_SPLIT_VALIDATION,
                                     .batch_size = options->batch_size ? options->batch_size : DEFAULT_BATCH,

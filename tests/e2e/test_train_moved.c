@@ -7,6 +7,9 @@
 #include "harness/same_run.h"
 #include "harness/train_data.h"
 
+#include <traincc/checkpoint.h>
+#include <traincc/run.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,6 +60,50 @@ static void same_export(void **state, const train_kind *k) {
         same(k->name, written(k, test_path(state, "again")), written(k, test_path(state, "b/run")));
 }
 
+static bool has_pixels(const train_kind *k) { return !strcmp(k->kind, "segmentation"); }
+
+/* Predicts from the data's pictures into FOLDER/predictions, which is then `kept`. */
+static void predict_pictures(void **state, const train_kind *k, const char *folder, const char *data,
+                             const char *kept) {
+    char images[4300], made[4300];
+    snprintf(images, sizeof images, "%s/images", data);
+    snprintf(made, sizeof made, "%s/predictions", folder);
+    free(output(k->name, RUN("predict", folder, images)));
+    assert_int_equal(rename(made, test_path(state, kept)), 0);
+}
+
+static void same_pictures(void **state, const char *kept, const char *again) {
+    static const char *const files[] = {"0.png", "7.png", "3.color.png", "3.beside.png"};
+    for (int i = 0; i < 4; i++) same_file(state, kept, again, files[i]);
+}
+
+static bool no_answer(void *user, const tcc_answer *a) {
+    (void)user, (void)a;
+    fail_msg("an answer");
+    return false;
+}
+
+/* A program has no answers of it, which is said, but the classes of pixels. */
+static void opened_by_a_program(void **state, const char *folder, const char *data) {
+    char images[4300];
+    float *x = calloc(4 * 3 * 32 * 32, sizeof *x);
+    tcc_context *cx;
+    tcc_run *run;
+    tcc_array classes, in = {.name = "x", .data = x, .dtype = TCC_F32, .rank = 4, .dims = {4, 3, 32, 32}};
+    (void)state;
+    snprintf(images, sizeof images, "%s/images", data);
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    if (tcc_run_open(cx, folder, &run) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
+    assert_int_equal(tcc_run_predict(run, images, no_answer, NULL), TCC_EINVAL);
+    if (!strstr(tcc_context_error(cx), "output \"classes\"")) fail_msg("%s", tcc_context_error(cx));
+    assert_int_equal(tcc_model_evaluate(tcc_run_model(run), &in, 1), TCC_OK);
+    assert_int_equal(tcc_model_output(tcc_run_model(run), "classes", &classes), TCC_OK);
+    assert_true(classes.rank == 3 && classes.dims[0] == 4 && classes.dims[1] == 32 && classes.dims[2] == 32);
+    tcc_run_close(run);
+    tcc_context_destroy(cx);
+    free(x);
+}
+
 static void moved(void **state, const train_kind *k) {
     char at[4300], there[4200], beside[4200], end[64], *own = NULL, *answers = NULL;
     const char *data, *recipe = write_kind_recipe(state, k, &data);
@@ -67,6 +114,7 @@ static void moved(void **state, const train_kind *k) {
     snprintf(at, sizeof at, "data.val_path=%s", data);
     own = output(k->name, RUN("eval", run, at, "data.val_split=auto"));
     if (has_rows(k)) answers = output(k->name, RUN("predict", run, data));
+    if (has_pixels(k)) predict_pictures(state, k, run, data, "before");
     free(output(k->name, RUN("export", run, test_path(state, "exported"))));
     char *text = written(k, run);
 
@@ -79,6 +127,7 @@ static void moved(void **state, const train_kind *k) {
     if (k->beside) assert_int_equal(rename(test_path(state, k->beside), beside), 0);
 
     refused(k->name, RUN("eval", now), data);
+    refused(k->name, RUN("eval", now), "give data.val_path=PATH");
     snprintf(at, sizeof at, "data.val_path=%s", there);
     char *again = output(k->name, RUN("eval", now, at, "data.val_split=auto"));
     if (strcmp(evaluation(own), evaluation(again))) fail_msg("%s: before\n%safter\n%s", k->name, own, again);
@@ -89,6 +138,13 @@ static void moved(void **state, const train_kind *k) {
     if (text) same(k->name, text, written(k, now));
     if (has_rows(k)) same(k->name, strdup(answers), output(k->name, RUN("predict", test_path(state, "again"), there)));
     if (has_rows(k)) same(k->name, answers, output(k->name, RUN("predict", now, there)));
+    if (has_pixels(k)) {
+        predict_pictures(state, k, now, there, "after");
+        same_pictures(state, "before", "after");
+        predict_pictures(state, k, test_path(state, "again"), there, "by_export");
+        same_pictures(state, "before", "by_export");
+        opened_by_a_program(state, test_path(state, "again"), there);
+    }
     free(output(k->name, RUN("report", now)));
 
     /* On the data that is back, under another name, it goes on as if nothing had happened. */
@@ -120,10 +176,11 @@ KIND(table, 4)
 KIND(regression, 5)
 KIND(images, 6)
 KIND(texts, 7)
+KIND(pixels, 8)
 
 int main(void) {
     const struct CMUnitTest tests[TRAIN_KINDS] = {FOLDER_TEST(text),   FOLDER_TEST(tokens), FOLDER_TEST(idx),
                                                   FOLDER_TEST(cifar),  FOLDER_TEST(table),  FOLDER_TEST(regression),
-                                                  FOLDER_TEST(images), FOLDER_TEST(texts)};
+                                                  FOLDER_TEST(images), FOLDER_TEST(texts),  FOLDER_TEST(pixels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

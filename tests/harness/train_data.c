@@ -148,6 +148,25 @@ const char *write_image_data(void **state) {
     return test_path(state, "pictures");
 }
 
+const char *write_pixel_data(void **state) {
+    enum { SIDE = 32, SQUARE = 16, PIXELS = SIDE * SIDE, PICTURES = 8, IGNORED = 255 };
+    uint8_t pixels[3 * PIXELS], labels[PIXELS];
+    char name[64];
+    for (int i = 0; i < PICTURES; i++) {
+        for (int j = 0; j < PIXELS; j++) {
+            const int row = j / SIDE - 4 - i, column = j % SIDE - 12 + i;
+            const bool within = row >= 0 && row < SQUARE && column >= 0 && column < SQUARE;
+            labels[j] = within && !row ? IGNORED : within;
+            for (int c = 0; c < 3; c++) pixels[3 * j + c] = (uint8_t)(within ? 220 - 20 * c : 40 + (7 * j + i) % 30);
+        }
+        snprintf(name, sizeof name, "pairs/images/%d.png", i);
+        write_png(state, name, SIDE, SIDE, 3, pixels);
+        snprintf(name, sizeof name, "pairs/labels/%d.png", i);
+        write_png(state, name, SIDE, SIDE, 1, labels);
+    }
+    return test_path(state, "pairs");
+}
+
 #define GPT "name: gpt, layers: 1, heads: 2, width: 8, context: 8, dropout: 0.1"
 #define MLP "name: mlp, hidden: [8], dropout: 0.1"
 
@@ -161,6 +180,8 @@ const train_kind train_kinds[TRAIN_KINDS] = {
     {"images", MLP, "images", write_image_data, ", val_split: 0.25, augment: true", NULL},
     {"texts", "name: distilbert, layers: 1, heads: 2, width: 8, context: 16, dropout: 0.1", "text_classes",
      write_text_classes_data, ", padding: dynamic", "vocab.txt"},
+    {"pixels", "name: segformer-b0, dropout: 0.1", "segmentation", write_pixel_data, ", val_split: 0.25, augment: true",
+     NULL},
 };
 
 const char *write_kind_recipe(void **state, const train_kind *kind, const char **data) {

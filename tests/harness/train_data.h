@@ -23,11 +23,12 @@ typedef struct train_kind {
     const char *extra;                  /* further keys of data */
     const char *beside;                 /* the tokenizer's file in the same folder; NULL: none */
 } train_kind;
-enum { TRAIN_KINDS = 8 };
+enum { TRAIN_KINDS = 9 };
 extern const train_kind train_kinds[TRAIN_KINDS];
 
 const char *write_token_data(void **state); /* 16-bit tokens below 20 */
 const char *write_image_data(void **state); /* folders of two classes of PNG and JPEG files */
+const char *write_pixel_data(void **state); /* images/ and labels/: a bright square, whose upper edge does not count */
 
 /* A recipe NAME.yaml of the kind, whose data is written to *data: 12 steps, with shuffling. */
 const char *write_kind_recipe(void **state, const train_kind *kind, const char **data);

@@ -44,8 +44,8 @@ typedef struct tcc_predict_options {
 
 /* Answers for the validation samples of a data set, in their order. The model's function gives, for input x alone, an
  * output "logits", f32 [batch, classes], and "probabilities", their softmax; or "logits", [batch, numbers], of
- * regression. Batches are all of one size, so one program does. Errors: TCC_EINVAL (an option; data of kind text or
- * tokens; no samples), those of reading and of the model. */
+ * regression. Batches are all of one size, so one program does. Errors: TCC_EINVAL (an option; data of kind text,
+ * tokens or segmentation; no samples), those of reading and of the model. */
 TCC_API tcc_status tcc_model_predict(tcc_context *cx, tcc_model *model, const tcc_dataset *data,
                                      const tcc_predict_options *options, tcc_answer_fn fn, void *user);
 
