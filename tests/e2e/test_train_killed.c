@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Runs that end at any moment, over all kinds of data and all precisions: killed, by a closed terminal, by a full disk.
+ * Runs that end at any moment, over all kinds of data and all precisions: killed, asked to by a signal, by a full disk.
  * Resumed each time, they end with the bits of a run that nobody stopped. TCC_TEST_COUNT says how often they are
  * stopped in all. */
 #include "harness/check.h"
@@ -31,13 +31,20 @@ static unsigned draw(unsigned below) {
     return (seed >> 8 & 0xffff) * below >> 16;
 }
 
-typedef enum ending { KILLED, CLOSED, FULL, ENDINGS } ending;
+typedef enum ending { KILLED, CLOSED, TERMINATED, INTERRUPTED, FULL, ENDINGS } ending;
+static const int signals[ENDINGS] = {SIGKILL, SIGHUP, SIGTERM, SIGINT, 0};
 static int stopped[ENDINGS];
 
 static bool is_expected(ending how, int status) {
     if (how == FULL) return status == 1;
-    if (how == CLOSED) return status == 130 || status == 128 + SIGHUP; /* before it is answered */
-    return status == 128 + SIGKILL;
+    if (status == 128 + signals[how]) return true; /* before it is answered */
+    return how != KILLED && status == 130;
+}
+
+/* A fourth of them by a full disk, and by a signal that is answered. */
+static ending draw_ending(void) {
+    if (!draw(4)) return FULL;
+    return draw(3) ? KILLED : (ending)(CLOSED + draw(3));
 }
 
 /* Until the process has ended, too, which leaves its status to be asked for. */
@@ -52,7 +59,7 @@ static void wait_at_most(pid_t pid, double us) {
 
 /* Starts or resumes a run and ends it; true when it came to its own end before. */
 static bool run_and_stop(const char *recipe, const char *run, const char *const *precision, double whole_us) {
-    const ending how = draw(4) ? (draw(3) ? KILLED : CLOSED) : FULL;
+    const ending how = draw_ending();
     char first[4200];
     const char *arguments[16] = {"--quiet", recipe, "--run-dir", run};
     int n = 4;
@@ -62,7 +69,7 @@ static bool run_and_stop(const char *recipe, const char *run, const char *const 
     const program_options full = {.file_limit_bytes = 1 + draw(8000)};
     program_process p = program_start(how == FULL ? &full : NULL, "tcc-train", arguments);
     if (how != FULL) wait_at_most(p.pid, whole_us * 1.2 * draw(1000) / 1000);
-    if (how != FULL) kill(p.pid, how == KILLED ? SIGKILL : SIGHUP);
+    if (how != FULL) kill(p.pid, signals[how]);
     program_result r = program_wait(&p);
     if (r.status && !is_expected(how, r.status)) fail_msg("ending %d: status %d:\n%s%s", how, r.status, r.out, r.err);
     const bool ended = !r.status;
@@ -94,6 +101,7 @@ static void remove_run(void **state, const char *name) {
 }
 
 static void check_case(void **state, const train_kind *kind, int p, int wanted) {
+    if (!wanted) return;
     const char *data, *recipe = write_kind_recipe(state, kind, &data);
     static const char whole[] = "whole", run[] = "run";
     remove_run(state, whole);
@@ -113,8 +121,8 @@ static void stopped_at_any_moment(void **state) {
     const int wanted = count ? atoi(count) : CASES;
     for (int i = 0; i < CASES; i++)
         check_case(state, &train_kinds[i / PRECISIONS], i % PRECISIONS, wanted * (i + 1) / CASES - wanted * i / CASES);
-    print_message("stopped: %d killed, %d by a closed terminal, %d by a full disk\n", stopped[KILLED], stopped[CLOSED],
-                  stopped[FULL]);
+    print_message("stopped: %d killed, %d by SIGHUP, %d by SIGTERM, %d by SIGINT, %d by a full disk\n", stopped[KILLED],
+                  stopped[CLOSED], stopped[TERMINATED], stopped[INTERRUPTED], stopped[FULL]);
 }
 
 int main(void) {

@@ -5,6 +5,7 @@
 #include "sanitizer.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -15,6 +16,7 @@ enum { MOST_ARGUMENTS = 32 };
 
 /* In the child, between fork and exec. */
 static void become(const program_options *o, int out, int err, char **argv) {
+    signal(SIGHUP, SIG_DFL); /* ignored where nohup started the tests */
     int in = open(o->input ? o->input : "/dev/null", O_RDONLY);
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
