@@ -205,6 +205,43 @@ static void photos(void **state) {
     test_write_text(state, "photos/above/broken.jpg", "<html>404 not found</html>");
 }
 
+/* One class is stored as inks, as a file of ImageNet is; the other as light. */
+static void inks(void **state) {
+    for (int i = 0; i < 40; i++) {
+        uint8_t light[3 * SIDE * SIDE], ink[4 * SIDE * SIDE] = {0};
+        char name[64];
+        for (int j = 0; j < SIDE * SIDE; j++)
+            for (int c = 0; c < 3; c++) { /* red or blue, of changing strength */
+                const bool bright = c == (i % 2 ? 0 : 2);
+                light[3 * j + c] = (uint8_t)(bright ? 180 + i : 20 + j % 7);
+                ink[4 * j + c] = (uint8_t)(255 - light[3 * j + c]);
+            }
+        snprintf(name, sizeof name, "inks/%s/%02d.jpg", i % 2 ? "red" : "blue", i);
+        if (i % 4 < 2) write_cmyk_jpeg(state, name, SIDE, SIDE, ink, i % 8 < 4);
+        else write_jpeg(state, name, SIDE, SIDE, light);
+    }
+}
+
+/* Masks with a palette, in which objects have a border of 255, as VOC has them. */
+static void masks(void **state) {
+    enum { WIDE = 32, PIXELS = WIDE * WIDE, COLORS = 256 };
+    uint8_t picture[3 * PIXELS], mask[PIXELS], colors[3 * COLORS] = {0, 0, 0, 128, 0, 0, 0, 128, 0};
+    memset(colors + 3 * 255, 224, 3);
+    for (int i = 0; i < 12; i++) {
+        char name[64];
+        for (int j = 0; j < PIXELS; j++) {
+            const int row = abs(j / WIDE - 12 - i % 6), column = abs(j % WIDE - 11 - i), class = 1 + i % 2;
+            const int away = row > column ? row : column;
+            mask[j] = (uint8_t)(away < 8 ? class : away == 8 ? 255 : 0);
+            for (int c = 0; c < 3; c++) picture[3 * j + c] = (uint8_t)(away < 8 && c == class ? 220 : 30 + (j + i) % 9);
+        }
+        snprintf(name, sizeof name, "voc/images/2007_%06d.jpg", i);
+        write_jpeg(state, name, WIDE, WIDE, picture);
+        snprintf(name, sizeof name, "voc/labels/2007_%06d.png", i);
+        write_palette_png(state, name, WIDE, WIDE, mask, colors, COLORS);
+    }
+}
+
 /* 7 tokens that follow one another, in two shards as llm.c writes them. */
 static void shards(void **state) {
     enum { HEADER = 512, COUNT = 700 }; /* in tokens of 2 bytes */
@@ -255,21 +292,30 @@ static const struct set {
     {"patients", patients, "kind: csv, path: patients.csv, columns: {patient: group, weight: weight}",
      ", class_weights: balanced", "patient                  group", 0.3},
     {"photos", photos, "kind: images, path: photos, on_bad: skip, size: [8, 8]", "", "broken.jpg", 0.1},
+    {"inks", inks, "kind: images, path: inks, size: [8, 8]", "", "blue", 0.1},
+    {"masks", masks, "kind: segmentation, path: voc", "", "classes (3): 0 ", 0.3},
     {"shards", shards, "kind: tokens, path: \"tokens/train_*.bin\"", "", "tokens: 1400 in 2 files, of 2 bytes (llm.c)",
      0.5},
     {"array", array, "kind: tokens, path: tokens.npy", "", "tokens: 1400 in 1 file, of 2 bytes (npy)", 0.5},
 };
 
 static const char *write_recipe(void **state, const struct set *s) {
+    static const struct {
+        const char *kind, *model;
+        int batch, steps;
+        double lr;
+    } by_kind[] = {{"tokens", "{name: gpt, layers: 1, heads: 1, width: 16, context: 8}", 8, 60, 0.02},
+                   {"segmentation", "{name: segformer-b0}", 4, 40, 0.002},
+                   {"", "{name: mlp, hidden: [16]}", 20, 150, 0.02}};
     char text[1024];
-    const bool tokens = strstr(s->data, "tokens");
+    int i = 0;
+    while (!strstr(s->data, by_kind[i].kind)) i++;
     snprintf(text, sizeof text,
              "model: %s\n"
              "data: {%s, batch_size: %d}\n"
-             "optimizer: {lr: 0.02}\n"
+             "optimizer: {lr: %g}\n"
              "training: {max_steps: %d, log_every: 1000%s}\n",
-             tokens ? "{name: gpt, layers: 1, heads: 1, width: 16, context: 8}" : "{name: mlp, hidden: [16]}", s->data,
-             tokens ? 8 : 20, tokens ? 60 : 150, s->more);
+             by_kind[i].model, s->data, by_kind[i].batch, by_kind[i].lr, by_kind[i].steps, s->more);
     return test_write_text(state, "r.yaml", text);
 }
 
