@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SIDE = 64, PICTURES = 6, IGNORED = 255 };
+enum { SIDE = 32, PICTURES = 6, IGNORED = 255 };
 
 /* Grey fields, and in each one a bright rectangle, which is class 1; its frame does not count. */
 static void write_pair(void **state, const char *set, int i) {
     static uint8_t picture[3 * SIDE * SIDE], labels[SIDE * SIDE];
-    const int top = 8 + 4 * (i % 4), left = 8 + 5 * (i % 3), size = 28;
+    const int top = 4 + 2 * (i % 4), left = 4 + 2 * (i % 3), size = 16;
     char name[64];
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++) {
@@ -41,10 +41,10 @@ static const char *write_recipe(void **state, const char *model) {
     char text[1024];
     snprintf(text, sizeof text,
              "model: {name: %s}\n"
-             "data: {kind: segmentation, path: %s, val_path: %s, classes: 2, batch_size: 2, augment: true,\n"
-             "       val_size: [64, 96], scale: [0.9, 1.1], uniform_scale: true, fill: [0]}\n"
+             "data: {kind: segmentation, path: %s, val_path: %s, classes: 2, batch_size: 4, augment: true,\n"
+             "       val_size: [32, 64], scale: [0.9, 1.1], uniform_scale: true, fill: [0]}\n"
              "loss: {name: edge_dice, weights: [1, 0.5, 0.5, 0.5]}\n"
-             "optimizer: {name: sgd, lr: 0.02, momentum: 0.9}\n"
+             "optimizer: {name: sgd, lr: 0.01, momentum: 0.9}\n"
              "schedule: {name: polynomial, power: 0.9, warmup_epochs: 1}\n"
              "training: {max_steps: 16, log_every: 1, metrics: [class_iou], eval_every: 4, average_best: 2,\n"
              "           ema_decay: 0.9, ema_ramp: 15, ema_buffers: true}\n",
@@ -99,7 +99,7 @@ static void load_picture(void **state, const char *name, tcc__picture_form form,
 /* Pictures of the validation set have the share of right classes that its evaluation tells, and are shown in colours
  * beside the image; the same comes of a picture without labels. */
 static void check_predictions(void **state) {
-    enum { WIDE = 96, MARGIN = (WIDE - SIDE) / 2 };
+    enum { WIDE = 64, MARGIN = (WIDE - SIDE) / 2 };
     tcc__picture p, labels, beside;
     double right = 0, count = 0;
     const char *weights = test_path(state, "run/checkpoints/average.safetensors");
@@ -136,22 +136,16 @@ static void check_predictions(void **state) {
     program_free(&r);
 }
 
-/* A checkpoint of another number of classes, and one of another network. */
+/* A checkpoint of another number of classes. */
 static void refuses_other_weights(void **state) {
-    static const struct {
-        const char *more, *message;
-    } cases[] = {{"data.classes=3", "0 missing, 4 wrongly shaped"},
-                 {"model.name=regseg", " missing, 0 wrongly shaped"}};
+    static const char message[] = "these are not the model's weights: 0 missing, 4 wrongly shaped";
     char from[512];
     snprintf(from, sizeof from, "init_from=%s", test_path(state, "run/checkpoints/best.safetensors"));
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        program_result r = program_run(NULL, "tcc-train",
-                                       (const char *const[]){"--device", "cpu", "--run-dir", test_path(state, "other"),
-                                                             test_path(state, "r.yaml"), cases[i].more, from, NULL});
-        if (!r.status || !strstr(r.err, "these are not the model's weights") || !strstr(r.err, cases[i].message))
-            fail_msg("%s: exit status %d:\n%s%s", cases[i].more, r.status, r.out, r.err);
-        program_free(&r);
-    }
+    program_result r = program_run(NULL, "tcc-train",
+                                   (const char *const[]){"--device", "cpu", "--run-dir", test_path(state, "other"),
+                                                         test_path(state, "r.yaml"), "data.classes=3", from, NULL});
+    if (!r.status || !strstr(r.err, message)) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
+    program_free(&r);
 }
 
 /* The loss of all heads falls; val_mean_iou is the mean of the classes' own. */
@@ -180,7 +174,7 @@ static void learns(void **state) {
 static void shipped_recipes_read_their_data(void **state) {
     static const char *const names[] = {"pp-liteseg", "stdc", "ddrnet", "regseg", "segformer"};
     static uint8_t picture[3 * SIDE * SIDE], labels[SIDE * SIDE];
-    for (int i = 0; i < SIDE * SIDE; i++) labels[i] = (uint8_t)(i / SIDE % 34);
+    for (int i = 0; i < SIDE * SIDE; i++) labels[i] = (uint8_t)(i % 34);
     write_png(state, "city/images/a.png", SIDE, SIDE, 3, picture);
     write_png(state, "city/labels/a.png", SIDE, SIDE, 1, labels);
     char path[512], val_path[512], recipe[512];
@@ -189,7 +183,7 @@ static void shipped_recipes_read_their_data(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(recipe, sizeof recipe, "%s/tools/recipes/%s.yaml", TCC_SOURCE_DIR, names[i]);
         program_result r = program_run(NULL, "tcc-train", (const char *const[]){"data", recipe, path, val_path, NULL});
-        if (r.status || !strstr(r.out, "classes (19): road 128"))
+        if (r.status || !strstr(r.out, "classes (19): road 30"))
             fail_msg("%s: exit status %d:\n%s%s", names[i], r.status, r.out, r.err);
         program_free(&r);
     }
