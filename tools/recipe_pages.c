@@ -4,29 +4,13 @@
  *   recipe-pages man PAGE.in > PAGE         puts the keys where the line `.\" KEYS` is
  *   recipe-pages schema > recipe.schema.json */
 #include "eval_metrics.h"
+#include "recipe_kind.h"
 #include "recipe_rules.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef enum type {
-    STRING,
-    PATH,
-    CHOICE,
-    BUDGET,
-    WEIGHTS,
-    INTEGER,
-    NUMBER,
-    FLAG,
-    LIST,
-    WHOLES,
-    NAMES,
-    PATTERNS,
-    GROUPS,
-    PAIRS
-} type;
 
 #define NONE NULL
 #define REQUIRED ""
@@ -38,7 +22,7 @@ typedef enum type {
 
 /* By key, as recipe_key counts. */
 static const struct about {
-    type type;
+    recipe_kind type;
     const char *initial; /* NULL: none; "": required */
     const char *word;    /* another value than a number */
     double least, most;

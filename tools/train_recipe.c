@@ -2,6 +2,7 @@
  * Recipes: one table of keys, read from YAML by libyaml and from the command line by the same code. */
 #include "train_recipe.h"
 #include "eval_metrics.h"
+#include "recipe_kind.h"
 #include "recipe_paths.h"
 #include "recipe_rules.h"
 #include "recipe_weights.h"
@@ -15,28 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those whose value is a text come first. */
-typedef enum key_kind {
-    STRING,
-    PATH,
-    CHOICE,
-    BUDGET,
-    WEIGHTS,
-    INTEGER,
-    NUMBER,
-    FLAG,
-    LIST,
-    WHOLES,
-    NAMES,
-    PATTERNS,
-    GROUPS,
-    PAIRS
-} key_kind;
-
 /* A key: where its value goes, its default, and what it may be. */
 typedef struct key {
     const char *path;
-    key_kind kind;
+    recipe_kind kind;
     size_t offset;
     const char *initial;         /* default, as it would be written; NULL: none; "": it must be given */
     const char *choices;         /* CHOICE, NAMES: "a|b|c"; NUMBER, INTEGER: another value, NaN or 0 */
