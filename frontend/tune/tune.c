@@ -289,6 +289,14 @@ static tcc_status keep_results(tuner *u, const tcc_contenders *all, int winner, 
     return entry->cut || entry->choice ? TCC_OK : TCC_ENOMEM;
 }
 
+static void end_trial(tuner *u, tcc_track *t, tcc_contenders *all) {
+    for (int i = 0; i < all->count; i++) tcc__contender_clear(&all->data[i]);
+    tcc_vec_free(all);
+    tcc__track_end(t);
+    tcc_arena_free(&u->scratch);
+    u->scratch = (tcc_arena){0};
+}
+
 static tcc_status tune_kind(tuner *u, const kind *k, double until) {
     tcc_track t;
     tcc_contenders all = {0};
@@ -304,11 +312,7 @@ static tcc_status tune_kind(tuner *u, const kind *k, double until) {
     if (status == TCC_OK && tcc__contender_ns(&all.data[0])) status = keep_results(u, &all, winner, entry);
     if (status == TCC_OK && entry->from == TCC_TUNED_MEASURED)
         tcc__tune_store(u->m, entry, tcc_clock_seconds() - start);
-    for (int i = 0; i < all.count; i++) tcc__contender_clear(&all.data[i]);
-    tcc_vec_free(&all);
-    tcc__track_end(&t);
-    tcc_arena_free(&u->scratch);
-    u->scratch = (tcc_arena){0};
+    end_trial(u, &t, &all);
     return status;
 }
 
@@ -325,11 +329,7 @@ static tcc_status time_default(tuner *u, kind *k) {
     if (status == TCC_OK) status = tcc__track_check(&t, &all, 0);
     if (status == TCC_OK) status = tcc__track_race(&t, &all, 2);
     if (status == TCC_OK && all.count) k->default_ns = (double)tcc__contender_ns(&all.data[0]);
-    for (int i = 0; i < all.count; i++) tcc__contender_clear(&all.data[i]);
-    tcc_vec_free(&all);
-    tcc__track_end(&t);
-    tcc_arena_free(&u->scratch);
-    u->scratch = (tcc_arena){0};
+    end_trial(u, &t, &all);
     return status;
 }
 
