@@ -6,6 +6,8 @@
 
 enum { MOST_DIMS = 80, MOST_CONDITIONS = 16, MOST_RANGES = 32, ROUNDS = 8 };
 
+static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
 /* --- Regions */
 
 static void sort(tcc_region_dim *dims, int n) {
@@ -17,8 +19,19 @@ static void sort(tcc_region_dim *dims, int n) {
         }
 }
 
+/* Puts a dim outside of what the region has; false: then it would be none. */
+static bool add_dim(tcc_region *r, const tcc_region_dim *d) {
+    tcc_region_level *top = r->n_levels ? &r->levels[r->n_levels - 1] : NULL;
+    const int64_t next = top ? top->stride * top->count : r->run; /* where what is there would go on */
+    if (d->stride < next || (d->stride > next && r->n_levels == TCC_REGION_MOST_LEVELS)) return false;
+    if (d->stride > next) r->levels[r->n_levels++] = (tcc_region_level){d->stride, d->extent};
+    else if (top) top->count *= d->extent;
+    else r->run *= d->extent;
+    return true;
+}
+
 tcc_region tcc_region_of(int64_t from, int64_t element, tcc_region_dim *dims, int n) {
-    tcc_region r = {from, element, element, 1, true};
+    tcc_region r = {.from = from, .run = element, .exact = true};
     int kept = 0;
     int64_t last = element;
     for (int i = 0; i < n; i++) {
@@ -29,32 +42,71 @@ tcc_region tcc_region_of(int64_t from, int64_t element, tcc_region_dim *dims, in
         dims[kept++] = d;
     }
     sort(dims, kept);
-    for (int i = 0; i < kept && r.exact; i++) {
-        const tcc_region_dim *d = &dims[i];
-        if (r.count == 1 && d->stride == r.run) r.run = r.stride = r.run * d->extent;
-        else if (r.count == 1 && d->stride > r.run) r.stride = d->stride, r.count = d->extent;
-        else if (r.count > 1 && d->stride == r.stride * r.count) r.count *= d->extent;
-        else r.exact = false;
-    }
-    if (!r.exact) r.run = r.stride = last, r.count = 1;
+    for (int i = 0; i < kept && r.exact; i++) r.exact = add_dim(&r, &dims[i]);
+    if (!r.exact) r.run = last, r.n_levels = 0;
     return r;
 }
 
+/* From the first byte of the lowest `n` levels to behind their last. */
+static int64_t reach(const tcc_region *r, int n) {
+    int64_t bytes = r->run;
+    for (int i = 0; i < n; i++) bytes += (r->levels[i].count - 1) * r->levels[i].stride;
+    return bytes;
+}
+
+int64_t tcc_region_end(const tcc_region *r) { return r->from + reach(r, r->n_levels); }
+
+int64_t tcc_region_bytes(const tcc_region *r) {
+    int64_t bytes = r->run;
+    for (int i = 0; i < r->n_levels; i++) bytes *= r->levels[i].count;
+    return bytes;
+}
+
+static int64_t stride_of(const tcc_region *r, int n) { return n ? r->levels[n - 1].stride : 0; }
+
+/* Takes rows of `stride` bytes off the top of what a region has: how many; 0: there is more than a row without them. */
+static int64_t take_rows(tcc_region *r, int64_t stride) {
+    tcc_region_level *top = r->n_levels ? &r->levels[r->n_levels - 1] : NULL;
+    if (top && top->stride == stride) return r->levels[--r->n_levels].count;
+    if (reach(r, r->n_levels) <= stride) return 1;
+    int64_t *count = top ? &top->count : &r->run;
+    const int64_t in_a_row = top ? stride / top->stride : stride; /* of rows that fill it, as a tensor's do */
+    if ((top && stride % top->stride) || *count % in_a_row) return 0;
+    const int64_t rows = *count / in_a_row;
+    *count = in_a_row;
+    return rows;
+}
+
+/* Whether two regions meet, of which b begins `distance` bytes behind a. In rows of one length what of b begins in a
+ * row of a's may lie in that row and in the next one. */
+static bool meet(tcc_region a, tcc_region b, int64_t distance) {
+    if (distance >= reach(&a, a.n_levels) || -distance >= reach(&b, b.n_levels)) return false;
+    const int64_t of_a = stride_of(&a, a.n_levels), of_b = stride_of(&b, b.n_levels);
+    const int64_t stride = of_a > of_b ? of_a : of_b;
+    if (!stride) return true;
+    const int64_t a_rows = take_rows(&a, stride), b_rows = take_rows(&b, stride);
+    if (!a_rows || !b_rows) return true;
+    const int64_t row = floor_div(distance, stride), within = distance - row * stride;
+    return (row < a_rows && row + b_rows > 0 && meet(a, b, within)) ||
+           (row + 1 < a_rows && row + 1 + b_rows > 0 && meet(a, b, within - stride));
+}
+
 bool tcc_region_overlap(const tcc_region *a, int64_t a_at, const tcc_region *b, int64_t b_at) {
-    if (a_at + a->from >= b_at + tcc_region_end(b) || b_at + b->from >= a_at + tcc_region_end(a)) return false;
-    if (a->stride != b->stride || a->run > a->stride || b->run > b->stride || (a->count == 1 && b->count == 1))
-        return true;
-    /* In rows of one length the runs of each always take the same columns. */
-    int64_t distance = (b_at + b->from - a_at - a->from) % a->stride;
-    if (distance < 0) distance += a->stride;
-    return distance < a->run || distance + b->run > a->stride;
+    return meet(*a, *b, b_at + b->from - a_at - a->from);
+}
+
+/* Whether the lowest levels of `whole` surely hold those of `part`, which begins `distance` bytes behind them. */
+static bool holds(const tcc_region *whole, int n, const tcc_region *part, int part_n, int64_t distance) {
+    if (distance < 0 || distance + reach(part, part_n) > reach(whole, n)) return false;
+    if (!n) return true;
+    const int64_t stride = stride_of(whole, n);
+    for (; stride_of(part, part_n) >= stride; part_n--)
+        if (stride_of(part, part_n) % stride) return false;
+    return holds(whole, n - 1, part, part_n, distance % stride);
 }
 
 bool tcc_region_contains(const tcc_region *whole, const tcc_region *part) {
-    if (part->from < whole->from || tcc_region_end(part) > tcc_region_end(whole)) return false;
-    if (whole->count == 1) return true;
-    if (part->count > 1 && part->stride % whole->stride) return false;
-    return (part->from - whole->from) % whole->stride + part->run <= whole->run;
+    return holds(whole, whole->n_levels, part, part->n_levels, part->from - whole->from);
 }
 
 /* --- Accesses of a body */
@@ -172,8 +224,6 @@ static void range_of(const tcc_body *b, const ranges *r, const tcc_affine *a, in
     }
 }
 
-static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-
 /* 0 <= a < limit leaves each variable what the others' ranges allow it. Returns whether that is news. */
 static bool narrow_by(const tcc_body *b, ranges *r, const tcc_affine *a, int64_t limit) {
     bool news = false;
@@ -272,7 +322,7 @@ static bool guarded_range(const tcc_body *b, form rest, const tcc_expr *guard, i
 
 static tcc_region range_region(int64_t low, int64_t high, int64_t bytes) {
     const int64_t all = (high - low + 1) * bytes;
-    return (tcc_region){low * bytes, all, all, 1, false};
+    return (tcc_region){.from = low * bytes, .run = all};
 }
 
 static tcc_region region_of(const tcc_body *b, const tcc_affine *a, int64_t buffer_bytes, int64_t bytes,

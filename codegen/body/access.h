@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * The bytes that a kernel touches through a buffer, as regions: byte ranges at equal distances. */
+ * The bytes that a kernel touches through a buffer, as regions: runs of bytes in rows, in rows of rows, and so on. */
 #ifndef TCC_CODEGEN_BODY_ACCESS_H
 #define TCC_CODEGEN_BODY_ACCESS_H
 
 #include "codegen/body/body.h"
 
-/* `count` runs of `run` bytes each, `stride` bytes from one's begin to the next one's, the first from `from` on.
- * `exact`: it is these bytes and no others, each touched once; else some among them. */
+enum { TCC_REGION_MOST_LEVELS = 4 };
+
+/* `count` of what the levels below make, `stride` bytes from one's begin to the next one's. */
+typedef struct tcc_region_level {
+    int64_t stride, count;
+} tcc_region_level;
+
+/* Runs of `run` bytes each, the first from `from` on, repeated by each level. What the levels up to one make ends
+ * before the next one repeats it. `exact`: it is these bytes and no others, each touched once; else some among them,
+ * and there are no levels. */
 typedef struct tcc_region {
-    int64_t from, run, stride, count;
+    int64_t from, run;
+    tcc_region_level levels[TCC_REGION_MOST_LEVELS]; /* strides ascend */
+    int n_levels;
     bool exact;
 } tcc_region;
 
@@ -16,10 +26,11 @@ typedef struct tcc_region_dim {
     int64_t extent, stride; /* bytes; may be negative */
 } tcc_region_dim;
 
-static inline int64_t tcc_region_end(const tcc_region *r) { return r->from + (r->count - 1) * r->stride + r->run; }
-static inline tcc_region tcc_region_whole(int64_t bytes) { return (tcc_region){0, bytes, bytes, 1, true}; }
+int64_t tcc_region_end(const tcc_region *r);
+int64_t tcc_region_bytes(const tcc_region *r); /* how many it has */
+static inline tcc_region tcc_region_whole(int64_t bytes) { return (tcc_region){.run = bytes, .exact = true}; }
 /* Elements of `element` bytes along some dims, of which the order does not matter; `dims` is overwritten. What is no
- * set of equal runs becomes the range from its first to its last byte, not exact. */
+ * such region becomes the range from its first to its last byte, not exact. */
 tcc_region tcc_region_of(int64_t from, int64_t element, tcc_region_dim *dims, int n);
 /* Whether a byte may lie in both, of which each begins at the address given. */
 bool tcc_region_overlap(const tcc_region *a, int64_t a_at, const tcc_region *b, int64_t b_at);

@@ -62,7 +62,7 @@ typedef struct tcc_plan_launch {
     const char *library;  /* not NULL: a library call of that name instead of a kernel; kernel.n_buffers and n_params
                             hold for it */
     /* What it does with its buffers (facts.c): those from first_of_body on as the body says. The others are read, or
-     * written, wholly, or where `regions` (by buffer; count 0: wholly) says. */
+     * written, wholly, or where `regions` (by buffer; run 0: wholly) says. */
     const tcc_body *body;
     int first_of_body;
     const tcc_region *regions;

@@ -65,8 +65,10 @@ static int value_of(tcc_program_facts *f, const tcc_plan_buffer *buffer, bool *n
 /* --- Uses */
 
 static bool equal(const tcc_region *a, const tcc_region *b) {
-    return a->from == b->from && a->run == b->run && a->stride == b->stride && a->count == b->count &&
-           a->exact == b->exact;
+    bool same = a->from == b->from && a->run == b->run && a->n_levels == b->n_levels && a->exact == b->exact;
+    for (int i = 0; i < a->n_levels && same; i++)
+        same = a->levels[i].stride == b->levels[i].stride && a->levels[i].count == b->levels[i].count;
+    return same;
 }
 
 /* Room for a region of each access of the body. */
@@ -108,7 +110,7 @@ static bool keep_writes(tcc_program_facts *f, const tcc_body *b, int buffer, acc
 /* What the kernel touches by itself: the region that its description names, or all that is left of the value. */
 static bool keep_own(tcc_program_facts *f, const tcc_plan_launch *launch, int at, tcc_fact_use *use) {
     const tcc_fact_value *v = &f->values.data[use->value];
-    const tcc_region whole = launch->regions && launch->regions[at].count
+    const tcc_region whole = launch->regions && launch->regions[at].run
                                  ? launch->regions[at]
                                  : tcc_region_whole(v->size_bytes - use->offset_bytes);
     if (whole.run <= 0) return true;

@@ -6,7 +6,7 @@
 #include "codegen/body/access.h"
 
 /* Bytes [from, to) are part of a value that begins at `base`. `written` tells who wrote them, in which order; what is
- * written in strided parts has `part`, else -1. */
+ * written in rows has `part`, else -1. */
 typedef struct tcc_marked {
     int64_t from, to, base;
     int value, part;
@@ -15,7 +15,7 @@ typedef struct tcc_marked {
 
 typedef tcc_vec(tcc_marked) tcc_marked_memory; /* ascending; what is missing was never written */
 
-/* A range of a value of which some runs have been written so far. */
+/* A range of a value of which some regions have been written so far. */
 typedef struct tcc_marked_part {
     int64_t from, to; /* in the value */
     int64_t filled;   /* bytes */

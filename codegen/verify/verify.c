@@ -157,7 +157,7 @@ static tcc_status check_output(const tcc_checker *c, const tcc_output *output, i
     if (v->node->op == TCC_OP_CONSTANT && m->count && m->data[0].value == TCC_MARK_CONSTANTS) {
         const tcc_marked_read read =
             tcc_marked_find(m, &c->parts, m->data[0].base, TCC_MARK_CONSTANTS,
-                            &(tcc_region){-m->data[0].base, v->size_bytes, v->size_bytes, 1, true});
+                            &(tcc_region){.from = -m->data[0].base, .run = v->size_bytes, .exact = true});
         if (!read.wrong && tcc_checker_is_constant(c, v, -m->data[0].base)) return TCC_OK;
     }
     const tcc_marked_read read = tcc_marked_find(m, &c->parts, 0, value, &whole);
