@@ -22,14 +22,14 @@ declare -A header=(
     [files]=runtime/files/file.h [data]=runtime/data/data.h [runtime]=runtime/exec.h [cpu]=runtime/cpu/pool.h
     [cuda]=runtime/cuda/driver.h [public]=traincc/array.h [frontend]=frontend/trace.h
     [run]=frontend/run/model.h [models]=frontend/models/blocks.h [tokenize]=runtime/data/tokenize/tokenizer.h
-    [pictures]=runtime/data/pictures/picture.h [cache]=runtime/cache/cache.h
+    [pictures]=runtime/data/pictures/picture.h [comm]=runtime/comm/comm.h [cache]=runtime/cache/cache.h
     [making]=frontend/compile/compile.h [compile_cache]=frontend/cache/cache.h [compile_tune]=frontend/tune/tune.h
     [compile_verify]=frontend/verify/verify.h
 )
 below='support ir passes program options' # what each room of codegen may include beside those under it
 everything='support ir gradient passes simplify fuse memory remat pipeline program options'
 everything+=' emit body schedule library contract attention verify codegen'
-everything+=' files tokenize pictures data runtime cpu cuda cache public run frontend making'
+everything+=' files tokenize pictures data comm runtime cpu cuda cache public run frontend making'
 declare -A arrows=(
     [support]='' [program]='support' [ir]='support' [gradient]='support ir' [passes]='support ir gradient'
     [simplify]='support ir passes' [fuse]='support ir passes' [memory]='support ir passes'
@@ -40,8 +40,8 @@ declare -A arrows=(
     [codegen]="$below emit body schedule library contract attention verify"
     [files]='support public' [data]='support public files tokenize pictures' [runtime]='support program public files'
     [cpu]='support program public runtime' [cuda]='support program public runtime'
-    [tokenize]='support public files' [pictures]='support files'
-    [run]='support program public files tokenize pictures data runtime cpu cuda'
+    [tokenize]='support public files' [pictures]='support files' [comm]='support public'
+    [run]='support program public files tokenize pictures data comm runtime cpu cuda'
     [frontend]='support ir gradient public run' [models]='public'
     [cache]='support files' [compile_cache]="$everything" [compile_tune]="$everything compile_cache"
     [compile_verify]="$everything" [compile]="$everything compile_cache compile_tune"

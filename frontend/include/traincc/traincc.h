@@ -6,6 +6,7 @@
 #include "traincc/array.h"
 #include "traincc/cache.h"
 #include "traincc/checkpoint.h"
+#include "traincc/comm.h"
 #include "traincc/context.h"
 #include "traincc/functions.h"
 #include "traincc/losses.h"

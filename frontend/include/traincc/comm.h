@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * Communicators: ranks that train one model together, and the collectives between them.
+ *
+ * A collective is a call that all ranks of a communicator make, in the same order and with the same arguments but for
+ * the data. It returns when this rank's part is done. Sums and the like are taken in the order of ranks, element by
+ * element, so their bits are the same in every run and on every rank.
+ *
+ * Errors. Where ranks call different collectives, or with other sizes, each of them gets TCC_EINVAL. Where a rank is
+ * gone, gives up (tcc_comm_abort) or does not answer within the time limit, all others get TCC_EIO. Both errors name
+ * the collective and the rank, and nothing hangs. After such an error the communicator is of no more use: each
+ * further call returns that error. */
+#ifndef TRAINCC_COMM_H
+#define TRAINCC_COMM_H
+
+#include "traincc/api.h"
+#include "traincc/context.h"
+#include "traincc/dtype_enum.h"
+#include "traincc/status.h"
+
+#include <stdint.h>
+
+TCC_API_BEGIN
+
+typedef struct tcc_comm tcc_comm;
+
+/* How elements are combined. A NaN wins in maxima and minima. */
+typedef enum tcc_comm_op { TCC_COMM_SUM, TCC_COMM_MAX, TCC_COMM_MIN } tcc_comm_op;
+
+enum { TCC_COMM_MOST_RANKS = 1024 };
+
+/* Makes all ends of a communicator of `ranks` ranks on this machine: out[r] is that of rank r, whose calls use
+ * contexts[r]. Each end goes to a thread of its own, or to a process of its own: after fork, a process keeps one end
+ * and destroys the others, as only then the end of a process is seen. Errors: TCC_EINVAL, TCC_EIO (no more open files),
+ * TCC_ENOMEM; they are kept by contexts[0], and no end is made. */
+TCC_API tcc_status tcc_comm_create_local(tcc_context *const *contexts, int ranks, tcc_comm **out);
+/* Frees this end; the other ranks see that it is gone when they wait for it. NULL is allowed. */
+TCC_API void tcc_comm_destroy(tcc_comm *c);
+
+TCC_API int tcc_comm_rank(const tcc_comm *c); /* of this end, from 0 */
+TCC_API int tcc_comm_size(const tcc_comm *c); /* ranks */
+/* The longest that a collective waits for another rank, in seconds; 60 in the beginning. */
+TCC_API void tcc_comm_set_timeout(tcc_comm *c, double seconds);
+
+/* `count` elements at `data` become, on all ranks, the reduction of those of all ranks. */
+TCC_API tcc_status tcc_comm_all_reduce(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, void *data, int64_t count);
+/* `from` has `count` elements for each rank; the reduction of those for this rank goes to `to`. No overlap. */
+TCC_API tcc_status tcc_comm_reduce_scatter(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, const void *from,
+                                           void *to, int64_t count);
+/* `size_bytes` bytes at `from` of each rank go to `to` of all ranks, in the order of ranks. No overlap. */
+TCC_API tcc_status tcc_comm_all_gather(tcc_comm *c, const void *from, void *to, int64_t size_bytes);
+/* `size_bytes` bytes at `data` become those of rank `root`. */
+TCC_API tcc_status tcc_comm_broadcast(tcc_comm *c, int root, void *data, int64_t size_bytes);
+/* Returns when all ranks have called it. */
+TCC_API tcc_status tcc_comm_barrier(tcc_comm *c);
+/* This rank gives up: the others get an error with this text from the collective that they are in, or the next. */
+TCC_API void tcc_comm_abort(tcc_comm *c, const char *why);
+
+TCC_API_END
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT
+ * Communicators: each collective on 1 to 5 ranks, sums in the order of ranks, and what all ranks are told where one of
+ * them calls something else, gives up, stalls or is killed. */
+#include "harness/check.h"
+#include "harness/patience.h"
+
+#include "ir/support/clock.h"
+#include "ir/support/context.h"
+#include "ir/support/element.h"
+#include "traincc/comm.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_RANKS = 5, BIG = 300001 };
+
+typedef struct rank {
+    tcc_context *cx;
+    tcc_comm *comm;
+    pthread_t thread;
+    void (*body)(struct rank *);
+    int number, size;
+    tcc_status status; /* of the last call */
+    char text[2048];   /* its error */
+    const char *fault; /* NULL: all was right */
+    int64_t count;     /* for the body */
+} rank;
+
+static void *run_rank(void *user) {
+    rank *r = user;
+    r->body(r);
+    if (r->status != TCC_OK) snprintf(r->text, sizeof r->text, "%s", tcc_context_error(r->cx));
+    return NULL;
+}
+
+static void make(rank *ranks, int size) {
+    tcc_context *contexts[MOST_RANKS];
+    tcc_comm *comms[MOST_RANKS];
+    for (int r = 0; r < size; r++) assert_int_equal(tcc_context_create(&contexts[r]), TCC_OK);
+    assert_int_equal(tcc_comm_create_local(contexts, size, comms), TCC_OK);
+    for (int r = 0; r < size; r++) {
+        ranks[r] = (rank){.cx = contexts[r], .comm = comms[r], .number = r, .size = size};
+        tcc_comm_set_timeout(comms[r], test_seconds(30));
+        assert_int_equal(tcc_comm_rank(comms[r]), r);
+        assert_int_equal(tcc_comm_size(comms[r]), size);
+    }
+}
+
+static void drop(rank *ranks, int size) {
+    for (int r = 0; r < size; r++) {
+        tcc_comm_destroy(ranks[r].comm);
+        tcc_context_destroy(ranks[r].cx);
+    }
+}
+
+/* `body` on each rank, in a thread of its own. */
+static void run_all(rank *ranks, int size, void (*body)(rank *)) {
+    for (int r = 0; r < size; r++) {
+        ranks[r].body = body;
+        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
+    }
+    for (int r = 0; r < size; r++) pthread_join(ranks[r].thread, NULL);
+}
+
+static void check_all(const rank *ranks, int size) {
+    for (int r = 0; r < size; r++)
+        if (ranks[r].status != TCC_OK || ranks[r].fault)
+            fail_msg("rank %d of %d: %s: %s", r, size, ranks[r].fault ? ranks[r].fault : "", ranks[r].text);
+}
+
+#define CALL(r, call)                      \
+    do {                                   \
+        (r)->status = (call);              \
+        if ((r)->status != TCC_OK) return; \
+    } while (0)
+#define CHECK(r, is)                 \
+    do {                             \
+        if (!(is)) (r)->fault = #is; \
+    } while (0)
+
+/* -- Values -- */
+
+/* Element i of rank r: of such sizes that the order of a sum is seen in its bits. */
+static double value(tcc_dtype type, int r, int64_t i) {
+    static const double wide[] = {1e8, 1, -1e8, 3.25, 1e-3};
+    if (tcc_dtype_is_float(type) && type != TCC_F16) return wide[(r * 3 + i) % 5] * (double)(1 + i % 7);
+    if (type == TCC_F16) return (r * 3 + (int)(i % 5)) % 5 * 0.37 + (i % 3 == r ? 1000 : 0);
+    if (type == TCC_BOOL) return (i >> r) & 1;
+    return (double)((i * 7 + r * 50) % 120);
+}
+
+static double combined(tcc_dtype type, tcc_comm_op how, int size, int64_t i) {
+    char all[8] = {0}, x[8] = {0};
+    tcc_element_set(type, all, 0, value(type, 0, i));
+    for (int r = 1; r < size; r++) {
+        tcc_element_set(type, x, 0, value(type, r, i));
+        const double a = tcc_element_get(type, all, 0), b = tcc_element_get(type, x, 0);
+        const double sum = type == TCC_F32 ? (double)((float)a + (float)b) : a + b;
+        const double y = how == TCC_COMM_SUM ? sum : how == TCC_COMM_MAX ? fmax(a, b) : fmin(a, b);
+        if (tcc_dtype_is_float(type)) tcc_element_set(type, all, 0, y);
+        else tcc_element_set_int(type, all, 0, (int64_t)y);
+    }
+    return tcc_element_get(type, all, 0);
+}
+
+static void fill(const rank *r, tcc_dtype type, void *to, int64_t first, int64_t count) {
+    for (int64_t i = 0; i < count; i++) tcc_element_set(type, to, i, value(type, r->number, first + i));
+}
+
+static void reduce_all_types(rank *r) {
+    static const int64_t counts[] = {0, 1, 2, 3, 7, 64, 1001};
+    char data[1001 * 8], out[1001 * 8];
+    for (int t = 0; t < TCC_DTYPE_COUNT; t++)
+        for (int how = TCC_COMM_SUM; how <= TCC_COMM_MIN; how++)
+            for (int k = 0; k < (int)(sizeof counts / sizeof *counts); k++) {
+                const tcc_dtype type = (tcc_dtype)t;
+                const int64_t n = counts[k], each = n / r->size;
+                fill(r, type, data, 0, n);
+                CALL(r, tcc_comm_all_reduce(r->comm, (tcc_comm_op)how, type, data, n));
+                for (int64_t i = 0; i < n; i++)
+                    CHECK(r, tcc_element_get(type, data, i) == combined(type, (tcc_comm_op)how, r->size, i));
+                fill(r, type, data, 0, n);
+                CALL(r, tcc_comm_reduce_scatter(r->comm, (tcc_comm_op)how, type, data, out, each));
+                for (int64_t i = 0; i < each; i++)
+                    CHECK(r, tcc_element_get(type, out, i) ==
+                                 combined(type, (tcc_comm_op)how, r->size, r->number * each + i));
+            }
+}
+
+static void copy_all(rank *r) {
+    char mine[9], all[9 * MOST_RANKS];
+    memset(mine, 'a' + r->number, sizeof mine);
+    for (int64_t bytes = 0; bytes <= 9; bytes += 3) {
+        CALL(r, tcc_comm_all_gather(r->comm, mine, all, bytes));
+        for (int64_t i = 0; i < bytes * r->size; i++) CHECK(r, all[i] == 'a' + i / bytes);
+    }
+    for (int root = 0; root < r->size; root++) {
+        memset(mine, 'a' + r->number, sizeof mine);
+        CALL(r, tcc_comm_broadcast(r->comm, root, mine, 5));
+        CHECK(r, mine[0] == 'a' + root && mine[4] == 'a' + root && mine[5] == 'a' + r->number);
+    }
+}
+
+/* More than sockets hold, both ways. */
+static void reduce_much(rank *r) {
+    float *x = malloc(BIG * sizeof *x);
+    if (!x) return;
+    fill(r, TCC_F32, x, 0, BIG);
+    r->status = tcc_comm_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, x, BIG);
+    for (int64_t i = 0; i < BIG && r->status == TCC_OK; i += 97)
+        CHECK(r, (double)x[i] == combined(TCC_F32, TCC_COMM_SUM, r->size, i));
+    free(x);
+}
+
+static void test_each_collective(void **state) {
+    (void)state;
+    for (int size = 1; size <= MOST_RANKS; size++) {
+        rank ranks[MOST_RANKS];
+        make(ranks, size);
+        run_all(ranks, size, reduce_all_types);
+        check_all(ranks, size);
+        run_all(ranks, size, copy_all);
+        check_all(ranks, size);
+        run_all(ranks, size, reduce_much);
+        check_all(ranks, size);
+        drop(ranks, size);
+    }
+}
+
+static void reduce_nan(rank *r) {
+    for (int how = TCC_COMM_SUM; how <= TCC_COMM_MIN; how++)
+        for (int who = 0; who < r->size; who++) {
+            float x[3] = {1, r->number == who ? NAN : 2, 3};
+            CALL(r, tcc_comm_all_reduce(r->comm, (tcc_comm_op)how, TCC_F32, x, 3));
+            CHECK(r, isnan(x[1]) && !isnan(x[0]) && !isnan(x[2]));
+        }
+}
+
+static void test_a_nan_wins(void **state) {
+    (void)state;
+    rank ranks[3];
+    make(ranks, 3);
+    run_all(ranks, 3, reduce_nan);
+    check_all(ranks, 3);
+    drop(ranks, 3);
+}
+
+static atomic_int arrived;
+
+static void meet(rank *r) {
+    for (int i = 1; i <= 50; i++) {
+        atomic_fetch_add(&arrived, 1);
+        CALL(r, tcc_comm_barrier(r->comm));
+        CHECK(r, atomic_load(&arrived) >= i * r->size);
+    }
+}
+
+static void test_nobody_leaves_a_barrier_early(void **state) {
+    (void)state;
+    rank ranks[4];
+    make(ranks, 4);
+    run_all(ranks, 4, meet);
+    check_all(ranks, 4);
+    drop(ranks, 4);
+}
+
+/* -- Faults -- */
+
+/* What rank 2 of 3 does instead of the all_reduce of 10 floats. */
+static void call_alike(rank *r) {
+    float x[10] = {0};
+    CALL(r, tcc_comm_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, x, 10));
+}
+static void call_another_size(rank *r) {
+    float x[10] = {0};
+    CALL(r, tcc_comm_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, x, r->number == 2 ? 9 : 10));
+}
+static void call_another_collective(rank *r) {
+    char x[10] = {0};
+    if (r->number != 2) call_alike(r);
+    else CALL(r, tcc_comm_broadcast(r->comm, 2, x, 10));
+}
+static void call_nonsense(rank *r) {
+    float x[10] = {0};
+    if (r->number != 2) call_alike(r);
+    else CALL(r, tcc_comm_all_reduce(r->comm, (tcc_comm_op)7, TCC_F32, x, 10));
+}
+static void give_up(rank *r) {
+    if (r->number == 2) tcc_comm_abort(r->comm, "the disk is full");
+    call_alike(r);
+}
+static void go(rank *r) {
+    if (r->number != 2) {
+        call_alike(r);
+        return;
+    }
+    tcc_comm_destroy(r->comm);
+    r->comm = NULL;
+}
+static void stall(rank *r) {
+    tcc_comm_set_timeout(r->comm, 0.1);
+    if (r->number != 2) call_alike(r);
+}
+
+static void expect_on(rank *ranks, int r, tcc_status status, const char *text) {
+    if (ranks[r].status != status || !strstr(ranks[r].text, text))
+        fail_msg("rank %d: %s '%s', not %s '%s'", r, tcc_status_name(ranks[r].status), ranks[r].text,
+                 tcc_status_name(status), text);
+}
+
+static void test_faults_are_told(void **state) {
+    (void)state;
+    static const struct {
+        void (*body)(rank *);
+        tcc_status status;
+        const char *on_others, *on_itself;
+    } cases[] = {
+        {call_another_size, TCC_EINVAL, "calls all_reduce (sum) of 10 f32, but rank 2 calls all_reduce (sum) of 9 f32",
+         "rank 2 calls all_reduce (sum) of 9 f32, but rank 0 calls all_reduce (sum) of 10 f32"},
+        {call_another_collective, TCC_EINVAL, "but rank 2 calls broadcast of 10 bytes from rank 2",
+         "but rank 0 calls all_reduce (sum) of 10 f32"},
+        {call_nonsense, TCC_EIO, "rank 2 gave up: all_reduce: no type 1 or no reduction 7", "no reduction 7"},
+        {give_up, TCC_EIO, "all_reduce, collective 1, on rank ", "failed before: the disk is full"},
+        {give_up, TCC_EIO, " of 3: rank 2 gave up: the disk is full", ""},
+        {go, TCC_EIO, "rank 2 is gone: it ended, or the connection to it broke", NULL},
+        {stall, TCC_EIO, "rank 2 did not answer within 0.1 s", NULL},
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        rank ranks[3];
+        make(ranks, 3);
+        run_all(ranks, 3, call_alike); /* collective 0 */
+        check_all(ranks, 3);
+        run_all(ranks, 3, cases[i].body);
+        for (int r = 0; r < 2; r++) /* in a race the other one tells it */
+            expect_on(ranks, r, cases[i].status, cases[i].on_others);
+        if (cases[i].on_itself)
+            expect_on(ranks, 2, cases[i].status == TCC_EINVAL ? TCC_EINVAL : ranks[2].status, cases[i].on_itself);
+        run_all(ranks, 2, call_alike); /* from now on it is an error at once */
+        for (int r = 0; r < 2; r++) expect_on(ranks, r, cases[i].status, "the communicator failed before: ");
+        drop(ranks, 3);
+    }
+}
+
+static void reduce_until_error(rank *r) {
+    float *x = calloc(BIG, sizeof *x);
+    while (x && r->status == TCC_OK) r->status = tcc_comm_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, x, BIG);
+    free(x);
+}
+
+/* Rank 2 is a process that is killed at some moment, in the midst of data or between collectives. */
+static void test_a_killed_process_is_seen(void **state) {
+    (void)state;
+    for (int run = 0; run < 6; run++) {
+        rank ranks[3];
+        make(ranks, 3);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (!child) {
+            for (int r = 0; r < 2; r++) tcc_comm_destroy(ranks[r].comm);
+            reduce_until_error(&ranks[2]);
+            _exit(0);
+        }
+        tcc_comm_destroy(ranks[2].comm);
+        ranks[2].comm = NULL;
+        for (int r = 0; r < 2; r++) {
+            ranks[r].body = reduce_until_error;
+            assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
+        }
+        usleep(3000 + 1700 * (unsigned)run);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        for (int r = 0; r < 2; r++) pthread_join(ranks[r].thread, NULL);
+        int seen = 0; /* the other one may hear it from the first */
+        for (int r = 0; r < 2; r++) {
+            assert_int_equal(ranks[r].status, TCC_EIO);
+            seen += strstr(ranks[r].text, "rank 2 is gone") != NULL;
+        }
+        assert_true(seen >= 1);
+        drop(ranks, 3);
+    }
+}
+
+static void test_wrong_numbers_of_ranks(void **state) {
+    (void)state;
+    tcc_context *cx;
+    tcc_comm *comm;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    for (int ranks = -1; ranks <= 0; ranks++) {
+        assert_int_equal(tcc_comm_create_local(&cx, ranks, &comm), TCC_EINVAL);
+        assert_non_null(strstr(tcc_context_error(cx), "ranks: 1 to 1024 are possible"));
+    }
+    assert_int_equal(tcc_comm_create_local(&cx, TCC_COMM_MOST_RANKS + 1, &comm), TCC_EINVAL);
+    tcc_context_destroy(cx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_collective),
+        cmocka_unit_test(test_a_nan_wins),
+        cmocka_unit_test(test_nobody_leaves_a_barrier_early),
+        cmocka_unit_test(test_faults_are_told),
+        cmocka_unit_test(test_a_killed_process_is_seen),
+        cmocka_unit_test(test_wrong_numbers_of_ranks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
