@@ -133,7 +133,8 @@ static tcc_node *total_of(cut *c, tcc_node *part, tcc_op op, int *level) {
     for (int i = 0; i < c->totals.count; i++)
         if (c->totals.data[i].part == wide && c->totals.data[i].op == op)
             return tcc_ir_cast(c->g, c->totals.data[i].state, part->type.dtype);
-    const char *name = tcc_arena_printf(&c->g->arena, TCC_TOTAL_PREFIX "%d.%d", *level, c->totals.count);
+    const char *kind = op == TCC_OP_MAX ? TCC_TOTAL_MAX : op == TCC_OP_MIN ? TCC_TOTAL_MIN : "";
+    const char *name = tcc_arena_printf(&c->g->arena, TCC_TOTAL_PREFIX "%d.%d%s", *level, c->totals.count, kind);
     tcc_micro_total t = {.part = wide, .op = op, .level = *level};
     if (!name || !(t.state = tcc_ir_state(c->g, name, &wide->type, 0, part->loc)) || !tcc_vec_push(&c->totals, t))
         return NULL;
@@ -176,8 +177,9 @@ static bool note_divisor(cut *c, const tcc_node *n) {
 
 /* -- Sums -- */
 
+/* In the first micro-batch of all ranks' x, else 0. */
 static tcc_node *first_alone(cut *c, tcc_node *x) {
-    tcc_node *first = tcc_micro_first(c->g);
+    tcc_node *first = tcc_ir_binary_c(c->g, TCC_OP_GT, tcc_micro_hyper(c->g, TCC_MICRO_LEADS), 0);
     return x ? tcc_ir_select(c->g, tcc_ir_broadcast_like(c->g, first, x), x, tcc_ir_splat_like(c->g, x, 0)) : NULL;
 }
 

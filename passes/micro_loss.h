@@ -48,7 +48,7 @@ typedef struct tcc_micro_cut {
 
 /* The input of that name, or NULL. */
 tcc_node *tcc_micro_input(const tcc_graph *g, const char *name);
-/* bool[]: this is the first micro-batch of a step. */
+/* bool[]: this is the first micro-batch of a step that this rank runs. */
 tcc_node *tcc_micro_first(tcc_graph *g);
 /* Element `index` of the vector "hyper" of a micro-batch, f32[]. */
 tcc_node *tcc_micro_hyper(tcc_graph *g, int index);

@@ -42,8 +42,9 @@ static void print_precision(tcc_strbuf *b, const tcc_model *m) {
 static void print_memory(tcc_strbuf *b, tcc_model *m, bool train, tcc_step_part part) {
     const tcc_remat_spec *r = tcc__model_remat(m, train);
     if (r && r->budget == TCC_BUDGET_BYTES && part == TCC_STEP_MICRO) /* of which other programs take their share */
-        tcc_strbuf_printf(b, "whole=%lld parts=%lld ", (long long)m->micro_whole,
-                          (long long)m->options.batch_accumulate);
+        tcc_strbuf_printf(b, "whole=%lld rows=%lld parts=%lld ", (long long)m->micro_whole,
+                          (long long)(m->options.comm ? m->ranks_rows : m->micro_whole),
+                          (long long)tcc__micro_parts(m));
     if (!r) tcc_strbuf_add(b, "keeps all");
     else
         tcc_strbuf_printf(b, "segments=%d budget=%d bytes=%lld share=%a", r->segments, (int)r->budget,

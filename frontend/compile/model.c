@@ -3,9 +3,20 @@
 #include "frontend/cache/cache.h"
 
 #include "frontend/run/options.h"
+#include "runtime/comm/comm.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+static tcc_status check_comm(tcc_context *cx, const tcc_model_options *o) {
+    if (tcc_comm_context(o->comm) != cx)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "comm: it is of another context");
+    if (o->mode == TCC_MODE_MAX_AUTOTUNE && !o->locked)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "comm: with TCC_MODE_MAX_AUTOTUNE each rank would measure by itself, and choose otherwise; "
+                         "let one rank alone write a lock file, and give it to all as `locked`");
+    return TCC_OK;
+}
 
 static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
     const int least = offsetof(tcc_model_options, keep_gradients); /* of the first version */
@@ -17,11 +28,12 @@ static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
     if ((o->lock || o->locked) && o->mode != TCC_MODE_MAX_AUTOTUNE)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "lock and locked need the mode TCC_MODE_MAX_AUTOTUNE: no other mode makes choices");
-    if (o->keep_input_gradients && o->batch_accumulate > 1)
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "keep_input_gradients: with batch_accumulate no program has the whole batch, whose gradients "
-                         "they would be; give tcc_model_train smaller batches, or name tcc_gradients as outputs");
-    return TCC_OK;
+    if (o->keep_input_gradients && (o->batch_accumulate > 1 || o->comm))
+        return tcc_error(
+            &cx->diag, TCC_EINVAL, TCC_NOWHERE,
+            "keep_input_gradients: with batch_accumulate or comm no program has the whole batch, whose gradients "
+            "they would be; give tcc_model_train smaller batches, or name tcc_gradients as outputs");
+    return o->comm ? check_comm(cx, o) : TCC_OK;
 }
 
 /* After it, options.loss_scale is 0 where the loss is not scaled. */
@@ -130,6 +142,7 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     tcc_optimizer_options optimizer;
     TCC_TRY(tcc__optimizer_read(&cx->diag, options.optimizer, &optimizer));
     TCC_TRY(check_options(cx, &options));
+    if (options.comm && tcc_comm_size(options.comm) == 1) options.comm = NULL;
     tcc_model *m = tcc__calloc(1, sizeof *m);
     tcc_making *making = tcc__calloc(1, sizeof *making);
     if (!m || !making) {
@@ -163,6 +176,10 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     if (status == TCC_OK) status = tcc__model_tune_begin(m);
     if (status == TCC_OK) status = open_device(m, options.share);
     if (status == TCC_OK) status = tcc__model_check_replay(m);
+    if (status == TCC_OK && options.comm && !(m->device && m->device->ops->shares_host))
+        status = tcc_error(&cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                           "comm: ranks can train together on the CPU, not on %s yet",
+                           m->device ? m->device_name : m->arch);
     if (status != TCC_OK) {
         tcc_model_destroy(m);
         return status;

@@ -101,14 +101,14 @@ static tcc_status plan_part(step_plan *p, tcc_step_part part, const tcc_compiled
     return status;
 }
 
-/* All programs of a step in micro-batches. */
-static tcc_status plan_micro(step_plan *p, const tcc_array *batch, int count, int64_t whole) {
-    const int64_t samples = (whole + p->m->options.batch_accumulate - 1) / p->m->options.batch_accumulate;
+/* All programs of a step in micro-batches, of `all` samples on this rank. */
+static tcc_status plan_micro(step_plan *p, const tcc_array *batch, int count, int64_t all, int64_t whole) {
+    const int64_t samples = (all + tcc__micro_parts(p->m) - 1) / tcc__micro_parts(p->m);
     tcc_array *slice = tcc__malloc(((size_t)count + 1) * sizeof *slice);
     tcc_status status = slice ? TCC_OK : tcc_enomem(&p->m->cx->diag);
     const tcc_compiled signature = {.train = true, .n_inputs = count, .whole = whole};
     for (int rest = 0; rest < 2 && status == TCC_OK; rest++) {
-        const int64_t rows = rest ? whole % samples : samples;
+        const int64_t rows = rest ? all % samples : samples;
         memcpy(slice, batch, (size_t)count * sizeof *slice);
         for (int i = 0; i < count; i++) slice[i].dims[0] = rows;
         if (rows) status = plan_part(p, TCC_STEP_MICRO, &signature, slice);
@@ -140,7 +140,8 @@ static tcc_status plan_beside(tcc_model *m, const tcc_compiled *c, int64_t budge
     tcc_status status = tcc_graph_copy_live(c->made->graph, &made.graph);
     if (status == TCC_OK) status = tcc__made_front(m, &front, &g);
     if (status == TCC_OK) status = count_graph(&own, g);
-    if (status == TCC_OK) status = plan_micro(&all, c->inputs, c->n_inputs, c->whole);
+    const int64_t rows = m->options.comm ? m->ranks_rows : c->whole;
+    if (status == TCC_OK) status = plan_micro(&all, c->inputs, c->n_inputs, rows, c->whole);
     if (status == TCC_OK) *beside = kept_bytes(&all.sum) - kept_bytes(&own.sum);
     if (status == TCC_OK && kept_bytes(&all.sum) + all.largest_update > budget)
         status = too_small(m, budget, kept_bytes(&all.sum) + all.largest_update);
@@ -165,7 +166,8 @@ tcc_status tcc_model_plan(tcc_model *m, bool train, const tcc_array *batch, int 
     const tcc_compiled signature = {.train = train, .n_inputs = count};
     const bool micro = train && tcc__model_accumulates(m);
     if (micro) TCC_TRY(tcc__micro_check(m, batch, count));
-    const tcc_status status = micro ? plan_micro(&p, batch, count, batch[0].dims[0])
+    const int ranks = m->options.comm ? tcc_comm_size(m->options.comm) : 1; /* which bring as many samples each */
+    const tcc_status status = micro ? plan_micro(&p, batch, count, batch[0].dims[0], ranks * batch[0].dims[0])
                                     : plan_part(&p, TCC_STEP_WHOLE, &signature, batch);
     if (status == TCC_OK) *out = p.sum;
     step_plan_free(&p);

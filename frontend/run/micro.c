@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Steps whose batch is taken in micro-batches (options.batch_accumulate). One program, run for each of them, adds
- * gradients up in states of the model, and another, which reads no batch, makes the update of the sums. A loss that
+ * Steps whose batch is taken in micro-batches (options.batch_accumulate, options.comm). One program, run for each of
+ * them, adds gradients up in states of the model, and another, which reads no batch, makes the update. A loss that
  * needs something of the whole batch, as the count of its targets, has a third, run for each of them beforehand, that
  * adds it up. So a step is a run of programs one behind the other on the device: nothing waits for the host, each
  * replays as a graph of its own, and all run in the one arena of the model. A rest of the batch that is smaller has
@@ -53,6 +53,9 @@ tcc_status tcc__micro_check(tcc_model *m, const tcc_array *batch, int count) {
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "batch_accumulate: a batch without arrays cannot be cut");
     for (int i = 0; i < count; i++) {
         const tcc_type type = tcc__array_type(&batch[i]), first = tcc__array_type(&batch[0]);
+        if (type.rank && type.dims[0] == 0)
+            return tcc_error(diag, TCC_ESHAPE, TCC_NOWHERE, "batch array \"%s\" is %s: it has no sample", batch[i].name,
+                             tcc_type_text(&type));
         if (type.rank && type.dims[0] > 0 && first.rank && type.dims[0] == first.dims[0]) continue;
         tcc_error(
             diag, TCC_ESHAPE, TCC_NOWHERE,
@@ -67,7 +70,7 @@ tcc_status tcc__micro_check(tcc_model *m, const tcc_array *batch, int count) {
 }
 
 int64_t tcc__micro_samples(const tcc_model *m, const tcc_array *batch) {
-    return (batch[0].dims[0] + m->options.batch_accumulate - 1) / m->options.batch_accumulate;
+    return (batch[0].dims[0] + tcc__micro_parts(m) - 1) / tcc__micro_parts(m);
 }
 
 const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count, int64_t begin) {
@@ -81,12 +84,15 @@ const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count,
         slice->data = (char *)batch[i].data + begin * bytes;
     }
     m->micro = begin / samples;
-    m->micro_whole = batch[0].dims[0];
+    m->micro_whole = m->options.comm ? m->ranks_whole : batch[0].dims[0];
     return m->slice.data;
 }
 
 void tcc__micro_feed(const tcc_model *m, float *hyper, int64_t *rng) {
+    const int ranks = m->options.comm ? tcc_comm_size(m->options.comm) : 1;
+    const int rank = m->options.comm ? tcc_comm_rank(m->options.comm) : 0;
     hyper[TCC_MICRO_FIRST] = m->micro == 0;
     hyper[TCC_MICRO_LEVEL] = (float)m->micro_level;
-    rng[1] = m->step * m->options.batch_accumulate + m->micro;
+    hyper[TCC_MICRO_LEADS] = m->micro == 0 && rank == 0;
+    rng[1] = (m->step * ranks + rank) * tcc__micro_parts(m) + m->micro;
 }

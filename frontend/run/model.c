@@ -18,6 +18,7 @@ void tcc_model_destroy(tcc_model *m) {
     for (int i = 0; i < m->programs.count; i++) tcc__compiled_destroy(m, m->programs.data[i]);
     tcc_vec_free(&m->programs);
     tcc_vec_free(&m->slice);
+    tcc__free(m->bucket);
     tcc__timeline_free(&m->timeline);
     tcc__store_release(m, &m->moments);
     if (m->shared) tcc__model_unshare(m);

@@ -136,10 +136,14 @@ struct tcc_model {
     tcc_vec(tcc_compiled *) programs;
     tcc_compiled *last; /* of the last run or compile; NULL before */
     int64_t step;
-    int micro;                         /* which micro-batch of the step runs, */
-    int64_t micro_whole;               /* of a batch of so many samples, */
-    int micro_level;                   /* and of which level totals are added up */
-    tcc_vec(tcc_array) slice;          /* of the batch that it is */
+    int micro;                       /* which micro-batch of the step runs, */
+    int64_t micro_whole;             /* of a batch of so many samples, */
+    int micro_level;                 /* and of which level totals are added up */
+    tcc_vec(tcc_array) slice;        /* of the batch that it is */
+    int64_t ranks_rows, ranks_whole; /* with options.comm: samples of the step's batch on this rank, and on all */
+    bool ranks_compared;             /* all ranks have begun alike */
+    void *bucket;                    /* for what ranks send; owned */
+    int64_t bucket_bytes;
     int64_t loss_tickets[TCC_FETCHES]; /* of training step i, in place i % TCC_FETCHES */
     int64_t first_kept, end_kept;      /* steps whose losses are there */
     double lr, momentum;               /* of the next step; momentum: Adam's beta1 */
@@ -177,7 +181,13 @@ tcc_status tcc__program_run(tcc_model *m, tcc_compiled *c, const tcc_array *batc
 
 /* -- In micro.c. Steps whose batch is taken in micro-batches. -- */
 
-static inline bool tcc__model_accumulates(const tcc_model *m) { return m->options.batch_accumulate > 1; }
+static inline bool tcc__model_accumulates(const tcc_model *m) {
+    return m->options.batch_accumulate > 1 || m->options.comm;
+}
+/* Micro-batches of a step on this rank. */
+static inline int64_t tcc__micro_parts(const tcc_model *m) {
+    return m->options.batch_accumulate > 1 ? m->options.batch_accumulate : 1;
+}
 /* Whether a state is one of a step in micro-batches, as a sum over them: it has no meaning between steps. */
 bool tcc__is_sum(const char *name);
 /* The levels of totals (train_step.h) that a program has, at most; 0: it has none. */
@@ -193,6 +203,19 @@ int64_t tcc__micro_samples(const tcc_model *m, const tcc_array *batch);
 const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count, int64_t begin);
 /* What its program is fed with beside it: its hyper-parameters, and a random key of the micro-batch's own. */
 void tcc__micro_feed(const tcc_model *m, float *hyper, int64_t *rng);
+
+/* -- In ranks.c. Steps whose batch lies on several ranks: all of these are collectives but the last. -- */
+
+/* Before a step, or before its programs are made, of a batch that was checked: m->ranks_rows and ranks_whole.
+ * TCC_EINVAL where the ranks' batches do not go together. */
+tcc_status tcc__ranks_begin(tcc_model *m, const tcc_array *batch, int count);
+/* Before the first step, once its programs are there: TCC_EINVAL where ranks have other options, parameters or states.
+ */
+tcc_status tcc__ranks_compare(tcc_model *m);
+/* Adds up over ranks what a program's micro-batches have left: totals of a level, or, 0, what the update reads. */
+tcc_status tcc__ranks_reduce(tcc_model *m, const tcc_program *p, int level);
+/* This rank's step failed, as the error says, so that the other ranks' steps fail. */
+void tcc__ranks_fail(tcc_model *m);
 
 /* -- In optimizer.c -- */
 

@@ -13,6 +13,10 @@ tcc_status tcc_model_save_plan(tcc_model *m, const char *about, const char *path
     if (!m->programs.count)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
                          "no program is compiled yet for a plan: call tcc_model_compile");
+    for (int i = 0; i < m->programs.count && m->options.comm; i++)
+        if (m->programs.data[i]->train)
+            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                             "a plan trains on one rank, and the model has training programs for several");
     TCC_TRY(tcc__plan_encode(m, about, &bytes, &size_bytes));
     const tcc_status status = tcc__file_save(diag, path, bytes, (size_t)size_bytes);
     tcc__free(bytes);

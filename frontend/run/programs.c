@@ -228,9 +228,11 @@ tcc_status tcc__micro_link(tcc_model *m) {
 /* Of a step in micro-batches: that of a smaller rest too, and the update. */
 static tcc_status micro_programs(tcc_model *m, const tcc_array *batch, int count, tcc_compiled **out) {
     TCC_TRY(tcc__micro_check(m, batch, count));
+    if (m->options.comm) TCC_TRY(tcc__ranks_begin(m, batch, count));
     const int64_t rest = batch[0].dims[0] % tcc__micro_samples(m, batch);
     if (rest) TCC_TRY(tcc__micro_program(m, tcc__micro_cut(m, batch, count, batch[0].dims[0] - rest), count, out));
-    return tcc__micro_program(m, tcc__micro_cut(m, batch, count, 0), count, out);
+    TCC_TRY(tcc__micro_program(m, tcc__micro_cut(m, batch, count, 0), count, out));
+    return m->options.comm ? tcc__ranks_compare(m) : TCC_OK;
 }
 
 tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
@@ -243,6 +245,7 @@ tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, i
     tcc_diag_begin(&m->cx->diag);
     const tcc_fp_mode mode = tcc_fp_begin();
     const tcc_status status = tcc__model_compiled(m, train, batch, count, &m->last);
+    if (status != TCC_OK && train && m->options.comm) tcc__ranks_fail(m);
     tcc_fp_end(mode);
     return status;
 }

@@ -62,7 +62,7 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
         out->saved_seconds += m->programs.data[i]->saved_seconds;
     }
     if (m->maker) out->cache_trouble = m->maker->trouble(m);
-    const int parts = c->part == TCC_STEP_MICRO ? (int)m->options.batch_accumulate : 1;
+    const int parts = c->part == TCC_STEP_MICRO ? (int)tcc__micro_parts(m) : 1;
     const tcc_compiled *const others[] = {c->totals, c->next};
     add_work(c, parts, NULL, out);
     for (int i = 0; i < 2; i++) {
@@ -85,7 +85,7 @@ static tcc_status report_kernels(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     if (measured) TCC_TRY(m->device->ops->measure(m->device, &m->cx->diag, &roofline));
     if (c->next)
         tcc_strbuf_printf(b, "a step runs %s'train' for each of %lld micro-batches, then 'update'\n",
-                          c->totals ? "'totals' and then " : "", (long long)m->options.batch_accumulate);
+                          c->totals ? "'totals' and then " : "", (long long)tcc__micro_parts(m));
     const tcc_compiled *const programs[] = {c->totals, c, c->next};
     for (int i = 0; i < 3; i++)
         if (programs[i]) TCC_TRY(tcc_profile_print(programs[i]->exec, &m->cx->diag, measured ? &roofline : NULL, b));

@@ -77,6 +77,8 @@ static tcc_status run_totals(tcc_model *m, const tcc_array *batch, int count, co
                                  "batch_accumulate: micro-batches of %lld and of %lld samples need different totals",
                                  (long long)samples, (long long)slice->dims[0]);
             TCC_TRY(tcc__program_run(m, c->totals, slice));
+            if (m->options.comm && begin + samples >= all)
+                TCC_TRY(tcc__ranks_reduce(m, c->totals->program, m->micro_level));
         }
     return TCC_OK;
 }
@@ -96,6 +98,7 @@ static tcc_status run_micro_batches(tcc_model *m, const tcc_array *batch, int co
         *update = m->last->next;
         TCC_TRY(tcc__program_run(m, m->last, slice));
     }
+    if (m->options.comm) TCC_TRY(tcc__ranks_reduce(m, m->last->program, 0));
     return tcc__program_run(m, *update, NULL);
 }
 
@@ -127,18 +130,24 @@ static tcc_status check_anomaly(tcc_model *m, tcc_compiled *c, const tcc_array *
     return anomaly(m, batch, count, *(const float *)loss);
 }
 
-static tcc_status run_batch(tcc_model *m, bool train, const tcc_array *batch, int count) {
-    tcc_compiled *c;
+/* *c: the program that ended it. */
+static tcc_status run_programs(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **c) {
     TCC_TRY(tcc__model_can_run(m));
     if (train && m->shared->averaged)
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "the parameters are their averages now%s: call tcc_model_use_ema(model, false) before "
                          "training",
                          m->shared->averaged == m ? "" : ", those of a model that shares them");
-    TCC_TRY(tcc__model_compiled(m, train, batch, count, &c));
-    m->last = c;
-    TCC_TRY(c->part == TCC_STEP_MICRO ? run_micro_batches(m, batch, count, &c) : tcc__program_run(m, c, batch));
-    if (!train) return TCC_OK;
+    TCC_TRY(tcc__model_compiled(m, train, batch, count, c));
+    m->last = *c;
+    return (*c)->part == TCC_STEP_MICRO ? run_micro_batches(m, batch, count, c) : tcc__program_run(m, *c, batch);
+}
+
+static tcc_status run_batch(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_compiled *c;
+    const tcc_status status = run_programs(m, train, batch, count, &c);
+    if (status != TCC_OK && train && m->options.comm) tcc__ranks_fail(m);
+    if (status != TCC_OK || !train) return status;
     if (m->options.detect_anomaly) TCC_TRY(check_anomaly(m, c, batch, count));
     TCC_TRY(fetch_loss(m, c));
     m->step++;

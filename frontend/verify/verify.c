@@ -227,6 +227,10 @@ tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, dou
     TCC_TRY(tcc__model_need_function(m));
     TCC_TRY(tcc__model_can_run(m));
     if (!(tolerance >= 0)) return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "verify: the tolerance must be 0 or more");
+    if (m->options.comm)
+        return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                         "verify: this model trains on several ranks; verify one without comm, with batch_accumulate "
+                         "for the ranks");
     TCC_TRY(tcc__model_check_batch(m, batch, count));
     TCC_TRY(tcc_model_synchronize(m));
     const bool gpu = strcmp(tcc_model_device(m), "cpu") != 0;

@@ -91,7 +91,10 @@ typedef enum tcc_step_part {
 #define TCC_LOSS_WEIGHT_OUTPUT "loss_weight"
 /* The same of a micro-batch's program, where its loss is such a mean; without it the losses of micro-batches add up. */
 #define TCC_MEAN_WEIGHT_OUTPUT "@loss_weight"
-#define TCC_TOTAL_PREFIX "@total." /* "@total.LEVEL.NUMBER", LEVEL from 1 to TCC_TOTAL_LEVELS */
+/* "@total.LEVEL.NUMBER", LEVEL from 1 to TCC_TOTAL_LEVELS; and one of these, where it is a maximum or minimum. */
+#define TCC_TOTAL_PREFIX "@total."
+#define TCC_TOTAL_MAX ".max"
+#define TCC_TOTAL_MIN ".min"
 enum { TCC_TOTAL_LEVELS = 16 };
 #define TCC_NEXT_PREFIX "@next." /* of buffer NAME: its next value, which the update takes */
 /* f32[], where the loss is divided by totals: 0 if one of these is 0, else 1. A step whose loss is NaN for that reason
@@ -101,6 +104,7 @@ enum { TCC_TOTAL_LEVELS = 16 };
 enum {
     TCC_MICRO_FIRST, /* 1 for the first of a step; else 0 */
     TCC_MICRO_LEVEL, /* of the totals that are added up */
+    TCC_MICRO_LEADS, /* 1 for the first of a step on all ranks; else 0 */
     TCC_MICRO_COUNT
 };
 

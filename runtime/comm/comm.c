@@ -61,6 +61,7 @@ void tcc_comm_destroy(tcc_comm *c) {
     tcc__free(c);
 }
 
+tcc_context *tcc_comm_context(const tcc_comm *c) { return c->cx; }
 int tcc_comm_rank(const tcc_comm *c) { return c->transport->rank; }
 int tcc_comm_size(const tcc_comm *c) { return c->transport->size; }
 void tcc_comm_set_timeout(tcc_comm *c, double seconds) { c->timeout_s = seconds; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a communicator is made of: private to the room, which makes communicators over transports. */
+ * Communicators over transports, for the library alone. */
 #ifndef TCC_RUNTIME_COMM_COMM_H
 #define TCC_RUNTIME_COMM_COMM_H
 
@@ -9,5 +9,7 @@
 
 /* A communicator over a transport, which it takes over when it succeeds. */
 tcc_status tcc_comm_over(tcc_context *cx, tcc_transport *t, tcc_comm **out);
+/* Whose calls keep their errors there. */
+tcc_context *tcc_comm_context(const tcc_comm *c);
 
 #endif

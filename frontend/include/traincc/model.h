@@ -16,6 +16,7 @@
 #define TRAINCC_MODEL_H
 
 #include "traincc/array.h"
+#include "traincc/comm.h"
 #include "traincc/context.h"
 #include "traincc/optimizer.h"
 #include "traincc/tensor.h"
@@ -216,6 +217,17 @@ typedef struct tcc_model_options {
      * that the states of all of them fit into one checkpoint, and random draws depend on it beside seed and step. NULL:
      * none, which one of them may have. It has no '/'. */
     const char *name;
+    /* The end of a communicator of this rank: all its ranks train one model together, each on its own part of a batch.
+     * NULL: it trains alone. tcc_model_train, and tcc_model_compile of a training step, are then collectives: all ranks
+     * call them alike, and each brings at least one sample. The step is that of the whole batch, the ranks' parts in
+     * their order, with the same rules as batch_accumulate has: N ranks give the bits of one rank that takes the batch
+     * in N micro-batches. With batch_accumulate, each rank takes its part in so many. The loss and gradients are those
+     * of the whole batch, other outputs those of this rank. Buffers, as running statistics, take the next values that
+     * rank 0 has. Ranks must begin with the same options, parameters and states, which is checked before the first
+     * step. Whatever fails on one rank fails the step on all. Evaluation is this rank's own. It must be of the same
+     * context, and outlive the model. On the CPU only; not with keep_input_gradients, nor with TCC_MODE_MAX_AUTOTUNE
+     * unless `locked` prescribes its choices. */
+    tcc_comm *comm;
 } tcc_model_options;
 
 /* Whether options.memory_budget may be `text`. */

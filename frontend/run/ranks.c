@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ * Steps whose batch lies on several ranks (options.comm). A rank takes its part of the batch in one or more
+ * micro-batches. Totals are added up over ranks after each level, and the sums of gradients between the last
+ * micro-batch and the update, in the order of ranks. So the step is that of the whole batch, and N ranks with a
+ * micro-batch each give the bits of one rank with N micro-batches. All ranks then make the same update: parameters are
+ * never sent, and are compared before the first step.
+ *
+ * Buffers take the next values that rank 0 has for them. */
+#include "frontend/run/model.h"
+#include "frontend/run/options.h"
+
+#include "ir/support/alloc.h"
+#include "ir/support/hash.h"
+
+#include <stdlib.h>
+
+/* What a rank brings to a step. */
+typedef struct part {
+    int64_t step, rows;
+    uint64_t arrays; /* hash of the batch's names, types and extents but the first */
+} part;
+
+/* Hashes of what has to be equal on all ranks before the first step. */
+enum { OF_OPTIONS, OF_PARAMETERS, OF_STATES, COMPARED };
+static const char *const compared[] = {"other options", "other parameters or buffers", "another optimizer state"};
+
+static bool begins(const char *name, const char *prefix) { return !strncmp(name, prefix, strlen(prefix)); }
+
+static bool ends(const char *name, const char *suffix) {
+    const size_t length = strlen(name), n = strlen(suffix);
+    return length >= n && !strcmp(name + length - n, suffix);
+}
+
+/* Room for what each rank says, of `bytes` bytes. */
+static tcc_status reserve(tcc_model *m, int64_t bytes) {
+    if (bytes <= m->bucket_bytes) return TCC_OK;
+    tcc__free(m->bucket);
+    m->bucket_bytes = 0;
+    if (!(m->bucket = tcc__aligned(64, (size_t)bytes))) return tcc_enomem(&m->cx->diag);
+    m->bucket_bytes = bytes;
+    return TCC_OK;
+}
+
+/* -- Before a step -- */
+
+static uint64_t hash_arrays(const tcc_array *batch, int count) {
+    uint64_t h = tcc_hash_add(0, (uint64_t)count);
+    for (int i = 0; i < count; i++) {
+        h = tcc_hash_string(h, batch[i].name);
+        h = tcc_hash_add(h, (uint64_t)batch[i].dtype);
+        h = tcc_hash_add(h, (uint64_t)batch[i].rank);
+        for (int k = 1; k < batch[i].rank; k++) h = tcc_hash_add(h, (uint64_t)batch[i].dims[k]);
+    }
+    return h;
+}
+
+tcc_status tcc__ranks_begin(tcc_model *m, const tcc_array *batch, int count) {
+    tcc_comm *comm = m->options.comm;
+    tcc_diag *diag = &m->cx->diag;
+    const int size = tcc_comm_size(comm), rank = tcc_comm_rank(comm);
+    TCC_TRY(reserve(m, size * (int64_t)sizeof(part)));
+    const part mine = {m->step, batch[0].dims[0], hash_arrays(batch, count)};
+    part *all = m->bucket;
+    TCC_TRY(tcc_comm_all_gather(comm, &mine, all, sizeof mine));
+    m->ranks_rows = mine.rows;
+    m->ranks_whole = 0;
+    for (int r = 0; r < size; r++) {
+        if (all[r].step != mine.step)
+            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "rank %d is at training step %lld, rank %d at %lld", r,
+                             (long long)all[r].step, rank, (long long)mine.step);
+        if (all[r].arrays != mine.arrays)
+            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                             "the batches of rank %d and rank %d differ: names, types and all extents but the first "
+                             "must be equal",
+                             r, rank);
+        m->ranks_whole += all[r].rows;
+    }
+    return TCC_OK;
+}
+
+static uint64_t hash_store(const tcc_store *s) {
+    uint64_t h = 0;
+    for (int i = 0; i < s->entries.count; i++) {
+        const tcc_stored *p = &s->entries.data[i];
+        if (tcc__is_sum(p->name)) continue;
+        h = tcc_hash_string(h, p->name);
+        h = tcc_hash_string(h, tcc_type_text(&p->type));
+        if (p->data) h = tcc_hash_bytes(h, p->data, (size_t)tcc_type_bytes(&p->type));
+    }
+    return h;
+}
+
+static uint64_t hash_options(const tcc_model *m) {
+    const tcc_model_options *o = &m->options;
+    tcc_strbuf b = {0};
+    tcc__options_print_key(&b, TCC_OPTION_OF_MODEL, o, true);
+    tcc__options_print_key(&b, TCC_OPTION_OF_OPTIMIZER, &m->optimizer, true);
+    uint64_t h = tcc_hash_string(0, b.text ? b.text : "");
+    tcc_strbuf_free(&b);
+    h = tcc_hash_add(h, m->random_seed);
+    h = tcc_hash_add(h, (uint64_t)o->mixed_precision);
+    const double data[] = {m->lr,
+                           m->momentum,
+                           m->optimizer.beta2,
+                           m->optimizer.eps,
+                           m->optimizer.weight_decay,
+                           m->optimizer.clip_grad_norm,
+                           m->optimizer.ema_decay,
+                           o->loss_scale,
+                           o->loss_scale_growth,
+                           o->loss_scale_backoff,
+                           (double)o->loss_scale_interval,
+                           (double)tcc__micro_parts(m)};
+    for (int i = 0; i < (int)(sizeof data / sizeof *data); i++) h = tcc_hash_f64(h, data[i]);
+    return h;
+}
+
+tcc_status tcc__ranks_compare(tcc_model *m) {
+    tcc_comm *comm = m->options.comm;
+    const uint64_t mine[COMPARED] = {hash_options(m), hash_store(&m->shared->store), hash_store(&m->moments)};
+    if (m->ranks_compared) return TCC_OK;
+    TCC_TRY(reserve(m, tcc_comm_size(comm) * (int64_t)sizeof mine));
+    const uint64_t(*all)[COMPARED] = (const uint64_t(*)[COMPARED])m->bucket;
+    TCC_TRY(tcc_comm_all_gather(comm, mine, m->bucket, sizeof mine));
+    for (int r = 0; r < tcc_comm_size(comm); r++)
+        for (int i = 0; i < COMPARED; i++)
+            if (all[r][i] != mine[i])
+                return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                                 "rank %d has %s than rank %d before step %lld: all ranks must begin alike", r,
+                                 compared[i], tcc_comm_rank(comm), (long long)m->step);
+    m->ranks_compared = true;
+    return TCC_OK;
+}
+
+/* -- Sums over ranks -- */
+
+/* States that travel together: they are laid one behind the other. */
+typedef struct bucket {
+    bool next;       /* next values of buffers, which are rank 0's; else sums: */
+    int level;       /* totals of that level; 0: what the update reads */
+    tcc_comm_op how; /* of a sum, */
+    tcc_dtype type;  /* whose elements are these */
+} bucket;
+
+static tcc_comm_op how_of(const char *name) {
+    return ends(name, TCC_TOTAL_MAX) ? TCC_COMM_MAX : ends(name, TCC_TOTAL_MIN) ? TCC_COMM_MIN : TCC_COMM_SUM;
+}
+
+static bool is_in(const bucket *k, const tcc_binding *b) {
+    if (b->role != TCC_ROLE_STATE || k->next) return b->role == TCC_ROLE_STATE && begins(b->name, TCC_NEXT_PREFIX);
+    const bool sum = begins(b->name, TCC_SUM_PREFIX) || !strcmp(b->name, TCC_LOSS_SUM_STATE) ||
+                     !strcmp(b->name, TCC_WEIGHT_SUM_STATE);
+    const int level = begins(b->name, TCC_TOTAL_PREFIX) ? atoi(b->name + sizeof TCC_TOTAL_PREFIX - 1) : 0;
+    if (k->level ? level != k->level : !sum) return false;
+    return b->type.dtype == k->type && (!k->level || how_of(b->name) == k->how);
+}
+
+/* Copies the states of a bucket to m->bucket, or back. Returns their bytes; without memory it only counts these. */
+static int64_t copy(tcc_model *m, const tcc_program *p, const bucket *k, char *memory, bool back) {
+    int64_t at = 0;
+    for (int i = 0; i < p->n_bindings; i++) {
+        const tcc_binding *b = &p->bindings[i];
+        const int64_t bytes = is_in(k, b) ? tcc_type_bytes(&b->type) : 0;
+        void *state = bytes && memory ? tcc__model_stored(m, b->name)->data : NULL;
+        if (state) memcpy(back ? state : memory + at, back ? memory + at : state, (size_t)bytes);
+        at += bytes;
+    }
+    return at;
+}
+
+static tcc_status send_bucket(tcc_model *m, const tcc_program *p, const bucket *k) {
+    tcc_comm *comm = m->options.comm;
+    const int64_t bytes = copy(m, p, k, NULL, false);
+    if (!bytes) return TCC_OK;
+    TCC_TRY(reserve(m, bytes));
+    copy(m, p, k, m->bucket, false);
+    if (k->next) TCC_TRY(tcc_comm_broadcast(comm, 0, m->bucket, bytes));
+    else TCC_TRY(tcc_comm_all_reduce(comm, k->how, k->type, m->bucket, bytes / tcc_dtype_bytes(k->type)));
+    copy(m, p, k, m->bucket, true);
+    return TCC_OK;
+}
+
+tcc_status tcc__ranks_reduce(tcc_model *m, const tcc_program *p, int level) {
+    for (int how = TCC_COMM_SUM; how <= (level ? TCC_COMM_MIN : TCC_COMM_SUM); how++)
+        for (int type = 0; type < TCC_DTYPE_COUNT; type++) {
+            const bucket k = {.level = level, .how = (tcc_comm_op)how, .type = (tcc_dtype)type};
+            TCC_TRY(send_bucket(m, p, &k));
+        }
+    return level ? TCC_OK : send_bucket(m, p, &(bucket){.next = true});
+}
+
+void tcc__ranks_fail(tcc_model *m) {
+    tcc_note(&m->cx->diag, TCC_NOWHERE, "in training step %lld", (long long)m->step);
+    tcc_comm_abort(m->options.comm, tcc_diag_words(&m->cx->diag));
+}

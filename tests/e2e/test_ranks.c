@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ * Training on several ranks. N ranks with a part of the batch each give the bits of one rank that takes the batch in N
+ * micro-batches: losses, parameters, averages, states, the scale of the loss. And what all are told where ranks differ
+ * or one of them fails. */
+#include "harness/check.h"
+#include "harness/optimizer.h"
+#include "harness/patience.h"
+
+#include <traincc/traincc.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 14, WIDTH = 6, CLASSES = 5, STEPS = 4, MOST_RANKS = 4, MOST_BYTES = 1 << 14 };
+
+typedef struct test_case {
+    const char *name;
+    tcc_model_fn net;
+    tcc_optimizer_options optimizer;
+    tcc_model_options options;
+} test_case;
+
+/* -- Models -- */
+
+static tcc_tensor hidden_of(tcc_trace *t) {
+    const tcc_init init = {TCC_INIT_NORMAL, .b = 0.4};
+    tcc_tensor twice = tcc_param(t, "twice", init, TCC_DIMS(WIDTH, WIDTH)), x = tcc_input(t, "x");
+    return tcc_matmul(tcc_tanh(tcc_matmul(x, twice)), twice);
+}
+
+/* Targets of 9 do not count: all of one part, and some of others. Masks are drawn. */
+static void counted(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor logits = tcc_linear(tcc_dropout(tcc_layer_norm(hidden_of(t), "norm"), 0.2), "out", CLASSES);
+    tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y"), .has_ignore_index = true, .ignore_index = 9));
+}
+
+/* Totals of two levels, a maximum among them, and a number that is added once for the whole batch. */
+static void totals(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor x = tcc_input(t, "x"), h = hidden_of(t),
+               w = tcc_param(t, "w", (tcc_init){TCC_INIT_NORMAL, .b = 1}, TCC_DIMS(WIDTH));
+    tcc_tensor shifted = tcc_sub(x, tcc_reduce_max(x, TCC_ALL)), size = tcc_sum(tcc_mul(shifted, shifted), TCC_ALL);
+    tcc_tensor part = tcc_div(tcc_sum(tcc_mul(h, h), TCC_ALL), size);
+    tcc_loss(t, tcc_add(part, tcc_sum(tcc_mul(w, w), TCC_ALL)));
+}
+
+/* The root of a mean is no sum over micro-batches; the caller's weight makes it one. */
+static void weighed(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor h = hidden_of(t);
+    tcc_loss(t, tcc_sqrt(tcc_mean(tcc_mul(h, h), TCC_ALL)));
+    tcc_loss_weight(t, tcc_constant(t, (double)tcc_dim(h, 0), TCC_F32, 0, NULL));
+}
+
+/* -- Runs -- */
+
+typedef struct values {
+    double loss[STEPS];
+    size_t bytes;
+    char v[MOST_BYTES]; /* of all that a checkpoint has */
+} values;
+
+static float x[STEPS][ROWS * WIDTH];
+static int32_t y[STEPS][ROWS];
+
+static void make_data(void) {
+    for (int step = 0; step < STEPS; step++) {
+        for (int i = 0; i < ROWS * WIDTH; i++) x[step][i] = (float)((i * 37 + step * 11) % 101) / 50 - 1;
+        for (int i = 0; i < ROWS; i++) y[step][i] = i / 4 == 1 || (i * 7 + step) % 5 == 0 ? 9 : (i + step) % CLASSES;
+    }
+}
+
+/* Rows of a part: what one rank takes as micro-batch, the last may be smaller. The last batch has 10 rows. */
+static int64_t make_batch(int step, int part, int parts, tcc_array *batch) {
+    const int64_t all = step == STEPS - 1 ? 10 : ROWS, each = (all + parts - 1) / parts, begin = part * each;
+    const int64_t rows = all - begin < each ? all - begin : each;
+    batch[0] = (tcc_array){"x", TCC_F32, 2, {rows, WIDTH}, x[step] + begin * WIDTH};
+    batch[1] = (tcc_array){"y", TCC_I32, 1, {rows}, y[step] + begin};
+    return rows;
+}
+
+static void append(values *to, const tcc_array *a) {
+    int64_t bytes = a->dtype == TCC_I64 ? 8 : 4;
+    for (int d = 0; d < a->rank; d++) bytes *= a->dims[d];
+    assert_true(to->bytes + (size_t)bytes <= MOST_BYTES);
+    memcpy(to->v + to->bytes, a->data, (size_t)bytes);
+    to->bytes += (size_t)bytes;
+}
+
+typedef struct rank {
+    const test_case *c;
+    tcc_context *cx;
+    tcc_comm *comm; /* NULL: it is alone, */
+    int parts;      /* and takes so many micro-batches */
+    pthread_t thread;
+    values out;
+    int64_t skipped;
+    tcc_status status;
+    char text[2048];
+    int wrong; /* what this rank does otherwise than the others */
+} rank;
+
+enum { NOTHING, OTHER_LR, OTHER_WEIGHTS, OTHER_NAMES, OTHER_STEP, NO_ROWS, ENDS, FAULTS };
+
+static tcc_status make_model(const rank *r, tcc_model **m) {
+    tcc_model_options o = r->c->options;
+    tcc_optimizer_options optimizer = r->c->optimizer;
+    o.size = sizeof o;
+    o.seed = 7;
+    o.optimizer = &optimizer;
+    o.comm = r->comm;
+    if (r->wrong == OTHER_LR) optimizer.lr *= 2;
+    if (!r->comm) o.batch_accumulate = r->parts;
+    return tcc_model_create(r->cx, r->c->net, NULL, &o, m);
+}
+
+static tcc_status train_steps(rank *r, tcc_model *m) {
+    const int part = r->comm ? tcc_comm_rank(r->comm) : 0, count = r->c->net == counted ? 2 : 1;
+    if (r->wrong == OTHER_STEP) tcc_model_set_step(m, 3);
+    for (int step = 0; step < STEPS; step++) {
+        tcc_array batch[2], w;
+        make_batch(step, part, r->comm ? tcc_comm_size(r->comm) : 1, batch);
+        if (r->wrong == OTHER_NAMES) batch[0].name = "z";
+        if (r->wrong == NO_ROWS && step == 1) batch[0].dims[0] = batch[1].dims[0] = 0;
+        if (r->wrong == ENDS && step == 1) return TCC_OK;
+        if (r->wrong == OTHER_WEIGHTS) {
+            TCC_TRY(tcc_model_compile(m, false, batch, count));
+            if (!tcc_model_find_param(m, "twice", &w)) return TCC_ENOTFOUND;
+            ((float *)w.data)[3] += 1;
+        }
+        TCC_TRY(tcc_model_train(m, batch, count));
+        TCC_TRY(tcc_model_step_loss(m, tcc_model_step(m) - 1, &r->out.loss[step]));
+    }
+    tcc_array a;
+    double scale;
+    for (int i = 0; tcc_model_param(m, i, &a); i++) append(&r->out, &a);
+    for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++) append(&r->out, &a);
+    return r->c->options.mixed_precision == TCC_MIXED_FP16 ? tcc_model_loss_scale(m, &scale, &r->skipped) : TCC_OK;
+}
+
+static void *run_rank(void *user) {
+    rank *r = user;
+    tcc_model *m;
+    r->status = make_model(r, &m);
+    if (r->status == TCC_OK) r->status = train_steps(r, m);
+    if (r->status != TCC_OK) snprintf(r->text, sizeof r->text, "%s", tcc_context_error(r->cx));
+    tcc_model_destroy(m);
+    tcc_comm_destroy(r->comm);
+    return NULL;
+}
+
+/* Trains on `size` ranks, each in a thread; 1: on one without a communicator, in `parts` micro-batches. */
+static void train(const test_case *c, int size, int parts, int fault, rank *ranks) {
+    tcc_context *contexts[MOST_RANKS];
+    tcc_comm *comms[MOST_RANKS] = {NULL};
+    for (int r = 0; r < size; r++) assert_int_equal(tcc_context_create(&contexts[r]), TCC_OK);
+    if (size > 1) assert_int_equal(tcc_comm_create_local(contexts, size, comms), TCC_OK);
+    for (int r = 0; r < size; r++) {
+        ranks[r] = (rank){.c = c, .cx = contexts[r], .comm = comms[r], .parts = parts};
+        if (comms[r]) tcc_comm_set_timeout(comms[r], test_seconds(60));
+        if (r == size - 1) ranks[r].wrong = fault;
+    }
+    for (int r = 0; r < size; r++) assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
+    for (int r = 0; r < size; r++) pthread_join(ranks[r].thread, NULL);
+    for (int r = 0; r < size; r++) tcc_context_destroy(contexts[r]);
+}
+
+static void compare(const test_case *c, int size) {
+    static rank one, ranks[MOST_RANKS];
+    train(c, 1, size, NOTHING, &one);
+    if (one.status != TCC_OK) fail_msg("%s on one rank: %s", c->name, one.text);
+    train(c, size, 1, NOTHING, ranks);
+    for (int r = 0; r < size; r++) {
+        if (ranks[r].status != TCC_OK) fail_msg("%s: rank %d of %d: %s", c->name, r, size, ranks[r].text);
+        for (int i = 0; i < STEPS; i++)
+            if (memcmp(&ranks[r].out.loss[i], &one.out.loss[i], sizeof(double)) != 0)
+                fail_msg("%s: rank %d of %d: the loss of step %d is %.9g, not %.9g", c->name, r, size, i,
+                         ranks[r].out.loss[i], one.out.loss[i]);
+        assert_int_equal(ranks[r].out.bytes, one.out.bytes);
+        assert_true(one.out.bytes > 0);
+        if (memcmp(ranks[r].out.v, one.out.v, one.out.bytes) != 0)
+            fail_msg("%s: rank %d of %d ends with other bits", c->name, r, size);
+        assert_int_equal(ranks[r].skipped, one.skipped);
+    }
+    if (c->options.loss_scale) assert_true(one.skipped > 0 && one.skipped < STEPS);
+    else assert_true(one.out.loss[0] != one.out.loss[1]);
+}
+
+static const test_case cases[] = {
+    {.name = "counted", .net = counted, .optimizer = OPTIMIZER(TCC_ADAMW, 0.01, .clip_grad_norm = 0.1)},
+    {.name = "totals",
+     .net = totals,
+     .optimizer = OPTIMIZER(TCC_SGD, 0.05, .momentum = 0.9, .clip_grad_norm = 0.5, .ema_decay = 0.8)},
+    {.name = "weighed", .net = weighed, .optimizer = OPTIMIZER(TCC_LION, 0.001)},
+    {.name = "bf16",
+     .net = counted,
+     .optimizer = OPTIMIZER(TCC_ADAMW, 0.01, .weight_decay = 0.1),
+     .options = {.mixed_precision = TCC_MIXED_BF16, .memory_budget = "min"}},
+    {.name = "fp16, with a scale that is too large",
+     .net = counted,
+     .optimizer = OPTIMIZER(TCC_ADAM, 0.01, .clip_grad_norm = 0.1),
+     .options = {.mixed_precision = TCC_MIXED_FP16, .loss_scale = 1e6}},
+    {.name = "eager", .net = totals, .optimizer = OPTIMIZER(TCC_ADAFACTOR, 0.01), .options = {.mode = TCC_MODE_EAGER}},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static void ranks_are_micro_batches(void **state) {
+    (void)state;
+    for (int size = 2; size <= MOST_RANKS; size += 2) compare(&cases[0], size);
+    for (int i = 1; i < CASES; i++) compare(&cases[i], i == 1 ? 3 : 2);
+}
+
+static void differences_are_told(void **state) {
+    (void)state;
+    static const struct {
+        int fault;
+        const char *on_others, *on_itself;
+    } told[] = {
+        {OTHER_LR, "rank 1 has other options than rank 0 before step 0: all ranks must begin alike",
+         "rank 0 has other options than rank 1"},
+        {OTHER_WEIGHTS, "rank 1 has other parameters or buffers than rank 0 before step 0",
+         "rank 0 has other parameters"},
+        {OTHER_NAMES, "the batches of rank 1 and rank 0 differ", "the batches of rank 0 and rank 1 differ"},
+        {OTHER_STEP, "rank 1 is at training step 3, rank 0 at 0", "rank 0 is at training step 0, rank 1 at 3"},
+        {NO_ROWS, "rank 1 gave up: batch array \"x\" is f32[0,6]: it has no sample", "it has no sample"},
+        {ENDS, "rank 1 is gone", NULL},
+    };
+    _Static_assert(sizeof told / sizeof *told == FAULTS - 1, "each fault");
+    for (int i = 0; i < FAULTS - 1; i++) {
+        static rank ranks[2];
+        train(&cases[2], 2, 1, told[i].fault, ranks);
+        assert_true(ranks[0].status == TCC_EINVAL || ranks[0].status == TCC_EIO);
+        if (!strstr(ranks[0].text, told[i].on_others)) fail_msg("fault %d: rank 0: '%s'", i, ranks[0].text);
+        assert_non_null(strstr(ranks[0].text, "in training step "));
+        if (told[i].on_itself && !strstr(ranks[1].text, told[i].on_itself))
+            fail_msg("fault %d: rank 1: '%s'", i, ranks[1].text);
+    }
+}
+
+static void what_ranks_cannot_do_is_refused(void **state) {
+    (void)state;
+    tcc_context *contexts[2];
+    tcc_comm *comms[2];
+    tcc_model *m;
+    for (int r = 0; r < 2; r++) assert_int_equal(tcc_context_create(&contexts[r]), TCC_OK);
+    assert_int_equal(tcc_comm_create_local(contexts, 2, comms), TCC_OK);
+    static const struct {
+        tcc_model_options o;
+        const char *text;
+    } refused[] = {
+        {{.keep_input_gradients = true}, "keep_input_gradients"},
+        {{.mode = TCC_MODE_MAX_AUTOTUNE}, "each rank would measure by itself"},
+        {{.arch = "sm_90"}, "comm"},
+    };
+    for (int i = 0; i < (int)(sizeof refused / sizeof *refused); i++) {
+        tcc_model_options o = refused[i].o;
+        o.size = sizeof o;
+        o.comm = comms[0];
+        assert_true(tcc_model_create(contexts[0], counted, NULL, &o, &m) != TCC_OK);
+        assert_non_null(strstr(tcc_context_error(contexts[0]), refused[i].text));
+    }
+    const tcc_model_options o = {.size = sizeof o, .comm = comms[0]};
+    assert_int_equal(tcc_model_create(contexts[1], counted, NULL, &o, &m), TCC_EINVAL);
+    assert_non_null(strstr(tcc_context_error(contexts[1]), "comm: it is of another context"));
+    for (int r = 0; r < 2; r++) tcc_comm_destroy(comms[r]), tcc_context_destroy(contexts[r]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_are_micro_batches),
+        cmocka_unit_test(differences_are_told),
+        cmocka_unit_test(what_ranks_cannot_do_is_refused),
+    };
+    make_data();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
