@@ -72,8 +72,13 @@ static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, c
     snprintf(index, sizeof index, "%" PRId64, at.index);
     snprintf(stopping, sizeof stopping, "%.17g %" PRId64 " %" PRId64, s->stopping.best, s->stopping.waited,
              s->stopping.step);
-    const tcc_pair values[] = {{"loader.seed", seed}, {"loader.epoch", epoch}, {"loader.index", index},
-                               {"recipe", recipe},    {"stopping", stopping},  {run_learned_key, s->learned}};
+    const tcc_pair values[] = {{"loader.seed", seed},
+                               {"loader.epoch", epoch},
+                               {"loader.index", index},
+                               {"recipe", recipe},
+                               {"stopping", stopping},
+                               {TCC_RUN_LEARNED, s->learned},
+                               {TCC_RUN_KIND, s->recipe->data.kind}};
     tcc_checkpoint_contents contents = {.size = sizeof contents,
                                         .step = step,
                                         .params = params->data,
@@ -134,7 +139,7 @@ tcc_status run_write_parameters(run *s, const char *path, int64_t step, double m
     if (status == TCC_OK && !find_nan(s, &params, &none)) {
         snprintf(number, sizeof number, "%" PRId64, step);
         snprintf(value, sizeof value, "%.17g", metric);
-        const tcc_pair about[] = {{"traincc.step", number}, {run_best_metric(s), value}, {run_learned_key, s->learned}};
+        const tcc_pair about[] = {{"traincc.step", number}, {run_best_metric(s), value}, {TCC_RUN_LEARNED, s->learned}};
         status = tcc_safetensors_write(s->cx, path, params.data, params.count, about, 3);
     }
     free(params.data);
@@ -209,7 +214,7 @@ bool run_check_resume(run *s, const tcc_checkpoint *c) {
 }
 
 tcc_status run_check_data(run *s, const tcc_checkpoint *c) {
-    const char *learned = tcc_checkpoint_value(c, run_learned_key);
+    const char *learned = tcc_checkpoint_value(c, TCC_RUN_LEARNED);
     return learned ? tcc_dataset_compare(s->cx, s->data, learned)
                    : TCC_OK; /* NULL: of a version that did not keep it */
 }

@@ -66,10 +66,29 @@ tcc_status run_compile_export(run *s) {
     return status;
 }
 
-static tcc_status write_plan(const exporter *e) {
-    char *path = path_of(e, TCC_RUN_PLAN);
-    const tcc_status status = path ? tcc_model_save_plan(e->run->model, NULL, path) : TCC_ENOMEM;
+static tcc_status write_plan(tcc_model *m, const char *folder) {
+    char *path = NULL;
+    if (asprintf(&path, "%s/" TCC_RUN_PLAN, folder) < 0) return TCC_ENOMEM;
+    const tcc_status status = tcc_model_save_plan(m, NULL, path);
     free(path);
+    return status;
+}
+
+tcc_status run_make_predictor(run *s) {
+    tcc_model *const mine = s->model;
+    s->model = NULL;
+    tcc_status status = run_create_planner(s);
+    if (status == TCC_OK) status = run_compile_export(s);
+    s->predictor = s->model;
+    s->model = mine;
+    return status;
+}
+
+tcc_status run_keep_predictor(run *s) {
+    if (!s->predictor) return TCC_OK;
+    const tcc_status status = write_plan(s->predictor, s->folder.path);
+    tcc_model_destroy(s->predictor);
+    s->predictor = NULL;
     return status;
 }
 
@@ -229,7 +248,7 @@ tcc_status run_export(run *s) {
     }
     record_read(&e.record, s->folder.path, error, sizeof error); /* without metrics the card says so */
     tcc_status status = write_weights(&e);
-    if (status == TCC_OK) status = write_plan(&e);
+    if (status == TCC_OK) status = write_plan(s->model, e.folder);
     if (status == TCC_OK) status = write_config(&e);
     if (status == TCC_OK) status = write_learned(&e);
     if (status == TCC_OK) status = write_recipe(&e);

@@ -84,7 +84,7 @@ static bool is_record(const run_folder *f, const char *name, int64_t step) {
     (void)f;
     (void)step;
     return !strcmp(name, "metrics.jsonl") || !strcmp(name, "profile.json") || !strcmp(name, "memory.svg") ||
-           !strcmp(name, "recipe.yaml") || !strncmp(name, "events.out.tfevents", 19);
+           !strcmp(name, "recipe.yaml") || !strcmp(name, TCC_RUN_PLAN) || !strncmp(name, "events.out.tfevents", 19);
 }
 
 typedef bool choose_file(const run_folder *f, const char *name, int64_t step);

@@ -173,6 +173,15 @@ static tcc_status compile_shape(run *s, bool train, tcc_array shape[2], const tc
     return tcc_model_compile(s->model, train, shape, 2);
 }
 
+/* What gives the classes of the first validation batch, which is whole, for pictures as training goes on. */
+static tcc_status compile_pictures(run *s, const tcc_batch *like) {
+    tcc_array shape[2], next[2];
+    if (!s->pixels || !s->loader || !s->val_loader) return TCC_OK;
+    for (int i = 0; tcc_loader_shape(s->val_loader, i, next); i++) memcpy(shape, next, sizeof shape);
+    shape[0].data = like->arrays[0].data;
+    return tcc_model_compile(s->model, false, shape, 1);
+}
+
 /* Every program that the run will need, so that none is compiled on the way: of each shape of batches, for validation
  * and, unless it only evaluates, for training. That of a whole batch of training, of the longest rows, comes last:
  * reports are about it. */
@@ -184,6 +193,7 @@ static tcc_status compile_all(run *s, const tcc_batch *like) {
     tcc_array shape[2];
     for (int i = 0; status == TCC_OK && s->val_loader && tcc_loader_shape(s->val_loader, i, shape); i++)
         if (!left_out || shape[0].dims[0] == r->data.batch_size) status = compile_shape(s, false, shape, like);
+    if (status == TCC_OK) status = compile_pictures(s, like);
     for (int i = 0; status == TCC_OK && s->loader && tcc_loader_shape(s->loader, i, shape); i++)
         status = compile_shape(s, true, shape, like);
     return status;
@@ -367,8 +377,8 @@ static void pin_batches(run *s) {
 }
 
 tcc_status run_create_planner(run *s) {
-    s->schedule = train_schedule(s->recipe, 1, 1,
-                                 s->milestones); /* for the optimizer's states: not yet how long it is */
+    if (!s->total_steps) /* not yet known, and of no matter to the optimizer's states */
+        s->schedule = train_schedule(s->recipe, 1, 1, s->milestones);
     return create(s, true);
 }
 

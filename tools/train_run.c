@@ -167,6 +167,12 @@ static tcc_status create_model(run *s) {
     return status;
 }
 
+/* Programs of a plan are all that there are, and of pixels there are no answers. */
+static bool keeps_predictor(const run *s) {
+    const train_options *o = s->options;
+    return o->task == TASK_TRAIN && !o->plan && !o->dry_run && !o->emit && !s->pixels;
+}
+
 /* All that needs no run folder: with --emit and --dry-run the rest does not happen. `c` is what to resume from, or
  * NULL. */
 static int set_up(run *s, const tcc_checkpoint *c) {
@@ -187,6 +193,7 @@ static int set_up(run *s, const tcc_checkpoint *c) {
         return EXIT_FAILED;
     }
     if (tcc_schedule_check(s->cx, &s->schedule) != TCC_OK) return failed(s);
+    if (keeps_predictor(s) && run_make_predictor(s) != TCC_OK) return failed(s);
     if (create_model(s) != TCC_OK) {
         int status = failed(s);
         return s->model || !s->options->arch ? status : EXIT_USAGE; /* no such architecture */
@@ -209,7 +216,7 @@ static int train(run *s, const tcc_checkpoint *c) {
                                          .first_step = s->first_step,
                                          .abandoned = s->folder.abandoned};
     if (tcc_metrics_open(s->cx, &metrics, &s->metrics) != TCC_OK || run_find_best(s) != TCC_OK) return failed(s);
-    if (run_keep_description(s) != TCC_OK) return failed(s);
+    if (run_keep_description(s) != TCC_OK || run_keep_predictor(s) != TCC_OK) return failed(s);
     if (run_train(s) != TCC_OK || run_average_best(s) != TCC_OK) return failed(s);
     return finish(s);
 }
@@ -253,6 +260,7 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
     saver_destroy(s.saver);
     tcc_metrics_close(s.metrics);
     tcc_model_destroy(s.model);
+    tcc_model_destroy(s.predictor);
     tcc_loader_destroy(s.loader);
     tcc_loader_destroy(s.val_loader);
     tcc_dataset_close(s.data);

@@ -24,6 +24,7 @@ typedef struct run {
     tcc_dataset_info info;
     tcc_loader *loader, *val_loader; /* NULL: of a run that is only looked at; without validation data */
     tcc_model *model;
+    tcc_model *predictor; /* programs that answer, until they are written into the run's folder */
     tcc_metrics *metrics;
     saver *saver;
     const char *weights; /* what was loaded to evaluate or predict with, in words; static */
@@ -144,8 +145,6 @@ tcc_status run_open_weights(run *s);
 const char *run_weights_learned(const run *s);
 /* Takes the parameters from it. They are averages where a run keeps them. */
 tcc_status run_load_weights(run *s);
-/* Under this key a checkpoint, and a file of parameters, has what the data set learned. */
-extern const char run_learned_key[];
 
 /* train_predict.c. Whether the run can be predicted with. */
 tcc_status run_check_predictor(run *s);
@@ -158,6 +157,10 @@ tcc_status run_predict(run *s);
 tcc_status run_compile_export(run *s);
 /* Writes the folder. */
 tcc_status run_export(run *s);
+/* Compiles the programs that answer, which need no memory yet. */
+tcc_status run_make_predictor(run *s);
+/* Writes them into the run's folder, from which tcc_run_open takes them. */
+tcc_status run_keep_predictor(run *s);
 
 /* train_sample.c. Whether the run can write text. */
 tcc_status run_check_writer(run *s);

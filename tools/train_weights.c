@@ -6,35 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Averages of the parameters, which lie in the state of a checkpoint as "NAME.ema"; *found: there are any. What is not
- * trained has none. */
-static tcc_status load_averages(run *s, const tcc_safetensors *state, const tcc_array *params, int count, bool *found) {
-    tcc_status status = TCC_OK;
-    for (int i = 0; i < count && status == TCC_OK; i++) {
-        tcc_array to = params[i];
-        char *name = NULL;
-        if (asprintf(&name, "%s.ema", params[i].name) < 0) return TCC_ENOMEM;
-        to.name = name;
-        if (tcc_safetensors_find(state, name) >= 0) {
-            *found = true;
-            status = tcc_safetensors_load(s->cx, state, &to, 1, TCC_LOAD_ALLOW_UNEXPECTED);
-        }
-        free(name);
-    }
-    return status;
-}
-
-static tcc_status load(run *s, const tcc_safetensors *file, const tcc_safetensors *state) {
+static tcc_status load(run *s, const tcc_safetensors *file) {
     const bool averages = s->recipe->training.ema_decay > 0;
     int count = 0;
     tcc_array a, *params;
     while (tcc_model_param(s->model, count, &a)) count++;
     if (!(params = calloc((size_t)count + 1, sizeof *params))) return TCC_ENOMEM;
     for (int i = 0; i < count; i++) tcc_model_param(s->model, i, &params[i]);
-    bool found = averages && !state;                                  /* a file of its own has what was evaluated */
+    bool found = averages && !s->checkpoint;                          /* a file of its own has what was evaluated */
     const unsigned flags = s->pixels ? TCC_LOAD_ALLOW_UNEXPECTED : 0; /* heads that only training has */
     tcc_status status = tcc_safetensors_load(s->cx, file, params, count, flags);
-    if (status == TCC_OK && averages && state) status = load_averages(s, state, params, count, &found);
+    if (status == TCC_OK && averages && s->checkpoint)
+        status = tcc_checkpoint_load_averages(s->cx, s->checkpoint, params, count, &found);
     s->weights = found ? "averages (training.ema_decay)" : "as trained";
     free(params);
     return status;
@@ -46,11 +29,9 @@ static bool is_checkpoint(const char *path) {
     return !strncmp(slash ? slash + 1 : path, "step-", 5);
 }
 
-const char run_learned_key[] = "traincc.data";
-
 const char *run_weights_learned(const run *s) {
-    if (s->checkpoint) return tcc_checkpoint_value(s->checkpoint, run_learned_key);
-    return s->parameters ? tcc_safetensors_metadata(s->parameters, run_learned_key) : NULL;
+    if (s->checkpoint) return tcc_checkpoint_value(s->checkpoint, TCC_RUN_LEARNED);
+    return s->parameters ? tcc_safetensors_metadata(s->parameters, TCC_RUN_LEARNED) : NULL;
 }
 
 tcc_status run_open_weights(run *s) {
@@ -68,9 +49,9 @@ tcc_status run_open_weights(run *s) {
 tcc_status run_load_weights(run *s) {
     if (s->checkpoint) {
         s->first_step = tcc_checkpoint_step(s->checkpoint);
-        return load(s, tcc_checkpoint_params(s->checkpoint), tcc_checkpoint_state(s->checkpoint));
+        return load(s, tcc_checkpoint_params(s->checkpoint));
     }
     const char *step = tcc_safetensors_metadata(s->parameters, "traincc.step");
     s->first_step = step ? strtoll(step, NULL, 10) : 0;
-    return load(s, s->parameters, NULL);
+    return load(s, s->parameters);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Runs that were exported: a plan with the programs, the weights, and what was learned from the training data, which is
- * in the metadata of the weights' file. */
+ * Runs that answer: a plan with the programs, the weights of an export or of the newest checkpoint, and what was
+ * learned from the training data, which is in the metadata of the weights' file. */
 #include "traincc/run.h"
 
 #include "frontend/run/model.h"
@@ -42,13 +42,17 @@ static tcc_status find_folder(tcc_run *run, const char *folder) {
                      "has no " TCC_RUN_PLAN ", nor has a folder export in it; tcc-train export writes it");
 }
 
-static tcc_status load_weights(tcc_run *run, tcc_safetensors *file) {
+/* `c`, which may be NULL, is the checkpoint that the file is of: averages of parameters are taken from there. */
+static tcc_status load_weights(tcc_run *run, const tcc_safetensors *file, const tcc_checkpoint *c) {
     tcc_array a, *params;
     int count = 0;
+    bool averages;
     while (tcc_model_param(run->model, count, &a)) count++;
     if (!(params = tcc__calloc((size_t)count + 1, sizeof *params))) return tcc_enomem(&run->cx->diag);
     for (int i = 0; i < count; i++) tcc_model_param(run->model, i, &params[i]);
-    const tcc_status status = tcc_safetensors_load(run->cx, file, params, count, 0);
+    const unsigned flags = c ? TCC_LOAD_ALLOW_UNEXPECTED : 0; /* training may have more */
+    tcc_status status = tcc_safetensors_load(run->cx, file, params, count, flags);
+    if (status == TCC_OK && c) status = tcc_checkpoint_load_averages(run->cx, c, params, count, &averages);
     tcc__free(params);
     return status;
 }
@@ -74,30 +78,50 @@ static tcc_status open_samples(tcc_run *run, const char *path, tcc_dataset **out
     return tcc_dataset_open(run->cx, &o, out);
 }
 
-static tcc_status open_file(tcc_run *run, const char *path, tcc_safetensors **file) {
-    TCC_TRY(tcc_safetensors_open(run->cx, path, file));
-    const char *learned = tcc_safetensors_metadata(*file, TCC_RUN_LEARNED),
-               *kind = tcc_safetensors_metadata(*file, TCC_RUN_KIND);
+/* `learned` and `kind` are from the metadata of the file `path`, and NULL where it lacks them. */
+static tcc_status take_learned(tcc_run *run, const char *path, const char *learned, const char *kind) {
     if (!learned || !kind || strlen(kind) >= sizeof run->kind)
         return tcc_error(&run->cx->diag, TCC_EFORMAT, (tcc_loc){path, 0},
                          "does not say what was learned from the training data; tcc-train export writes it");
     strcpy(run->kind, kind);
-    if (!(run->learned = tcc__strdup(learned))) return tcc_enomem(&run->cx->diag);
-    TCC_TRY(load_weights(run, *file));
-    return open_samples(run, NULL, &run->data);
+    return (run->learned = tcc__strdup(learned)) ? TCC_OK : tcc_enomem(&run->cx->diag);
+}
+
+static tcc_status open_file(tcc_run *run, const char *path) {
+    tcc_safetensors *file;
+    TCC_TRY(tcc_safetensors_open(run->cx, path, &file));
+    tcc_status status = take_learned(run, path, tcc_safetensors_metadata(file, TCC_RUN_LEARNED),
+                                     tcc_safetensors_metadata(file, TCC_RUN_KIND));
+    if (status == TCC_OK) status = load_weights(run, file, NULL);
+    tcc_safetensors_close(file);
+    return status;
+}
+
+static tcc_status open_newest(tcc_run *run, const char *checkpoints) {
+    tcc_checkpoint *c;
+    TCC_TRY(tcc_checkpoint_open(run->cx, checkpoints, &c));
+    tcc_status status = take_learned(run, tcc_checkpoint_path(c), tcc_checkpoint_value(c, TCC_RUN_LEARNED),
+                                     tcc_checkpoint_value(c, TCC_RUN_KIND));
+    if (status == TCC_OK) status = load_weights(run, tcc_checkpoint_params(c), c);
+    tcc_checkpoint_close(c);
+    return status;
 }
 
 static tcc_status open_all(tcc_run *run, const char *folder) {
     TCC_TRY(find_folder(run, folder));
-    char *plan = tcc__path_join(run->folder, TCC_RUN_PLAN), *weights = tcc__path_join(run->folder, TCC_RUN_WEIGHTS);
-    tcc_safetensors *file = NULL;
-    tcc_status status = plan && weights ? TCC_OK : tcc_enomem(&run->cx->diag);
+    char *plan = tcc__path_join(run->folder, TCC_RUN_PLAN), *weights = tcc__path_join(run->folder, TCC_RUN_WEIGHTS),
+         *checkpoints = tcc__path_join(run->folder, TCC_RUN_CHECKPOINTS);
+    tcc_status status = plan && weights && checkpoints ? TCC_OK : tcc_enomem(&run->cx->diag);
     if (status == TCC_OK) status = tcc_model_load_plan(run->cx, plan, NULL, &run->model);
-    if (status == TCC_OK) look_at_programs(run);
-    if (status == TCC_OK) status = open_file(run, weights, &file);
-    tcc_safetensors_close(file);
+    if (status == TCC_OK) {
+        look_at_programs(run);
+        const bool is_training = !tcc__file_exists(weights) && tcc__file_exists(checkpoints);
+        status = is_training ? open_newest(run, checkpoints) : open_file(run, weights);
+    }
+    if (status == TCC_OK) status = open_samples(run, NULL, &run->data);
     tcc__free(plan);
     tcc__free(weights);
+    tcc__free(checkpoints);
     return status;
 }
 

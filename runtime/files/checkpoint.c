@@ -271,3 +271,34 @@ const char *tcc_checkpoint_value(const tcc_checkpoint *c, const char *key) {
 }
 const tcc_safetensors *tcc_checkpoint_params(const tcc_checkpoint *c) { return c->params; }
 const tcc_safetensors *tcc_checkpoint_state(const tcc_checkpoint *c) { return c->state; }
+
+/* The arrays of `to` that have an average, under its name, which is malloc's: at most `count` of them. */
+static int find_averages(const tcc_checkpoint *c, const tcc_array *to, int count, tcc_array *found, bool *failed) {
+    int n = 0;
+    for (int i = 0; i < count && !*failed; i++) {
+        tcc_strbuf name = {0};
+        tcc_strbuf_add(&name, to[i].name);
+        tcc_strbuf_add(&name, ".ema");
+        *failed = name.failed;
+        found[n] = to[i];
+        found[n].name = name.text;
+        if (!name.failed && tcc_safetensors_find(c->state, name.text) >= 0) n++;
+        else tcc_strbuf_free(&name);
+    }
+    return n;
+}
+
+tcc_status tcc_checkpoint_load_averages(tcc_context *cx, const tcc_checkpoint *c, const tcc_array *to, int count,
+                                        bool *found) {
+    bool failed = false;
+    tcc_diag_begin(&cx->diag);
+    tcc_array *averages = tcc__calloc((size_t)count + 1, sizeof *averages);
+    if (!averages) return tcc_enomem(&cx->diag);
+    const int n = find_averages(c, to, count, averages, &failed);
+    tcc_status status = failed ? tcc_enomem(&cx->diag) : TCC_OK;
+    if (status == TCC_OK && n) status = tcc_safetensors_load(cx, c->state, averages, n, TCC_LOAD_ALLOW_UNEXPECTED);
+    *found = status == TCC_OK && n > 0;
+    for (int i = 0; i < n; i++) tcc__free((char *)averages[i].name);
+    tcc__free(averages);
+    return status;
+}

@@ -4,6 +4,8 @@
 #include "harness/files.h"
 #include "harness/program.h"
 #include "harness/train_data.h"
+#include "ir/support/context.h"
+#include "traincc/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,26 @@ static void expect(program_result r, int status, const char *out, const char *er
     if (r.status != status || !strstr(r.out, out) || !strstr(r.err, err))
         fail_msg("exit status %d, or this does not say \"%s%s\":\n%s%s", r.status, out, err, r.out, r.err);
     program_free(&r);
+}
+
+static bool append(void *user, const char *text, size_t length) {
+    strncat(user, text, length);
+    return true;
+}
+
+/* A program gets the same text of the run's folder. */
+static void written_by_a_program(const char *folder, const char *prompt, const char *expected) {
+    const tcc_generate_options how = {.size = sizeof how, .prompt = prompt, .length = 30};
+    char text[256] = "";
+    tcc_context *cx;
+    tcc_run *run;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    assert_ok(tcc_run_open(cx, folder, &run), &cx->diag);
+    assert_ok(tcc_run_generate(run, &how, append, text, NULL), &cx->diag);
+    assert_int_equal(strlen(text), 30);
+    assert_memory_equal(expected + strlen(prompt), text, 30);
+    tcc_run_close(run);
+    tcc_context_destroy(cx);
 }
 
 static void texts(void **state) {
@@ -47,6 +69,7 @@ static void texts(void **state) {
     if (r.status || strncmp(r.out, "the", 3) != 0 || strlen(r.out) != 34) fail_msg("%s%s", r.out, r.err);
     assert_string_equal(r.out, again.out);
     program_free(&again);
+    written_by_a_program(run, prompt, r.out);
     char stop[4] = {r.out[12], r.out[13], r.out[14]}; /* is not given */
     again = RUN("generate", run, "--prompt", prompt, "--length=30", "--temperature=0", "--stop", stop);
     assert_null(strstr(again.out + 3, stop));

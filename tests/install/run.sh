@@ -48,11 +48,12 @@ fi
 echo "== a run without a compiler"
 "$prefix/bin/tcc-train" "$prefix/share/traincc/recipes/csv-mlp.yaml" "data.path=$scratch/table.csv" data.batch_size=2 \
     data.val_split=0 training.max_steps=3 --device cpu --quiet --run-dir "$scratch/run"
-"$prefix/bin/tcc-train" export --device cpu "$scratch/run"
 # shellcheck disable=SC2046
 "$cc" "$here/project/predict.c" -o "$scratch/predict" $(pkg-config --cflags --libs traincc_rt) -Wl,-rpath,"$libraries"
 [ -z "$(ldd "$scratch/predict" | grep -i llvm)" ] || { echo "libtraincc_rt has LLVM"; exit 1; }
 "$scratch/predict" "$scratch/run" "$scratch/table.csv" >"$scratch/answers"
 "$prefix/bin/tcc-train" predict --device cpu "$scratch/run" "$scratch/table.csv" | diff - "$scratch/answers"
+"$prefix/bin/tcc-train" export --device cpu "$scratch/run"
+"$scratch/predict" "$scratch/run/export" "$scratch/table.csv" | diff - "$scratch/answers"
 echo "installed files:"
 (cd "$prefix" && find . -type f -o -type l | sort)

@@ -134,3 +134,14 @@ EXAMPLE(tcc_checkpoint_state) {
     printf("%d\n", tcc_safetensors_count(tcc_checkpoint_state(newest))); /* 0 */
     tcc_checkpoint_close(newest);
 }
+
+EXAMPLE(tcc_checkpoint_load_averages) {
+    float w[2];
+    bool found;
+    tcc_checkpoint *newest;
+    const tcc_array mine = {.name = "w", .data = w, .dtype = TCC_F32, .rank = 1, .dims = {2}};
+    TCC_TRY(tcc_checkpoint_open(cx, "checkpoints", &newest));
+    TCC_TRY(tcc_checkpoint_load_averages(cx, newest, &mine, 1, &found));
+    puts(found ? "averages" : "none"); /* none */
+    tcc_checkpoint_close(newest);
+}

@@ -10,6 +10,7 @@
 #include "traincc/array.h"
 #include "traincc/context.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -129,6 +130,11 @@ TCC_API const char *tcc_checkpoint_value(const tcc_checkpoint *c, const char *ke
 /* The two files, to look into or to load with tcc_safetensors_load. They live as long as the checkpoint is open. */
 TCC_API const tcc_safetensors *tcc_checkpoint_params(const tcc_checkpoint *c);
 TCC_API const tcc_safetensors *tcc_checkpoint_state(const tcc_checkpoint *c);
+/* Copies averages of parameters (tcc_optimizer_options.ema_decay), which the state has as NAME.ema, into the arrays of
+ * `to`, by name. Arrays without an average, as of what is not trained, keep what they hold. *found: there are averages.
+ * Errors: those of tcc_safetensors_load. */
+TCC_API tcc_status tcc_checkpoint_load_averages(tcc_context *cx, const tcc_checkpoint *c, const tcc_array *to,
+                                                int count, bool *found);
 
 TCC_API_END
 

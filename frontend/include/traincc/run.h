@@ -1,8 +1,8 @@
-/* SPDX-License-Identifier: MIT What comes after training: answers of a model, text from a language model, and runs that
- * tcc-train export wrote, which are used without a compiler: libtraincc_rt has all of this header.
+/* SPDX-License-Identifier: MIT What comes after training: answers of a model, text from a language model, and runs of
+ * tcc-train, which are used without a compiler: libtraincc_rt has all of this header.
  *
  *     tcc_run *run;
- *     if (tcc_run_open(cx, "exported", &run)) ...;
+ *     if (tcc_run_open(cx, "runs/csv-mlp", &run)) ...;
  *     if (tcc_run_predict(run, "rows.csv", print_answer, NULL)) ...;
  *     tcc_run_close(run);
  *
@@ -87,16 +87,19 @@ TCC_API bool tcc_generate_shape(const tcc_dataset *data, int index, tcc_array sh
 
 typedef struct tcc_run tcc_run;
 
-/* The files of an export that this needs, and keys of the weights' metadata. */
+/* The files of a run or an export that this needs, and keys of the weights' metadata. */
 #define TCC_RUN_PLAN "predict.plan"
-#define TCC_RUN_WEIGHTS "model.safetensors"
-#define TCC_RUN_LEARNED "traincc.data" /* tcc_dataset_learned */
-#define TCC_RUN_KIND "traincc.kind"    /* tcc_data_options.kind */
+#define TCC_RUN_WEIGHTS "model.safetensors" /* of an export */
+#define TCC_RUN_CHECKPOINTS "checkpoints"   /* the folder in that of a run */
+#define TCC_RUN_LEARNED "traincc.data"      /* tcc_dataset_learned */
+#define TCC_RUN_KIND "traincc.kind"         /* tcc_data_options.kind */
 
-/* Opens what tcc-train export wrote: weights, compiled programs and what was learned from the training data. `folder`
- * is that folder, or that of a run that was exported into itself. It runs where it was exported for. It holds machine
- * code, so open only what you would run programs from. The caller closes it, before the context. Errors: those of
- * tcc_model_load_plan and tcc_safetensors_open; TCC_ENOTFOUND where there is no export. */
+/* Opens a run: its weights, compiled programs and what was learned from the training data. `folder` is that of a run of
+ * tcc-train, which may still train: then its newest checkpoint is taken, and averages where it has some; or what
+ * tcc-train export wrote. It runs on a device of the kind that it was trained or exported on. It holds machine code, so
+ * open only what you would run programs from. The caller closes it, before the context. Errors: those of
+ * tcc_model_load_plan, tcc_checkpoint_open and tcc_safetensors_open; TCC_ENOTFOUND where there is no predict.plan: in
+ * folders of older versions, of runs from a plan, and of segmentation, tcc-train export makes one. */
 TCC_API tcc_status tcc_run_open(tcc_context *cx, const char *folder, tcc_run **out);
 TCC_API void tcc_run_close(tcc_run *run); /* NULL is allowed */
 
