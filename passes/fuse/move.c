@@ -4,30 +4,43 @@
 
 enum { NONE = TCC_FUSE_NO_UNIT };
 
-/* Whether node `id` is a leaf, or has unit `source` to store it, or is marked by f->stamp, or is inlined work on such;
- * *reads: it is no leaf alone. */
-static bool comes_from(const tcc_fuser *f, int id, int source, bool *reads) {
+/* Where a value comes from: SOURCE if unit `source` stores it, or it is marked by f->stamp, or is inlined work on such
+ * and on leaves. */
+typedef enum origin { ELSEWHERE, LEAVES, SOURCE, N_ORIGINS } origin;
+
+static origin origin_of(const tcc_fuser *f, int id, int source);
+
+static origin origin_of_operands(const tcc_fuser *f, const tcc_node *n, int source) {
+    origin all = LEAVES;
+    for (int k = 0; k < n->n_operands && all != ELSEWHERE; k++) {
+        const origin one = origin_of(f, n->operands[k]->id, source);
+        if (one != LEAVES) all = one;
+    }
+    return all;
+}
+
+/* Nodes before the one at hand are marked already or never, so an answer lasts. */
+static origin origin_of(const tcc_fuser *f, int id, int source) {
     const tcc_node *n = f->g->nodes.data[id];
-    bool marked = f->mark[id] == f->stamp, stored = !f->inlined[id] && f->home[id] == source;
-    *reads |= marked || stored;
-    if (marked || stored || tcc_is_leaf(n)) return true;
-    if (!f->inlined[id]) return false;
-    for (int k = 0; k < n->n_operands; k++)
-        if (!comes_from(f, n->operands[k]->id, source, reads)) return false;
-    return true;
+    if (f->mark[id] == f->stamp || (!f->inlined[id] && f->home[id] == source)) return SOURCE;
+    if (tcc_is_leaf(n)) return LEAVES;
+    if (!f->inlined[id]) return ELSEWHERE;
+    const bool known = f->asked[id] > f->question - N_ORIGINS;
+    if (!known) f->asked[id] = f->question - (int)origin_of_operands(f, n, source);
+    return (origin)(f->question - f->asked[id]);
 }
 
 /* Puts into `chain` the arithmetic of unit u that reads nothing but leaves and what unit `source` stores. */
 static void find_movable(tcc_fuser *f, int u, int source, tcc_fuse_ids *chain) {
     const tcc_fuse_ids *owned = &f->units.data[u].owned;
     f->stamp++;
+    f->question += N_ORIGINS;
     chain->count = 0;
     for (int i = 0; i < owned->count; i++) {
         const tcc_node *n = f->g->nodes.data[owned->data[i]];
         tcc_fusion_class fusion = tcc_fusion_of(n);
-        bool reads = false, movable = (fusion == TCC_FUSION_POINT || fusion == TCC_FUSION_VIEW) && !f->output[n->id];
-        for (int k = 0; k < n->n_operands && movable; k++) movable = comes_from(f, n->operands[k]->id, source, &reads);
-        if (!movable || !reads) continue;
+        if ((fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW) || f->output[n->id]) continue;
+        if (origin_of_operands(f, n, source) != SOURCE) continue;
         f->mark[n->id] = f->stamp;
         tcc_fuser_push(f, chain, n->id);
     }

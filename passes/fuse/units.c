@@ -21,14 +21,21 @@ void tcc_fuser_set_members(tcc_fuser *f, const int *units, int count) {
     for (int i = 0; i < count; i++) f->member[units[i]] = f->member_stamp;
 }
 
-/* Whether a unit that is no member evaluates a user of node `id` and so must load it. */
-bool tcc_fuser_loaded_elsewhere(const tcc_fuser *f, int id) {
+/* What was asked before is not loaded elsewhere, or the walk would have ended. */
+static bool is_loaded_elsewhere(const tcc_fuser *f, int id) {
+    f->asked[id] = f->question;
     for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
         int user = f->users[i];
         if (f->home[user] != NONE && !tcc_fuser_is_member(f, f->home[user])) return true;
-        if (f->inlined[user] && tcc_fuser_loaded_elsewhere(f, user)) return true;
+        if (f->inlined[user] && f->asked[user] != f->question && is_loaded_elsewhere(f, user)) return true;
     }
     return false;
+}
+
+/* Whether a unit that is no member evaluates a user of node `id` and so must load it. */
+bool tcc_fuser_loaded_elsewhere(tcc_fuser *f, int id) {
+    f->question++;
+    return is_loaded_elsewhere(f, id);
 }
 
 static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
@@ -128,7 +135,9 @@ void tcc_fuser_add_reader(tcc_fuser *f, int user, int u) {
         f->unit_mark[reader] = f->unit_stamp;
         tcc_fuser_push(f, &f->others, reader);
     }
-    if (f->inlined[user]) tcc_fuser_add_readers(f, user, u);
+    if (!f->inlined[user] || f->told[user] == f->unit_stamp) return;
+    f->told[user] = f->unit_stamp;
+    tcc_fuser_add_readers(f, user, u);
 }
 
 /* Adds to f->others the units that load node `id`, but u itself; f->unit_stamp tells those that are in already. */
@@ -231,6 +240,8 @@ bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
     f->output = tcc__calloc(count, sizeof(bool));
     f->sum_of_products = tcc__calloc(count, sizeof(bool));
     f->mark = tcc__calloc(count, sizeof(int));
+    f->asked = tcc__calloc(count, sizeof(int));
+    f->told = tcc__calloc(count, sizeof(int));
     f->unit_mark = tcc__calloc(count, sizeof(int));
     f->later_mark = tcc__calloc(count, sizeof(int));
     f->member = tcc__calloc(count, sizeof(int));
@@ -239,8 +250,8 @@ bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
     bool again = false;
     for (int i = 0; i < g->nodes.count; i++) again |= (g->nodes.data[i]->marks & TCC_MARK_REMAT) != 0;
     if (again && !(f->backward = tcc_backward_nodes(g))) return false;
-    return f->home && f->inlined && f->output && f->sum_of_products && f->mark && f->unit_mark && f->later_mark &&
-           f->member && f->draft_nodes && f->draft_stored && list_users(f) &&
+    return f->home && f->inlined && f->output && f->sum_of_products && f->mark && f->asked && f->told && f->unit_mark &&
+           f->later_mark && f->member && f->draft_nodes && f->draft_stored && list_users(f) &&
            tcc_draft_scratch_create(g, cx->options, &f->scratch) && make_units(f);
 }
 
@@ -257,8 +268,8 @@ void tcc_fuser_destroy(tcc_fuser *f) {
     tcc_vec_free(&f->others);
     tcc_vec_free(&f->later);
     tcc_draft_scratch_free(&f->scratch);
-    void *const arrays[] = {f->home,         f->inlined,         f->output,     f->first_user, f->users,
-                            f->mark,         f->unit_mark,       f->later_mark, f->member,     f->draft_nodes,
-                            f->draft_stored, f->sum_of_products, f->backward};
+    void *const arrays[] = {f->home,   f->inlined,     f->output,       f->first_user,      f->users,
+                            f->mark,   f->asked,       f->told,         f->unit_mark,       f->later_mark,
+                            f->member, f->draft_nodes, f->draft_stored, f->sum_of_products, f->backward};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
 }

@@ -46,6 +46,8 @@ typedef struct tcc_fuser {
     tcc_vec(tcc_fuse_candidate) heap; /* of merges */
     tcc_draft_scratch scratch;
     int *mark, stamp;                         /* by node */
+    int *asked, question;                     /* by node: what a walk through inlined work has found out there */
+    int *told;                                /* by node: f->unit_stamp when the units that load it were added */
     int *member, member_stamp;                /* by unit: those of the draft at hand */
     int *unit_mark, *later_mark, unit_stamp;  /* by unit */
     tcc_fuse_ids nodes, again, others, later; /* buffers */
@@ -84,7 +86,7 @@ static inline bool tcc_fuser_is_member(const tcc_fuser *f, int u) {
     return u != TCC_FUSE_NO_UNIT && f->member[u] == f->member_stamp;
 }
 /* Whether a unit that is no member evaluates a user of node `id` and so must load it. */
-bool tcc_fuser_loaded_elsewhere(const tcc_fuser *f, int id);
+bool tcc_fuser_loaded_elsewhere(tcc_fuser *f, int id);
 /* The draft of some units together. It lives in the fuser's buffers until the next one. */
 tcc_draft tcc_fuser_draft_of(tcc_fuser *f, const int *units, int count);
 /* Recomputes the unit's draft after a change. False: it is no legal group, *reason says why, or out of memory. */
