@@ -5,6 +5,7 @@
 #include "train_options.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,23 +185,34 @@ static int train(arguments *a) {
     return status;
 }
 
-/* tcc-train eval|predict|generate|export CHECKPOINT|RUN_DIR [FILE|-] [key.path=value ...], FILE with predict and
- * export */
+/* Takes at most `most` operands that follow the run out of the list: they are paths, up to the first "key=value". */
+static void take_paths(arguments *a, int most) {
+    int n = 0;
+    while (n < most && n + 2 < a->n_operands && !strchr(a->operands[n + 2], '=')) n++;
+    char *const run = a->operands[1];
+    a->options.inputs = n ? a->operands + 1 : NULL;
+    a->options.n_inputs = n;
+    memmove(a->operands + 1, a->operands + 2, (size_t)n * sizeof *a->operands);
+    a->operands[n + 1] = run;
+    a->operands += n;
+    a->n_operands -= n;
+}
+
+/* tcc-train eval|predict|generate|export CHECKPOINT|RUN_DIR [PATH ...] [key.path=value ...], paths with predict, and
+ * one with export */
 static int look_at_run(arguments *a, train_task task) {
     static char folder[4096], recipe_path[4200], weights[4200], export_to[4200];
     if (a->n_operands < 2) return usage_error("%s: no checkpoint or run folder given", a->operands[0]);
     const char *given = a->operands[1];
     a->options.task = task;
     if (task != TASK_EVALUATE) a->options.quiet = true; /* what is printed is for programs */
-    const char *path = a->n_operands > 2 && !strchr(a->operands[2], '=') ? a->operands[2] : NULL;
-    if (path && (task == TASK_PREDICT || task == TASK_EXPORT)) {
-        if (task == TASK_PREDICT) a->options.inputs = path;
-        else a->options.export_to = path;
-        a->operands[2] = a->operands[1];
-        a->operands++;
-        a->n_operands--;
-        if (task == TASK_PREDICT && a->n_operands > 2 && !strchr(a->operands[2], '='))
-            return usage_error("predict: \"%s\" is a second file; give one, or a folder of pictures", a->operands[2]);
+    if (task == TASK_PREDICT || task == TASK_EXPORT) take_paths(a, task == TASK_PREDICT ? INT_MAX : 1);
+    int pipes = 0;
+    for (int i = 0; i < a->options.n_inputs; i++) pipes += !strcmp(a->options.inputs[i], "-");
+    if (pipes > 1) return usage_error("predict: standard input can be read once");
+    if (task == TASK_EXPORT && a->options.n_inputs) {
+        a->options.export_to = *a->options.inputs;
+        a->options.inputs = NULL;
     }
     snprintf(folder, sizeof folder, "%s", given);
     if (ends_with(given, ".safetensors")) { /* RUN/checkpoints/NAME, or of an export */

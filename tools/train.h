@@ -43,7 +43,8 @@ typedef struct train_options {
         const char *id;     /* the column that rows are told by; NULL: their number */
     } predict;
     const char *export_to; /* the folder to export to */
-    const char *inputs;    /* to predict from: a file, "-": standard input; NULL: the validation data */
+    char *const *inputs;   /* to predict from: files and folders, "-": standard input; NULL: the validation data */
+    int n_inputs;
     bool dry_run, explain, verify, quiet, require_graphs;
     const char *dump_dir, *emit, *profile; /* NULL: not asked for */
     const char *plan, *save_plan;          /* files to read programs from, and to write them to; NULL */

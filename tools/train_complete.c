@@ -45,7 +45,7 @@ int train_complete(const complete_option *options, int n_options, train_task tas
         for (int i = 0; i + 1 < count; i++) plan |= !strcmp(words[i], "--plan");
         const bool describes = !strcmp(command, "data");
         if (operands > (looks || describes) || plan) {
-            if (predict && operands == 2) complete_choices("", ":files", current);
+            if (predict && operands >= 2) complete_choices("", ":files", current);
             if (task == TASK_EXPORT && operands == 2) complete_choices("", ":folders", current);
             complete_keys(current);
         } else if (looks) {

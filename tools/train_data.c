@@ -65,7 +65,7 @@ static tcc_status learn_again(run *s, const tcc_data_options *o) {
 /* Data of a run that is only looked at is read as the training data was. A table to predict from is the validation
  * data; texts to predict from need no data. */
 static tcc_status look_only(run *s, tcc_data_options *o, char **standard_input) {
-    const char *inputs = s->options->inputs;
+    const char *inputs = s->options->inputs ? s->options->inputs[s->input] : NULL;
     const bool alone = s->options->task == TASK_GENERATE || s->options->task == TASK_EXPORT; /* without samples */
     o->learned = run_weights_learned(s);
     o->csv_id = s->options->predict.id;

@@ -19,6 +19,7 @@ typedef struct table {
     int64_t *order;
     char **names; /* of classes, as the format writes them */
     char *key;    /* what answers are told by: a name, as the format writes it */
+    char *file;   /* where the rows are from, likewise; NULL: there is one file, or samples are told by their own */
     bool begun;
 } table;
 
@@ -152,19 +153,21 @@ static void put_cells(const table *t, const tcc_answer *a, const char *between, 
 /* What an answer is told by; NULL: its number. A picture on standard input has no path. */
 static const char *id_of(const table *t, const tcc_answer *a) {
     const train_options *o = t->run->options;
-    return a->id && !o->predict.id && o->inputs && !strcmp(o->inputs, "-") ? "-" : a->id;
+    return a->id && !o->predict.id && o->inputs && !strcmp(o->inputs[t->run->input], "-") ? "-" : a->id;
 }
 
 static void put_text(const table *t, const tcc_answer *a) {
     const train_options *o = t->run->options;
     const char *id = o->inputs || o->predict.id ? id_of(t, a) : NULL;
-    if (id) fputs(id, stdout);
-    put_cells(t, a, "\t", !id);
+    if (t->file) fputs(t->file, stdout);
+    if (id) printf("%s%s", t->file ? "\t" : "", id);
+    put_cells(t, a, "\t", !id && !t->file);
     putchar('\n');
 }
 
 static void put_csv_head(const table *t, const tcc_answer *a) {
     const bool classes = t->run->info.classes > 0;
+    if (t->file) fputs("file,", stdout);
     fputs(t->key, stdout);
     for (int64_t k = 1; classes && k <= t->top && k <= a->n_values; k++) {
         if (k == 1) fputs(",prediction,probability", stdout);
@@ -190,6 +193,7 @@ static void put_id(const table *t, const tcc_answer *a) {
 static void put_csv(table *t, const tcc_answer *a) {
     if (!t->begun) put_csv_head(t, a);
     t->begun = true;
+    if (t->file) printf("%s,", t->file);
     put_id(t, a);
     put_cells(t, a, ",", false);
     putchar('\n');
@@ -207,7 +211,8 @@ static void put_numbers(const table *t, const char *key, const float *values, in
 
 static void put_json(const table *t, const tcc_answer *a) {
     const bool classes = t->run->info.classes > 0;
-    printf("{%s:", t->key);
+    if (t->file) printf("{\"file\":%s,%s:", t->file, t->key);
+    else printf("{%s:", t->key);
     put_id(t, a);
     if (classes) {
         fputs(",\"prediction\":", stdout);
@@ -269,9 +274,27 @@ tcc_status run_compile_predictor(run *s) {
     return tcc_model_compile(s->model, false, &x, 1);
 }
 
+/* Rows are told by their file, too, where there are several; pictures have their paths. */
+static bool name_file(table *t) {
+    const run *s = t->run;
+    const bool named = tcc_dataset_takes(s->recipe->data.kind, "skip_bad");
+    free(t->file);
+    t->file = NULL;
+    if (s->options->n_inputs < 2 || named) return true;
+    return (t->file = quote(t, s->options->inputs[s->input])) != NULL;
+}
+
+static tcc_status predict_input(table *t) {
+    run *s = t->run;
+    const tcc_predict_options how = {
+        .size = sizeof how, .batch_size = s->recipe->data.batch_size, .num_workers = (int)s->recipe->data.num_workers};
+    if (s->pixels) return run_predict_pixels(s);
+    if (!name_file(t) || (!t->names && !make_names(t, s->info.classes))) return TCC_ENOMEM;
+    return tcc_model_predict(s->cx, s->model, s->data, &how, put_answer, t);
+}
+
 tcc_status run_predict(run *s) {
     const train_options *o = s->options;
-    if (s->pixels) return run_predict_pixels(s);
     const char *format = o->predict.format ? o->predict.format : "text";
     table t = {.run = s,
                .format = !strcmp(format, "csv")    ? AS_CSV
@@ -279,14 +302,19 @@ tcc_status run_predict(run *s) {
                                                    : AS_TEXT,
                .top = o->predict.top > 0 ? (int64_t)o->predict.top : 1,
                .all = o->predict.probabilities};
-    const tcc_predict_options how = {
-        .size = sizeof how, .batch_size = s->recipe->data.batch_size, .num_workers = (int)s->recipe->data.num_workers};
-    tcc_status status = make_names(&t, s->info.classes) ? TCC_OK : TCC_ENOMEM;
-    if (status == TCC_OK) status = tcc_model_predict(s->cx, s->model, s->data, &how, put_answer, &t);
+    tcc_status status = predict_input(&t);
+    while (status == TCC_OK && s->input + 1 < o->n_inputs && !*s->interrupted && !ferror(stdout)) {
+        s->input++;
+        tcc_dataset_close(s->data);
+        s->data = NULL;
+        status = run_open_data(s);
+        if (status == TCC_OK) status = predict_input(&t);
+    }
     fflush(stdout);
     for (int64_t i = 0; t.names && i < s->info.classes; i++) free(t.names[i]);
     free(t.names);
     free(t.key);
+    free(t.file);
     free(t.order);
     return status;
 }

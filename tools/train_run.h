@@ -21,6 +21,7 @@ typedef struct run {
     tcc_checkpoint *checkpoint; /* to evaluate or predict with: one of these two */
     tcc_safetensors *parameters;
     tcc_dataset *data;
+    int input; /* of those to predict from, the one that is read */
     tcc_dataset_info info;
     tcc_loader *loader, *val_loader; /* NULL: of a run that is only looked at; without validation data */
     tcc_model *model;

@@ -73,6 +73,28 @@ static void told_by_a_column(void **state, const char *run) {
     free(told);
 }
 
+/* Rows of each file, in the order of the files; a file that is not there ends it. */
+static void told_by_their_file(void **state, const char *run) {
+    const char *a = test_write_text(state, "a.csv", "width,height\n50,10.5\n-60,20\n"),
+               *b = test_write_text(state, "b, c.csv", "height,width,class\n-90,3,large\n");
+    char expected[8400], *told = must(RUN("predict", run, a, b, "--format=csv"));
+    const char *at = told;
+    snprintf(expected, sizeof expected, "file,row,prediction,probability\n%s,0,large,\n%s,1,small,\n\"%s\",0,small,\n",
+             a, a, b);
+    for (const char *line = expected; *line; line += strcspn(line, "\n") + 1, at += strcspn(at, "\n") + 1)
+        if (strncmp(at, line, strcspn(line, "\n")) != 0) fail_msg("%s\nis not\n%s", told, expected);
+    if (*at) fail_msg("%s", told);
+    free(told);
+    told = must(RUN("predict", run, b, a));
+    snprintf(expected, sizeof expected, "%s\tsmall\t", b);
+    if (strncmp(told, expected, strlen(expected)) != 0) fail_msg("%s", told);
+    free(told);
+    program_result r = RUN("predict", run, a, test_path(state, "none.csv"), "--format=json");
+    if (r.status != 1 || !strstr(r.out, "a.csv\",\"row\":1,") || !strstr(r.err, "none.csv"))
+        fail_msg("%d: %s%s", r.status, r.out, r.err);
+    program_free(&r);
+}
+
 /* Rows of the formats agree with each other and with eval. */
 static void tables(void **state) {
     const char *run = test_path(state, "run"), *exported = test_path(state, "exported"), *data = write_csv_data(state);
@@ -114,6 +136,7 @@ static void tables(void **state) {
                      1) < 1e-5);
     cJSON_Delete(first);
     told_by_a_column(state, run);
+    told_by_their_file(state, run);
     free(must(RUN("export", run, exported)));
     remove(data);
     lines = must(RUN("predict", exported, inputs, "--format", "json", "--top", "2", "--probabilities"));
@@ -157,9 +180,7 @@ static void refuses(void **state) {
         {{"predict", test_path(state, "run"), "--format", "xml"}, 2, "must be text, csv or json"},
         {{"predict", test_path(state, "run"), "--top", "0"}, 2, "--top 0: must be a whole number from 1"},
         {{"eval", test_path(state, "run"), "--top", "3"}, 2, "--top goes with tcc-train predict"},
-        {{"predict", test_path(state, "run"), "a.png", "b.png"},
-         2,
-         "\"b.png\" is a second file; give one, or a folder"},
+        {{"predict", test_path(state, "run"), "-", "a.png", "-"}, 2, "standard input can be read once"},
         {{"predict", test_path(state, "run"), "--id", "a"}, 1, "--id names a column of a table, and data of kind idx"},
         {{"predict", test_path(state, "run"), test_path(state, "recipe.yaml")}, 1, "data of kind idx is not read"},
         {{"export", test_path(state, "run"), test_path(state, "recipe.yaml")}, 1, "recipe.yaml"}};
@@ -199,8 +220,11 @@ static void pictures(void **state) {
     }
     assert_int_equal(count, 24);
     free(lines);
-    lines = must(RUN("predict", test_path(state, "run"), test_path(state, "new/03.png"), "--format=csv"));
-    if (!strstr(lines, "file,prediction,probability\n") || !strstr(lines, "03.png,bright,")) fail_msg("%s", lines);
+    lines = must(RUN("predict", test_path(state, "run"), test_path(state, "new/03.png"), test_path(state, "new/a"),
+                     "--format=csv"));
+    if (!strstr(lines, "file,prediction,probability\n") || !strstr(lines, "03.png,bright,") ||
+        !strstr(lines, "a/20.png,dark,"))
+        fail_msg("%s", lines);
     free(lines);
     snprintf(text, sizeof text, "cat %s | " TCC_BIN_DIR "/tcc-train predict %s - --format=csv | grep -q ^-,bright,",
              test_path(state, "new/03.png"), test_path(state, "run"));
