@@ -6,6 +6,7 @@
 #include "harness/files.h"
 #include "harness/program.h"
 #include "harness/sanitizer.h"
+#include "harness/train_data.h"
 #include "ir/support/context.h"
 #include "traincc/traincc.h"
 
@@ -59,13 +60,14 @@ static int receive(int fd, char *out, size_t room) {
     }
 }
 
+static int post_bytes(int fd, const char *body, size_t size, char *out, size_t room) {
+    char head[128];
+    snprintf(head, sizeof head, "POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", size);
+    return send_all(fd, head, strlen(head)) && send_all(fd, body, size) ? receive(fd, out, room) : 0;
+}
+
 static int post(int fd, const char *body, char *out, size_t room) {
-    char *request;
-    const int n = asprintf(&request, "POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n%s", strlen(body),
-                           body);
-    const bool sent = n >= 0 && send_all(fd, request, (size_t)n);
-    if (n >= 0) free(request);
-    return sent ? receive(fd, out, room) : 0;
+    return post_bytes(fd, body, strlen(body), out, room);
 }
 
 /* ---- what is right ---- */
@@ -239,18 +241,22 @@ static void crowd(int clients, int seconds, pid_t server) {
     if (wrong || lost || !right) fail_msg("%d right, %d wrong, %d lost", right, wrong, lost);
 }
 
-static void serves(void **state) {
-    const char *clients = getenv("TCC_SERVE_CLIENTS"), *seconds = getenv("TCC_SERVE_SECONDS");
-    if (access(TCC_BIN_DIR "/example-serve", X_OK)) skip(); /* libmicrohttpd was not there */
-    make_cases(state);
-    program_process p = program_start(NULL, "example-serve",
-                                      (const char *const[]){test_path(state, "exported"), "0", NULL});
+static program_process start_server(const char *folder) {
+    program_process p = program_start(NULL, "example-serve", (const char *const[]){folder, "0", NULL});
     char line[128] = "";
     for (int i = 0; i < 600 && !strchr(line, '\n'); i++) {
         usleep(50000);
         line[pread(p.out, line, sizeof line - 1, 0)] = '\0';
     }
     assert_int_equal(sscanf(line, "http://127.0.0.1:%d/predict", &port), 1);
+    return p;
+}
+
+static void serves(void **state) {
+    const char *clients = getenv("TCC_SERVE_CLIENTS"), *seconds = getenv("TCC_SERVE_SECONDS");
+    if (access(TCC_BIN_DIR "/example-serve", X_OK)) skip(); /* libmicrohttpd was not there */
+    make_cases(state);
+    program_process p = start_server(test_path(state, "exported"));
     crowd(clients ? atoi(clients) : 16, 1, p.pid);
     const long before = resident_kib(p.pid);
     crowd(clients ? atoi(clients) : 16, seconds ? atoi(seconds) : 1, p.pid);
@@ -270,7 +276,89 @@ static void serves(void **state) {
     program_free(&r);
 }
 
+/* ---- pictures ---- */
+
+enum { PICTURE_COUNT = 24 };
+static struct picture {
+    char *bytes, label[64];
+    size_t size;
+} shown[PICTURE_COUNT];
+
+static bool take_picture(void *run, const tcc_answer *a) {
+    struct picture *to = &shown[a->index];
+    size_t length;
+    const char *name = tcc_dataset_label(tcc_run_data(run), a->label, &length);
+    snprintf(to->label, sizeof to->label, "{\"label\":\"%.*s\"", (int)length, name);
+    to->bytes = test_read(a->id, &to->size);
+    return true;
+}
+
+static void *show_pictures(void *which) {
+    char reply[1024];
+    const int fd = connect_to_server();
+    for (int i = 0; i < PICTURE_COUNT; i++) {
+        const struct picture *p = &shown[(i + (int)(intptr_t)which) % PICTURE_COUNT];
+        const int status = fd < 0 ? 0 : post_bytes(fd, p->bytes, p->size, reply, sizeof reply);
+        if (!status) lost++;
+        else if (status == 200 && strstr(reply, p->label)) right++;
+        else wrong++;
+    }
+    close(fd);
+    return NULL;
+}
+
+/* What is no picture is refused among those that are. */
+static void refuse_others(void) {
+    static char huge[17 << 20];
+    const struct {
+        const char *bytes;
+        size_t size;
+        int status;
+        const char *says;
+    } cases[] = {{"GIF89a", 6, 400, ""},
+                 {"", 0, 400, "is to be a picture"},
+                 {shown[0].bytes, 40, 400, ""},
+                 {huge, sizeof huge, 413, "more than 16 MiB"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char reply[1024];
+        const int fd = connect_to_server();
+        const int got = post_bytes(fd, cases[i].bytes, cases[i].size, reply, sizeof reply);
+        if (got != cases[i].status || !strstr(reply, cases[i].says)) fail_msg("case %zu: %d: %s", i, got, reply);
+        close(fd);
+    }
+}
+
+static void serves_pictures(void **state) {
+    enum { CLIENTS = 8 };
+    if (access(TCC_BIN_DIR "/example-serve", X_OK)) skip();
+    const char *data, *folder = test_path(state, "run"), *recipe = write_kind_recipe(state, &train_kinds[6], &data);
+    pthread_t threads[CLIENTS];
+    tcc_context *cx;
+    tcc_run *run;
+    program_result r = program_run(
+        NULL, "tcc-train", (const char *const[]){"--quiet", "--device", "cpu", recipe, "--run-dir", folder, NULL});
+    if (r.status) fail_msg("%s", r.err);
+    program_free(&r);
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    assert_ok(tcc_run_open(cx, folder, &run), &cx->diag);
+    assert_ok(tcc_run_predict(run, data, take_picture, run), &cx->diag);
+    tcc_run_close(run);
+    tcc_context_destroy(cx);
+    program_process p = start_server(folder);
+    right = wrong = lost = 0;
+    for (int i = 0; i < CLIENTS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, show_pictures, (void *)(intptr_t)i), 0);
+    refuse_others();
+    for (int i = 0; i < CLIENTS; i++) pthread_join(threads[i], NULL);
+    if (right != CLIENTS * PICTURE_COUNT) fail_msg("%d right, %d wrong, %d lost", right, wrong, lost);
+    kill(p.pid, SIGTERM);
+    r = program_wait(&p);
+    if (r.status || *r.err) fail_msg("%d: %s", r.status, r.err);
+    program_free(&r);
+    for (int i = 0; i < PICTURE_COUNT; i++) free(shown[i].bytes);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {FOLDER_TEST(serves)};
+    const struct CMUnitTest tests[] = {FOLDER_TEST(serves), FOLDER_TEST(serves_pictures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
