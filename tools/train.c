@@ -24,7 +24,7 @@ static void on_interrupt(int signal_number) {
         return;
     }
     if (!signals.saves) {
-        (void)!write(STDERR_FILENO, text, sizeof text - 1);
+        if (!signals.silent) (void)!write(STDERR_FILENO, text, sizeof text - 1);
         _exit(EXIT_INTERRUPTED);
     }
     signals.interrupted = 1;
@@ -153,6 +153,27 @@ static int check_emit(const train_options *o) {
     return EXIT_DONE;
 }
 
+/* That a run on ranks is asked for nothing that is one rank's. */
+static int check_ranks(const train_options *o, const recipe *r) {
+    const struct {
+        bool given;
+        const char *name;
+    } alone[] = {{o->task != TASK_TRAIN, "another command than training"},
+                 {o->dry_run, "--dry-run"},
+                 {o->verify, "--verify"},
+                 {o->emit, "--emit"},
+                 {o->arch, "--arch"},
+                 {o->plan, "--plan"},
+                 {o->save_plan, "--save-plan"},
+                 {o->lock, "--lock"},
+                 {!r->data.batch_size, "data.batch_size=auto"}};
+    if (o->ranks < 2) return EXIT_DONE;
+    for (int i = 0; i < (int)(sizeof alone / sizeof *alone); i++)
+        if (alone[i].given) return usage_error("--ranks does not go with %s", alone[i].name);
+    if (strcmp(o->device, "cpu") != 0) return usage_error("--ranks trains on the CPU so far: give --device cpu, too");
+    return EXIT_DONE;
+}
+
 static int check_ptx(const train_options *o) {
     if (!o->emit || strcmp(o->emit, "ptx") || o->arch || strncmp(o->device, "cpu", 3)) return EXIT_DONE;
     return usage_error("--emit ptx: there is no GPU here to make it for; name one, as in --arch sm_90");
@@ -173,13 +194,14 @@ static int train(arguments *a) {
         status = find_device(a->device, !o->quiet && !o->emit, &found);
     o->device = found;
     if (status == EXIT_DONE && o->task != TASK_DESCRIBE) status = check_ptx(o);
+    if (status == EXIT_DONE) status = check_ranks(o, &r);
     if (status == EXIT_DONE && o->require_graphs && !recipe_replays(&r))
         status = usage_error("--require-graphs goes with training.compile_mode=reduce-overhead or max-autotune");
     if (status == EXIT_DONE && (o->lock || o->locked) &&
         (!r.training.compile || strcmp(r.training.compile_mode, "max-autotune") != 0))
         status = usage_error("--lock and --locked go with training.compile_mode=max-autotune");
     answer_signals();
-    if (status == EXIT_DONE) status = train_run(o, &r, &signals);
+    if (status == EXIT_DONE) status = train_on_ranks(o, &r, &signals);
     tcc_string_free(found);
     recipe_free(&r);
     return status;

@@ -50,18 +50,25 @@ typedef struct train_options {
     const char *plan, *save_plan;          /* files to read programs from, and to write them to; NULL */
     const char *lock, *locked;             /* the files of choices to write and to hold; NULL: none */
     const char *device;                    /* "cpu", "cuda:0" */
-    const char *arch; /* compile for this GPU architecture, and run nothing; NULL: for the device */
+    const char *arch;    /* compile for this GPU architecture, and run nothing; NULL: for the device */
+    int ranks;           /* processes that train together; 0: this one alone */
+    double comm_timeout; /* seconds that a rank waits for the others */
+    tcc_comm *comm;      /* of a rank: its end, and */
+    tcc_context *cx;     /* the context of that; NULL */
 } train_options;
 
 /* What the program's signal handler and a run tell each other. */
 typedef struct train_signals {
     volatile sig_atomic_t interrupted; /* by the handler: save and end */
-    volatile sig_atomic_t saves; /* by the run: it has something to save; before that the handler ends it itself */
+    volatile sig_atomic_t saves;  /* by the run: it has something to save; before that the handler ends it itself */
+    volatile sig_atomic_t silent; /* it is a rank that says nothing */
 } train_signals;
 
 /* Trains as the recipe says; messages go to standard error, progress to standard output. Returns the program's exit
  * status. */
 int train_run(const train_options *options, recipe *recipe, train_signals *signals);
+/* The same, on options->ranks processes. */
+int train_on_ranks(const train_options *options, recipe *recipe, train_signals *signals);
 
 /* tcc-train cache ARGUMENTS. Returns the program's exit status. */
 int train_cache(char *const *arguments, int count);

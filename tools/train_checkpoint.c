@@ -64,12 +64,15 @@ tcc_status run_saved(run *s, tcc_status status) {
     return status;
 }
 
+static int ranks_of(const run *s) { return s->options->ranks > 1 ? s->options->ranks : 1; }
+
 static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, const arrays *state) {
     tcc_loader_state at = tcc_loader_get_state(s->loader);
-    char seed[32], epoch[32], index[32], stopping[96], *recipe = recipe_print_results(s->recipe);
+    char seed[32], epoch[32], index[32], ranks[32], stopping[96], *recipe = recipe_print_results(s->recipe);
     snprintf(seed, sizeof seed, "%" PRIu64, at.seed);
     snprintf(epoch, sizeof epoch, "%" PRId64, at.epoch);
     snprintf(index, sizeof index, "%" PRId64, at.index);
+    snprintf(ranks, sizeof ranks, "%d", ranks_of(s));
     snprintf(stopping, sizeof stopping, "%.17g %" PRId64 " %" PRId64, s->stopping.best, s->stopping.waited,
              s->stopping.step);
     const tcc_pair values[] = {{"loader.seed", seed},
@@ -78,7 +81,8 @@ static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, c
                                {"recipe", recipe},
                                {"stopping", stopping},
                                {TCC_RUN_LEARNED, s->learned},
-                               {TCC_RUN_KIND, s->recipe->data.kind}};
+                               {TCC_RUN_KIND, s->recipe->data.kind},
+                               {"ranks", ranks}};
     tcc_checkpoint_contents contents = {.size = sizeof contents,
                                         .step = step,
                                         .params = params->data,
@@ -86,7 +90,8 @@ static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, c
                                         .state = state->data,
                                         .n_state = state->count,
                                         .values = values,
-                                        .n_values = sizeof values / sizeof values[0]};
+                                        /* what is left out says one rank */
+                                        .n_values = (int)(sizeof values / sizeof values[0]) - (ranks_of(s) == 1)};
     run_folder_keep_best(&s->folder, step);
     tcc_status status = recipe ? run_saved(s, saver_save(s->saver, &contents)) : TCC_ENOMEM;
     if (status == TCC_OK) s->saved_step = step;
@@ -202,6 +207,29 @@ static void load_stopping(run *s, const tcc_checkpoint *c) {
     s->stopping.step = strtoll(end, &end, 10);
 }
 
+/* A step stays what it is: on another number of ranks than before, each takes more or fewer micro-batches. */
+static bool share_among_ranks(run *s, const tcc_checkpoint *c) {
+    int64_t before = 1, *parts = &s->recipe->training.batch_accumulate;
+    const int64_t ranks = ranks_of(s);
+    if (!whole_number(c, "ranks", &before) || before < 1) before = 1;
+    if (before == ranks) return true;
+    if (before * *parts % ranks) {
+        fprintf(stderr,
+                "tcc-train: %s: its steps are of %" PRId64 " batches, on %" PRId64 " ranks: they cannot be shared "
+                "among %" PRId64 "\n",
+                tcc_checkpoint_path(c), before * *parts, before, ranks);
+        return false;
+    }
+    bool same_order = before == 1 || *parts == 1; /* of a sum over all batches of a step */
+    *parts = before * *parts / ranks;
+    same_order = same_order && (ranks == 1 || *parts == 1);
+    if (!s->options->quiet)
+        printf("changed since the checkpoint: --ranks was %" PRId64 ", is %" PRId64
+               ", so training.batch_accumulate is %" PRId64 "%s\n",
+               before, ranks, *parts, same_order ? "" : ", and sums are rounded in another order");
+    return true;
+}
+
 bool run_check_resume(run *s, const tcc_checkpoint *c) {
     const char *before = tcc_checkpoint_value(c, "recipe");
     char error[RECIPE_ERROR_MAX], *said;
@@ -210,7 +238,7 @@ bool run_check_resume(run *s, const tcc_checkpoint *c) {
     if (!may) fprintf(stderr, "tcc-train: %s\n", error);
     else if (said && !s->options->quiet) printf("changed since the checkpoint: %s\n", said);
     free(said);
-    return may;
+    return may && share_among_ranks(s, c);
 }
 
 tcc_status run_check_data(run *s, const tcc_checkpoint *c) {

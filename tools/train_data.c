@@ -131,6 +131,10 @@ static tcc_status open_dataset(run *s, tcc_data_options *o) {
     return status;
 }
 
+int64_t run_step_samples(const run *s) {
+    return recipe_step_samples(s->recipe) * (s->options->ranks > 1 ? s->options->ranks : 1);
+}
+
 tcc_status run_open_data(run *s) {
     const recipe *r = s->recipe;
     tcc_data_options o = {.size = sizeof o,
@@ -208,7 +212,9 @@ tcc_status run_open_loaders(run *s) {
     const int held = run_pins(s) ? TCC_PINNED_RUNS : 0;
     tcc_loader_options train = {.size = sizeof train,
                                 .split = TCC_SPLIT_TRAIN,
-                                .batch_size = recipe_step_samples(r),
+                                .batch_size = run_step_samples(s),
+                                .parts = s->options->ranks,
+                                .part = s->options->comm ? tcc_comm_rank(s->options->comm) : 0,
                                 .num_workers = (int)r->data.num_workers,
                                 .shuffle = r->data.shuffle,
                                 .last_batch = r->data.drop_last ? TCC_LAST_DROP : TCC_LAST_KEEP,
@@ -217,7 +223,7 @@ tcc_status run_open_loaders(run *s) {
                                 .lengths = (int)r->data.padding_lengths,
                                 .held = held};
     if (!run_only_looks(s)) status = tcc_loader_create(s->cx, s->data, &train, &s->loader);
-    if (status != TCC_OK || !s->info.samples[TCC_SPLIT_VALIDATION]) return status;
+    if (status != TCC_OK || !s->info.samples[TCC_SPLIT_VALIDATION] || !run_is_first(s)) return status;
     tcc_loader_options validation = {.size = sizeof validation,
                                      .split = TCC_SPLIT_VALIDATION,
                                      .batch_size = r->data.batch_size,

@@ -27,6 +27,9 @@ static const char usage[] =
     "  --resume [CKPT]      go on from the newest checkpoint of the run, or from CKPT (.safetensors)\n"
     "  --device DEVICE      where to compute: cpu, cuda, cuda:N, or auto (the default): the first CUDA\n"
     "                       device that is usable, else the CPU\n"
+    "  --ranks N            train on N processes, each with a part of the CPUs and of every batch: N times\n"
+    "                       data.batch_size samples a step, with the bits of training.batch_accumulate N\n"
+    "  --comm-timeout S     the longest that a rank waits for the others, in seconds (60)\n"
     "  --dry-run            compile, report time and memory, stop\n"
     "  --verify             compare the first step with the reference interpreter before training\n"
     "  --lr-find[=STEPS]    try learning rates from 1e-7 to 10, in 100 steps unless STEPS says otherwise:\n"
@@ -78,6 +81,8 @@ typedef enum option_id {
     RUN_DIR,
     RESUME,
     DEVICE,
+    RANKS,
+    COMM_TIMEOUT,
     DRY_RUN,
     VERIFY,
     LR_FIND,
@@ -117,6 +122,8 @@ static const struct {
     {{"--run-dir", ":folders"}, RUN_DIR, 0},
     {{"--resume", NULL}, RESUME, 0},
     {{"--device", "auto|cpu|cuda|cuda:0"}, DEVICE, 0},
+    {{"--ranks", ""}, RANKS, 0},
+    {{"--comm-timeout", ""}, COMM_TIMEOUT, 0},
     {{"--dry-run", NULL}, DRY_RUN, 0},
     {{"--verify", NULL}, VERIFY, 0},
     {{"--lr-find", NULL}, LR_FIND, 0},
@@ -193,6 +200,13 @@ static int take_lr_steps(train_options *o, const char *value) {
     return -1;
 }
 
+static int take_ranks(train_options *o, const char *value) {
+    double ranks = 0;
+    const int status = take_number("--ranks", value, true, 1, TCC_COMM_MOST_RANKS, &ranks);
+    o->ranks = (int)ranks;
+    return status;
+}
+
 /* `value` may be the next argument: *used is then one more. A status to end with; -1: none. */
 static int take_option(arguments *a, option_id id, const char *value, const char *next, int *used) {
     train_options *o = &a->options;
@@ -207,6 +221,8 @@ static int take_option(arguments *a, option_id id, const char *value, const char
         if (value) o->resume_from = value;
         break;
     case DEVICE: a->device = value; break;
+    case RANKS: return take_ranks(o, value);
+    case COMM_TIMEOUT: return take_number("--comm-timeout", value, false, 0.001, 1e6, &o->comm_timeout);
     case DRY_RUN: o->dry_run = true; break;
     case VERIFY: o->verify = true; break;
     case LR_FIND: return take_lr_steps(o, value);
@@ -265,6 +281,7 @@ int read_arguments(int argc, char **argv, arguments *a) {
     bool all_operands = false; /* what follows "--" */
     *a = (arguments){.device = "auto",
                      .operands = argv,
+                     .options.comm_timeout = 60,
                      .options.generate = {.length = NAN, .temperature = NAN, .top_p = 1, .seed = NAN}};
     for (int i = 1; i < argc; i++) {
         if (!all_operands && !strcmp(argv[i], "--")) {

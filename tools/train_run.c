@@ -15,6 +15,8 @@
 static int failed(run *s) {
     const char *text = *s->problem ? s->problem : s->cx ? tcc_context_error(s->cx) : "";
     if (!*text) text = "out of memory";
+    run_tell_ranks(s, text);
+    if (!run_is_first(s)) return EXIT_FAILED;
     run_end_line(s);
     fprintf(stderr, "tcc-train: %s\n", text);
     if (s->saver && saver_wait(s->saver) != TCC_OK && !*s->problem)
@@ -221,18 +223,29 @@ static int train(run *s, const tcc_checkpoint *c) {
     return finish(s);
 }
 
+static int follow(run *s) {
+    if (run_follow(s) != TCC_OK) return failed(s);
+    return *s->interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
+}
+
 static int run_all(run *s) {
     const train_options *o = s->options;
     const bool only_looks = o->emit || o->dry_run || o->task != TASK_TRAIN;
     tcc_checkpoint *c = NULL;
-    if (tcc_context_create(&s->cx) != TCC_OK || !run_folder_name(&s->folder, o)) return failed(s);
+    const bool first = run_is_first(s);
+    s->cx = o->cx;
+    if ((!s->cx && tcc_context_create(&s->cx) != TCC_OK) || !run_folder_name(&s->folder, o)) return failed(s);
+    if (!first && run_wait_for_all(s) != TCC_OK) return failed(s); /* the first looks whether the run can be */
     s->saver = saver_create(s->folder.checkpoints, s->recipe->training.keep_last);
     if (!s->saver) return failed(s);
-    if (!only_looks && run_folder_lock(&s->folder)) return EXIT_FAILED;
+    if (!only_looks && first && run_folder_lock(&s->folder)) return EXIT_FAILED;
     if (o->resume && tcc_checkpoint_open(s->cx, o->resume_from ? o->resume_from : s->folder.checkpoints, &c) != TCC_OK)
         return failed(s);
-    int status = c && !run_check_resume(s, c) ? EXIT_USAGE : set_up(s, c);
-    if (status == EXIT_DONE && !only_looks) status = train(s, c);
+    int status = c && !run_check_resume(s, c) ? EXIT_USAGE : EXIT_DONE;
+    if (status == EXIT_DONE && first && run_wait_for_all(s) != TCC_OK) status = failed(s);
+    if (status == EXIT_DONE) status = set_up(s, c);
+    if (status == EXIT_DONE && run_wait_for_all(s) != TCC_OK) status = failed(s); /* all have read the checkpoint */
+    if (status == EXIT_DONE && !only_looks) status = first ? train(s, c) : follow(s);
     if (status == EXIT_DONE && o->task == TASK_EVALUATE && run_evaluate_alone(s) != TCC_OK) status = failed(s);
     if (status == EXIT_DONE && o->task == TASK_FIND_LR && run_find_lr(s) != TCC_OK) status = failed(s);
     if (status == EXIT_DONE && o->task == TASK_PREDICT && run_predict(s) != TCC_OK) status = failed(s);
@@ -267,7 +280,7 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
     tcc_checkpoint_close(s.checkpoint);
     tcc_safetensors_close(s.parameters);
     tcc_string_free(s.learned);
-    tcc_context_destroy(s.cx);
+    if (!options->cx) tcc_context_destroy(s.cx);
     run_folder_close(&s.folder);
     return status;
 }

@@ -62,7 +62,20 @@ typedef struct run {
     double shown_at;              /* when the progress line was last drawn */
 } run;
 
-/* train_data.c. Opens the data set and its loaders. */
+/* train_ranks.c. Whether it is rank 0, or has no ranks: the one that evaluates, saves and reports. */
+bool run_is_first(const run *s);
+/* Returns when all ranks have come here. */
+tcc_status run_wait_for_all(run *s);
+/* The ranks meet before a step. `ends`: rank 0 says that there is none; *end: all ranks end. */
+tcc_status run_meet(run *s, bool ends, bool *end);
+/* The training of all ranks but the first. */
+tcc_status run_follow(run *s);
+/* The run failed: the other ranks are told why. */
+void run_tell_ranks(run *s, const char *why);
+
+/* train_data.c. Samples of a training step, on all ranks. */
+int64_t run_step_samples(const run *s);
+/* Opens the data set and its loaders. */
 tcc_status run_open_data(run *s);
 /* Its loaders, in the place of those that are there. */
 tcc_status run_open_loaders(run *s);
@@ -115,6 +128,9 @@ void run_tell_skipped(const run *s);
 
 /* What to do where training gives infinities. */
 extern const char run_nan_advice[];
+
+/* train_steps.c. A training step, reported by nobody. */
+tcc_status run_step(run *s, int64_t step);
 
 /* train_checkpoint.c. Whether the recipe may be resumed with from this checkpoint; what has changed is told. */
 bool run_check_resume(run *s, const tcc_checkpoint *c);

@@ -47,7 +47,7 @@ tcc_status run_print_sample(run *s) {
 static double step_seconds(const run *s, int64_t step) { return s->busy_seconds / (double)(step - s->logged_step); }
 
 static double samples_per_second(const run *s, int64_t step) {
-    double each = (double)recipe_step_samples(s->recipe) * (s->language ? (double)s->recipe->model.context : 1);
+    double each = (double)run_step_samples(s) * (s->language ? (double)s->recipe->model.context : 1);
     return each / step_seconds(s, step);
 }
 
@@ -230,14 +230,18 @@ static void keep_last_step(run *s) {
     memcpy(s->problem, problem, sizeof problem);
 }
 
-static tcc_status train_step(run *s, int64_t step) {
+tcc_status run_step(run *s, int64_t step) {
     const tcc_batch *batch;
-    const double lr = tcc_schedule_lr(&s->schedule, step), momentum = tcc_schedule_momentum(&s->schedule, step);
-    const double start = now_seconds();
-    tcc_status status = tcc_model_set_lr(s->model, lr);
+    const double momentum = tcc_schedule_momentum(&s->schedule, step);
+    tcc_status status = tcc_model_set_lr(s->model, tcc_schedule_lr(&s->schedule, step));
     if (status == TCC_OK && !isnan(momentum)) status = tcc_model_set_momentum(s->model, momentum);
     if (status == TCC_OK) status = next_batch(s, &batch);
-    if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
+    return status == TCC_OK ? tcc_model_train(s->model, batch->arrays, batch->n_arrays) : status;
+}
+
+static tcc_status train_step(run *s, int64_t step) {
+    const double lr = tcc_schedule_lr(&s->schedule, step), start = now_seconds();
+    tcc_status status = run_step(s, step);
     if (status == TCC_OK) status = report_graphs(s);
     if (status == TCC_OK && due(s->recipe->training.statistics, step)) status = run_write_statistics(s, step);
     if (status != TCC_OK) return status;
@@ -290,8 +294,10 @@ tcc_status run_train(run *s) {
     s->started = s->saved_at = now_seconds();
     s->logged_step = s->first_step - 1;
     s->watched_step = s->first_step;
-    for (int64_t step = s->first_step;
-         step < s->total_steps && status == TCC_OK && !*s->interrupted && !run_stops_early(s); step++) {
+    bool end = false;
+    for (int64_t step = s->first_step; status == TCC_OK; step++) {
+        status = run_meet(s, step >= s->total_steps || *s->interrupted || run_stops_early(s), &end);
+        if (status != TCC_OK || end) break;
         status = train_step(s, step);
         if (status == TCC_OK) status = between_steps(s, step + 1);
     }

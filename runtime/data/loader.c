@@ -54,11 +54,20 @@ static int64_t array_bytes(const tcc_array *a) {
     return bytes;
 }
 
+/* The loader's part of a batch of `samples`: where it begins, and how many it has. */
+static int64_t part_of(const tcc_loader_options *how, int64_t samples, int64_t *begin) {
+    const int64_t parts = how->parts > 1 ? how->parts : 1, each = (samples + parts - 1) / parts;
+    *begin = how->part * each;
+    const int64_t left = samples - *begin;
+    return left < each ? left : each;
+}
+
 static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc__drawn *space, tcc_batch *batch) {
     const tcc_loader_options *how = &l->order.how;
-    int64_t epoch = number / l->order.batches, index = number % l->order.batches, size = how->batch_size, length;
-    int64_t count = tcc__order_count(&l->order, index), rows = how->last_batch == TCC_LAST_KEEP ? count : size;
-    const tcc__drawn *drawn = tcc__order_batch(&l->order, number, space, &length);
+    int64_t epoch = number / l->order.batches, index = number % l->order.batches, size = how->batch_size, length, begin;
+    const int64_t count = part_of(how, tcc__order_count(&l->order, index), &begin);
+    const int64_t rows = how->last_batch == TCC_LAST_PAD ? size : count;
+    const tcc__drawn *drawn = tcc__order_batch(&l->order, number, space, &length) + begin;
     batch->count = count;
     batch->epoch = epoch;
     batch->index = index;
@@ -72,7 +81,7 @@ static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc__dr
         tcc__sample sample = {
             .split = how->split,
             .number = drawn[i].number,
-            .position = index * size + i,
+            .position = index * size + begin + i,
             .epoch = epoch,
             .seed = how->seed,
             .shuffle = how->shuffle,
@@ -143,11 +152,34 @@ static tcc_status start_workers(tcc_diag *d, tcc_loader *l) {
 
 /* ---- creation ---- */
 
+/* No batch leaves a part without samples. */
+static tcc_status check_parts(tcc_diag *d, const tcc_loader_options *o, int64_t samples) {
+    const int64_t whole = samples < o->batch_size ? 0 : o->batch_size, rest = samples % o->batch_size;
+    const int64_t sizes[] = {whole, o->last_batch == TCC_LAST_KEEP ? rest : 0};
+    if (o->last_batch == TCC_LAST_PAD)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a batch of %lld parts cannot be filled up with its own samples",
+                         (long long)o->parts);
+    for (int i = 0; i < 2; i++)
+        if (sizes[i] && (sizes[i] + o->parts - 1) / o->parts * (o->parts - 1) >= sizes[i])
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                             "%s of %lld samples in %lld parts leaves one without samples; %s",
+                             i ? "the last batch of an epoch," : "a batch", (long long)sizes[i], (long long)o->parts,
+                             i ? "drop it, or take batches of another size" : "take larger batches");
+    return TCC_OK;
+}
+
+/* The caller's options, whose struct may be of an earlier version. */
+static tcc_status read_options(tcc_diag *d, const tcc_loader_options *given, tcc_loader_options *out) {
+    *out = (tcc_loader_options){0};
+    if (given->size < offsetof(tcc_loader_options, parts) || given->size > sizeof *out)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_loader_options.size is %zu, should be %zu", given->size,
+                         sizeof *out);
+    memcpy(out, given, given->size);
+    return TCC_OK;
+}
+
 static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_loader_options *o) {
     static const char *const part[TCC_SPLIT_COUNT] = {"training", "validation"};
-    if (o->size != sizeof *o)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_loader_options.size is %zu, should be %zu", o->size,
-                         sizeof *o);
     const struct {
         const char *name;
         int64_t value, least, most;
@@ -158,7 +190,9 @@ static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_
                    {"last_batch", (int)o->last_batch, 0, TCC_LAST_KEEP},
                    {"padding", (int)o->padding, 0, TCC_PADDING_UNIFORM},
                    {"lengths", o->lengths, 0, TCC__LENGTHS_MAX},
-                   {"held", o->held, 0, 1024}};
+                   {"held", o->held, 0, 1024},
+                   {"parts", o->parts, 0, INT32_MAX},
+                   {"part", o->part, 0, o->parts > 1 ? o->parts - 1 : 0}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].value < numbers[i].least || numbers[i].value > numbers[i].most)
             return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "%s is %lld; it must be from %lld to %lld", numbers[i].name,
@@ -171,7 +205,7 @@ static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_
     if (samples < o->batch_size && o->last_batch == TCC_LAST_DROP)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the %s part has %lld samples, too few for one batch of %lld",
                          part[o->split], (long long)samples, (long long)o->batch_size);
-    return TCC_OK;
+    return o->parts > 1 ? check_parts(d, o, samples) : TCC_OK;
 }
 
 /* An array of so many samples, without data. */
@@ -212,19 +246,21 @@ tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data, const tcc
                              tcc_loader **out) {
     tcc_diag_begin(&cx->diag);
     tcc_diag *d = &cx->diag;
+    tcc_loader_options how;
     *out = NULL;
-    TCC_TRY(check_options(d, data, options));
+    TCC_TRY(read_options(d, options, &how));
+    TCC_TRY(check_options(d, data, &how));
     tcc_loader *l = tcc__calloc(1, sizeof *l);
     if (!l) return tcc_enomem(d);
     l->cx = cx;
     l->data = data;
-    l->order.how = *options;
-    l->x_bytes = array_bytes(tcc__sample_array(data, options->split, 0));
-    l->y_bytes = array_bytes(tcc__sample_array(data, options->split, 1));
+    l->order.how = how;
+    l->x_bytes = array_bytes(tcc__sample_array(data, how.split, 0));
+    l->y_bytes = array_bytes(tcc__sample_array(data, how.split, 1));
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->slot_ready, NULL);
     pthread_cond_init(&l->slot_free, NULL);
-    tcc_status status = tcc__order_init(d, data, options, &l->order);
+    tcc_status status = tcc__order_init(d, data, &how, &l->order);
     if (status == TCC_OK) status = make_slots(d, l);
     if (status == TCC_OK) status = start_workers(d, l);
     if (status == TCC_OK) *out = l;
@@ -308,10 +344,10 @@ bool tcc_loader_shape(const tcc_loader *l, int index, tcc_array shape[2]) {
     const int n = o->n_lengths ? o->n_lengths : 1;
     for (int i = 0; i < 2 * n; i++) {
         const bool whole = i >= n;
+        int64_t begin;
         if (!(whole ? o->whole[i - n] : o->left[i]) || index--) continue;
-        for (int j = 0; j < 2; j++)
-            shape[j] = array_of(tcc__sample_array(l->data, o->how.split, j),
-                                whole ? o->how.batch_size : o->samples % o->how.batch_size);
+        const int64_t rows = part_of(&o->how, whole ? o->how.batch_size : o->samples % o->how.batch_size, &begin);
+        for (int j = 0; j < 2; j++) shape[j] = array_of(tcc__sample_array(l->data, o->how.split, j), rows);
         if (o->n_lengths) shape[0].dims[1] = o->lengths[i % n];
         return true;
     }

@@ -308,6 +308,11 @@ typedef struct tcc_loader_options {
     tcc_padding padding;
     int lengths; /* the most lengths that rows may have, at most 32; default: 6 */
     int held;    /* batches before the last one given that stay as they are, too: TCC_PINNED_RUNS for pinned memory */
+    /* Above 1: each batch is cut in so many parts of equal size, and one that is smaller where that does not divide.
+     * The loader makes part number `part`, from 0: the part of a rank. All that is said of a batch is of the whole, but
+     * for its arrays and `count`. A batch that leaves a part without samples is TCC_EINVAL from the start; so is
+     * TCC_LAST_PAD. */
+    int64_t parts, part;
 } tcc_loader_options;
 
 typedef struct tcc_loader tcc_loader;

@@ -165,6 +165,43 @@ static void held_batches_stay(void **state) {
     tcc_dataset_close(data);
 }
 
+/* Parts of a batch one behind the other are the batch, the smaller last one of an epoch too. */
+static void parts_are_the_batch(void **state) {
+    tcc_dataset *data = rows(state, 103, -1);
+    enum { PARTS = 3, BATCHES = 24, SIZE = 10 };
+    tcc_loader_options how = {.batch_size = SIZE, .shuffle = true, .seed = 9, .last_batch = TCC_LAST_KEEP};
+    tcc_loader *whole = loader_of(data, how), *parts[PARTS];
+    for (int p = 0; p < PARTS; p++) {
+        how.parts = PARTS;
+        how.part = p;
+        how.num_workers = p;
+        parts[p] = loader_of(data, how);
+        assert_int_equal(tcc_loader_batches(parts[p]), tcc_loader_batches(whole));
+    }
+    for (int b = 0; b < BATCHES; b++) {
+        const tcc_batch *batch;
+        int expected[SIZE], got[SIZE];
+        int64_t n = 0;
+        assert_ok(tcc_loader_next(whole, &batch), &cx.diag);
+        const int64_t count = batch->count;
+        for (int64_t i = 0; i < count; i++) expected[i] = row_of(data, batch, i);
+        for (int p = 0; p < PARTS; p++) {
+            tcc_array shape[2];
+            assert_ok(tcc_loader_next(parts[p], &batch), &cx.diag);
+            assert_int_equal(batch->count, batch->arrays[0].dims[0]);
+            assert_true(batch->count == (p < PARTS - 1 ? (count + PARTS - 1) / PARTS : count - n));
+            assert_true(tcc_loader_shape(parts[p], count == SIZE, shape));
+            assert_int_equal(shape[0].dims[0], batch->count);
+            for (int64_t i = 0; i < batch->count; i++) got[n++] = row_of(data, batch, i);
+        }
+        assert_int_equal(n, count);
+        assert_memory_equal(got, expected, (size_t)n * sizeof *got);
+    }
+    for (int p = 0; p < PARTS; p++) tcc_loader_destroy(parts[p]);
+    tcc_loader_destroy(whole);
+    tcc_dataset_close(data);
+}
+
 static void resuming(void **state) {
     tcc_dataset *data = rows(state, 50, 0);
     int expected[30 * 4], got[30 * 4];
@@ -231,6 +268,18 @@ static void bad_options(void **state) {
     REFUSED(held, 1025, "held is 1025; it must be from 0 to 1024");
     REFUSED(split, (tcc_split)-1, "split is -1; it must be from 0 to 1");
     REFUSED(last_batch, (tcc_last_batch)3, "last_batch is 3; it must be from 0 to 2");
+    REFUSED(parts, -1, "parts is -1; it must be from 0 to 2147483647");
+    REFUSED(part, 1, "part is 1; it must be from 0 to 0");
+    REFUSED(parts, 2, "a batch of 1 samples in 2 parts leaves one without samples; take larger batches");
+    o = (tcc_loader_options){.size = sizeof o, .batch_size = 8, .parts = 2, .last_batch = TCC_LAST_PAD};
+    assert_error(tcc_loader_create(&cx, data, &o, &l), TCC_EINVAL, &cx.diag, "cannot be filled up");
+    o = (tcc_loader_options){.size = sizeof o, .batch_size = 9, .parts = 3, .last_batch = TCC_LAST_KEEP};
+    assert_error(tcc_loader_create(&cx, data, &o, &l), TCC_EINVAL, &cx.diag,
+                 "the last batch of an epoch, of 1 samples in 3 parts leaves one without samples; drop it");
+    o = (tcc_loader_options){.size = offsetof(tcc_loader_options, parts), .batch_size = 1, .parts = -1};
+    assert_ok(tcc_loader_create(&cx, data, &o, &l), &cx.diag); /* of a caller that knows no parts */
+    tcc_loader_destroy(l);
+    o = (tcc_loader_options){.size = sizeof o, .batch_size = 1};
 #undef REFUSED
     o.last_batch = TCC_LAST_DROP, o.split = TCC_SPLIT_VALIDATION;
     assert_error(tcc_loader_create(&cx, data, &o, &l), TCC_EINVAL, &cx.diag, "no validation part");
@@ -301,6 +350,7 @@ int main(void) {
         FOLDER_TEST(an_epoch_has_every_sample_once),
         FOLDER_TEST(workers_do_not_show),
         FOLDER_TEST(held_batches_stay),
+        FOLDER_TEST(parts_are_the_batch),
         FOLDER_TEST(resuming),
         FOLDER_TEST(the_last_batch),
         FOLDER_TEST(bad_options),

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ * tcc-train --ranks N: the run of one process with N micro-batches, bit for bit, also resumed; and how it ends where
+ * a rank is killed, stopped or interrupted. */
+#include "harness/check.h"
+#include "harness/files.h"
+#include "harness/patience.h"
+#include "harness/program.h"
+#include "harness/same_run.h"
+#include "harness/train_data.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RUN(...) program_run(NULL, "tcc-train", (const char *const[]){"--device", "cpu", __VA_ARGS__, NULL})
+
+/* From malloc: what was printed. */
+static char *run_well(program_result r) {
+    if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
+    char *text = strdup(r.out);
+    program_free(&r);
+    return text;
+}
+#define TRAIN(...) free(run_well(RUN("--quiet", __VA_ARGS__)))
+
+#define LAST "checkpoints/step-000020.safetensors"
+
+static void same_runs(void **state, const char *a, const char *b) {
+    same_file(state, a, b, LAST);
+    same_file(state, a, b, "checkpoints/best.safetensors");
+}
+
+/* 20 steps are more than an epoch, and the last step of one has a rest. */
+static void ranks_are_micro_batches(void **state) {
+    const char *mlp = write_recipe(state, "mlp"), *gpt = write_recipe(state, "gpt");
+#define MLP mlp, "training.clip_grad_norm=0.5", "training.ema_decay=0.9", "data.drop_last=false"
+    TRAIN(MLP, "--run-dir", test_path(state, "micro"), "training.batch_accumulate=3");
+    TRAIN(MLP, "--run-dir", test_path(state, "ranks"), "--ranks", "3");
+    same_runs(state, "micro", "ranks");
+    const char *parts = test_path(state, "parts"), *moved = test_path(state, "moved");
+    TRAIN(MLP, "--run-dir", parts, "--ranks", "3", "training.max_steps=10");
+    char *said = run_well(
+        RUN(MLP, "--run-dir", moved, "--resume", test_path(state, "parts/checkpoints/step-000010.safetensors")));
+    assert_non_null(strstr(said, "--ranks was 3, is 1, so training.batch_accumulate is 3\n"));
+    free(said);
+    same_file(state, "micro", "moved", LAST);
+    TRAIN(MLP, "--run-dir", parts, "--ranks", "3", "--resume");
+    same_runs(state, "micro", "parts");
+#undef MLP
+#define GPT gpt, "training.mixed_precision=bf16", "training.eval_every=0"
+    TRAIN(GPT, "--run-dir", test_path(state, "gpt-micro"), "training.batch_accumulate=2");
+    TRAIN(GPT, "--run-dir", test_path(state, "gpt-ranks"), "--ranks", "2");
+    same_file(state, "gpt-micro", "gpt-ranks", LAST);
+#undef GPT
+}
+
+static void what_ranks_cannot_do_is_refused(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    const struct {
+        const char *arguments[3];
+        int status;
+        const char *said;
+    } cases[] = {
+        {{"--dry-run"}, 2, "--ranks does not go with --dry-run"},
+        {{"--verify"}, 2, "--ranks does not go with --verify"},
+        {{"data.batch_size=auto"}, 2, "--ranks does not go with data.batch_size=auto"},
+        {{"--ranks", "0"}, 2, "--ranks 0: must be a whole number from 1 to 1024"},
+        {{"data.path=nowhere.csv"}, 1, "nowhere.csv"},
+        {{"training.compile_mode=max-autotune"}, 1, "each rank would measure by itself"},
+        {{"data.drop_last=false", "data.batch_size=53", "--ranks=3"}, 1, "in 3 parts leaves one without samples"}};
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        const char *const *a = cases[i].arguments;
+        program_result r = RUN("--quiet", recipe, "--run-dir", run, "--ranks", "2", a[0], a[1], a[2]);
+        if (r.status != cases[i].status || !strstr(r.err, cases[i].said))
+            fail_msg("case %d: status %d, said: %s", i, r.status, r.err);
+        const char *once = strstr(r.err, "tcc-train: "); /* and not by each rank */
+        assert_non_null(once);
+        assert_null(strstr(once + 1, "tcc-train: "));
+        program_free(&r);
+    }
+}
+
+/* -- Ends -- */
+
+/* The process of a rank, in the order in which the first process has started them. */
+static pid_t process_of(pid_t first, int rank) {
+    char path[64], text[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)first, (int)first);
+    FILE *f = fopen(path, "r");
+    const size_t length = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    char *at = text;
+    text[length] = '\0';
+    for (; rank; rank--) strtol(at, &at, 10);
+    return (pid_t)strtol(at, NULL, 10);
+}
+
+static bool is_there(void *path) { return test_exists(path); }
+
+enum { NO_RANK = -1, RANKS = 3 };
+
+/* Trains until a signal comes for a rank, or for all together. */
+static program_result end_by(void **state, const char *recipe, const char *run, int rank, int signal_number) {
+    char saved[64];
+    snprintf(saved, sizeof saved, "%s/checkpoints/step-000010.safetensors", run);
+    const char *arguments[] = {"--device",
+                               "cpu",
+                               "--quiet",
+                               recipe,
+                               "--run-dir",
+                               test_path(state, run),
+                               "--ranks",
+                               "3",
+                               "--comm-timeout",
+                               "2",
+                               "training.max_steps=100000000",
+                               "training.eval_every=0",
+                               NULL};
+    program_process p = program_start(NULL, "tcc-train", arguments);
+    assert_true(test_wait(is_there, (void *)test_path(state, saved), 30));
+    const pid_t process = rank == NO_RANK ? p.pid : process_of(p.pid, rank);
+    assert_true(process > 0);
+    assert_int_equal(kill(process, signal_number), 0);
+    return program_wait(&p);
+}
+
+static void ends_of_a_rank_end_all(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    static const struct {
+        const char *run;
+        int rank, signal, status;
+        const char *said, *not_said;
+    } cases[] = {
+        {"killed", 2, SIGKILL, 1, "on rank 0 of 3: rank 2 is gone", NULL},
+        {"first-killed", 0, SIGKILL, 1, "rank 0 was ended by signal 9", NULL},
+        {"stopped", 1, SIGSTOP, 1, "on rank 0 of 3: rank 1 did not answer within 2 s", NULL},
+        {"interrupted", 1, SIGTERM, 130, "interrupted at step ", "gone"},
+        {"all-interrupted", NO_RANK, SIGTERM, 130, "interrupted at step ", "gone"},
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        program_result r = end_by(state, recipe, cases[i].run, cases[i].rank, cases[i].signal);
+        if (r.status != cases[i].status || !strstr(r.err, cases[i].said) ||
+            (cases[i].not_said && strstr(r.err, cases[i].not_said)))
+            fail_msg("%s: status %d, said: %s", cases[i].run, r.status, r.err);
+        program_free(&r);
+    }
+    char *log = test_read(test_path(state, "killed/rank-1.log"), NULL); /* what others than the first have to say */
+    assert_non_null(strstr(log, "rank 2 is gone"));
+    free(log);
+    TRAIN(recipe, "--run-dir", test_path(state, "whole"), "--ranks", "3", "training.max_steps=10");
+    same_file(state, "whole", "killed", "checkpoints/step-000010.safetensors");
+}
+
+int main(void) {
+    setenv("TCC_CACHE_DISABLE", "0", 1); /* a rank need not compile what another run has compiled */
+    unsetenv("TCC_VERIFY_PASSES");       /* for which it would */
+    const struct CMUnitTest tests[] = {
+        FOLDER_TEST(ranks_are_micro_batches),
+        FOLDER_TEST(what_ranks_cannot_do_is_refused),
+        FOLDER_TEST(ends_of_a_rank_end_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

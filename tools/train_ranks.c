@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ * tcc-train --ranks N: a process for each rank, which this one starts and waits for. Rank 0 is the run: it evaluates,
+ * saves and reports. The others open the same data, and take their part of each step.
+ *
+ * Before each step the ranks meet. Rank 0 says whether there is another step, and any rank may say that it was
+ * interrupted; then all of them end, and rank 0 saves. There the others wait for rank 0 as long as it takes, as it may
+ * evaluate; that it is gone they see at once. */
+#include "train_run.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NO_LIMIT_SECONDS = 1000000000 };
+
+/* -- Processes -- */
+
+static volatile sig_atomic_t first_rank; /* its process */
+
+/* What is sent to this process is for rank 0. What a terminal sends all processes get by themselves. */
+static void pass_on(int signal_number, siginfo_t *info, void *context) {
+    (void)context;
+    if (info->si_code <= 0) kill(first_rank, signal_number);
+}
+
+static void pass_signals_on(void) {
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
+    for (int i = 0; i < (int)(sizeof signals / sizeof *signals); i++) sigaction(signals[i], &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Ranks share the CPUs: each gets its part of those that this process may use, one at least. */
+static void take_cpus(int rank, int ranks) {
+    cpu_set_t all, own;
+    CPU_ZERO(&own);
+    if (sched_getaffinity(0, sizeof all, &all)) return; /* more than such a set holds: all ranks use all */
+    const int count = CPU_COUNT(&all), first = (int)((long)count * rank / ranks);
+    int end = (int)((long)count * (rank + 1) / ranks), n = 0;
+    if (end == first) end++;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &all)) continue;
+        if (n >= first && n < end) CPU_SET(cpu, &own);
+        n++;
+    }
+    sched_setaffinity(0, sizeof own, &own);
+}
+
+static int run_rank(const train_options *given, recipe *r, train_signals *signals, tcc_context *cx, tcc_comm **ends,
+                    int rank) {
+    train_options o = *given;
+    o.cx = cx;
+    o.comm = ends[rank];
+    for (int i = 0; i < o.ranks; i++)
+        if (i != rank) tcc_comm_destroy(ends[i]);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    take_cpus(rank, o.ranks);
+    tcc_comm_set_timeout(o.comm, NO_LIMIT_SECONDS); /* until the first step, as ranks set up at their own speed */
+    if (rank) {
+        o.quiet = true;
+        signals->silent = 1;
+        o.explain = false;
+        o.dump_dir = o.profile = NULL;
+    }
+    const int status = train_run(&o, r, signals);
+    tcc_comm_destroy(o.comm);
+    return status;
+}
+
+static volatile sig_atomic_t overdue;
+
+static void on_alarm(int signal_number) {
+    (void)signal_number;
+    overdue = 1;
+}
+
+/* The number of the next rank that ends, whose process is then 0; -1: there is none. Ranks that are overdue, as they
+ * were stopped, are ended. */
+static int wait_for_one(pid_t *processes, int ranks, int *status) {
+    for (;;) {
+        const pid_t process = wait(status);
+        if (process < 0 && errno != EINTR) return -1;
+        for (int r = 0; r < ranks; r++) {
+            if (process > 0 && processes[r] == process) {
+                processes[r] = 0;
+                return r;
+            }
+            if (overdue && processes[r]) kill(processes[r], SIGKILL);
+        }
+    }
+}
+
+/* The status of the whole run: that of rank 0, unless another one alone has failed. Once rank 0 has ended, or another
+ * one has failed, the others have a short time to see it. */
+static int wait_for_ranks(const train_options *o, pid_t *processes, int ranks) {
+    enum { GRACE_SECONDS = 5 };
+    const struct sigaction action = {.sa_handler = on_alarm};
+    int result = EXIT_DONE, of_first = EXIT_FAILED, status, rank;
+    sigaction(SIGALRM, &action, NULL);
+    while ((rank = wait_for_one(processes, ranks, &status)) >= 0) {
+        if (WIFSIGNALED(status) && !overdue)
+            fprintf(stderr, "tcc-train: rank %d was ended by signal %d, %s\n", rank, WTERMSIG(status),
+                    strsignal(WTERMSIG(status)));
+        const int code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+        const bool failed = code != EXIT_DONE && code != EXIT_INTERRUPTED;
+        if (rank == 0) of_first = code;
+        else if (failed) result = EXIT_FAILED;
+        if (rank == 0) alarm(GRACE_SECONDS);
+        else if (failed && processes[0]) alarm(GRACE_SECONDS + (unsigned)o->comm_timeout);
+    }
+    return of_first == EXIT_DONE ? result : of_first;
+}
+
+/* In the process of a rank *is_rank is true, and its status is returned. */
+static int start_ranks(const train_options *o, recipe *r, train_signals *signals, tcc_context *cx, tcc_comm **ends) {
+    pid_t *processes = calloc((size_t)o->ranks, sizeof *processes);
+    int started = 0;
+    for (; processes && started < o->ranks; started++) {
+        fflush(NULL);
+        processes[started] = fork();
+        if (processes[started] == 0) {
+            free(processes);
+            return run_rank(o, r, signals, cx, ends, started);
+        }
+        if (processes[started] < 0) break;
+    }
+    const bool all = started == o->ranks;
+    if (!all) fprintf(stderr, "tcc-train: cannot start rank %d: %s\n", started, strerror(errno));
+    for (int i = 0; i < o->ranks; i++) tcc_comm_destroy(ends[i]);
+    if (started) first_rank = processes[0];
+    pass_signals_on();
+    const int status = wait_for_ranks(o, processes, started);
+    free(processes);
+    return all ? status : EXIT_FAILED;
+}
+
+int train_on_ranks(const train_options *o, recipe *r, train_signals *signals) {
+    if (o->ranks < 2) return train_run(o, r, signals);
+    tcc_context **contexts = calloc((size_t)o->ranks, sizeof *contexts), *cx = NULL;
+    tcc_comm **ends = calloc((size_t)o->ranks, sizeof *ends);
+    tcc_status status = contexts && ends ? tcc_context_create(&cx) : TCC_ENOMEM;
+    for (int i = 0; i < o->ranks && status == TCC_OK; i++) contexts[i] = cx;
+    if (status == TCC_OK) status = tcc_comm_create_local(contexts, o->ranks, ends);
+    int result = EXIT_FAILED;
+    if (status == TCC_OK) result = start_ranks(o, r, signals, cx, ends);
+    else fprintf(stderr, "tcc-train: --ranks: %s\n", cx ? tcc_context_error(cx) : "out of memory");
+    tcc_context_destroy(cx);
+    free(contexts);
+    free(ends);
+    return result;
+}
+
+/* -- A run on ranks -- */
+
+bool run_is_first(const run *s) { return !s->options->comm || tcc_comm_rank(s->options->comm) == 0; }
+
+tcc_status run_wait_for_all(run *s) { return s->options->comm ? tcc_comm_barrier(s->options->comm) : TCC_OK; }
+
+/* What a rank says where all meet. */
+typedef struct word {
+    int32_t ends, interrupted; /* ends: rank 0's */
+} word;
+
+tcc_status run_meet(run *s, bool ends, bool *end) {
+    tcc_comm *comm = s->options->comm;
+    *end = ends;
+    if (!comm) return TCC_OK;
+    const word mine = {ends, *s->interrupted != 0};
+    word *all = calloc((size_t)tcc_comm_size(comm), sizeof *all);
+    if (!all) return TCC_ENOMEM;
+    if (!run_is_first(s)) tcc_comm_set_timeout(comm, NO_LIMIT_SECONDS);
+    const tcc_status status = tcc_comm_all_gather(comm, &mine, all, sizeof mine);
+    tcc_comm_set_timeout(comm, s->options->comm_timeout);
+    *end = all[0].ends; /* by what all ranks have heard: who is interrupted just now says so at the next meeting */
+    for (int r = 0; r < tcc_comm_size(comm) && status == TCC_OK; r++) {
+        if (!all[r].interrupted) continue;
+        s->signals->interrupted = 1;
+        *end = true;
+    }
+    free(all);
+    return status;
+}
+
+tcc_status run_follow(run *s) {
+    bool end = false;
+    s->signals->saves = 1; /* as rank 0 does */
+    for (int64_t step = s->first_step;; step++) {
+        tcc_status status = run_meet(s, false, &end);
+        if (status != TCC_OK || end) return status;
+        if ((status = run_step(s, step)) != TCC_OK) return status;
+    }
+}
+
+void run_tell_ranks(run *s, const char *why) {
+    char *path = NULL;
+    if (!s->options->comm) return;
+    tcc_comm_abort(s->options->comm, why);
+    if (run_is_first(s) || asprintf(&path, "%s/rank-%d.log", s->folder.path, tcc_comm_rank(s->options->comm)) < 0)
+        return;
+    FILE *f = fopen(path, "a"); /* where there is no folder yet, rank 0 tells it */
+    if (f) fprintf(f, "%s\n", why);
+    if (f) fclose(f);
+    free(path);
+}
