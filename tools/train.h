@@ -52,6 +52,7 @@ typedef struct train_options {
     const char *device;                    /* "cpu", "cuda:0" */
     const char *arch;    /* compile for this GPU architecture, and run nothing; NULL: for the device */
     int ranks;           /* processes that train together; 0: this one alone */
+    bool joins;          /* another program has started them, and this is one */
     double comm_timeout; /* seconds that a rank waits for the others */
     tcc_comm *comm;      /* of a rank: its end, and */
     tcc_context *cx;     /* the context of that; NULL */
@@ -67,6 +68,9 @@ typedef struct train_signals {
 /* Trains as the recipe says; messages go to standard error, progress to standard output. Returns the program's exit
  * status. */
 int train_run(const train_options *options, recipe *recipe, train_signals *signals);
+/* Whether the environment says that another program has started ranks, of which this process is one: then the options
+ * say so. */
+void ranks_look(train_options *o);
 /* The same, on options->ranks processes. */
 int train_on_ranks(const train_options *options, recipe *recipe, train_signals *signals);
 

@@ -29,6 +29,7 @@ static const char usage[] =
     "                       device that is usable, else the CPU\n"
     "  --ranks N            train on N processes, each with a part of the CPUs and of every batch: N times\n"
     "                       data.batch_size samples a step, with the bits of training.batch_accumulate N\n"
+    "                       (torchrun's RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT do it, too)\n"
     "  --comm-timeout S     the longest that a rank waits for the others, in seconds (60)\n"
     "  --dry-run            compile, report time and memory, stop\n"
     "  --verify             compare the first step with the reference interpreter before training\n"

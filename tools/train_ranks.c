@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * tcc-train --ranks N: a process for each rank, which this one starts and waits for. Rank 0 is the run: it evaluates,
- * saves and reports. The others open the same data, and take their part of each step.
+ * tcc-train --ranks N: a process for each rank, which this one starts and waits for; or one rank of those that another
+ * program has started, as torchrun does. Rank 0 is the run: it evaluates, saves and reports. The others open the same
+ * data, and take their part of each step.
  *
  * Before each step the ranks meet. Rank 0 says whether there is another step, and any rank may say that it was
  * interrupted; then all of them end, and rank 0 saves. There the others wait for rank 0 as long as it takes, as it may
  * evaluate; that it is gone they see at once. */
+#include "recipe_rules.h"
 #include "train_run.h"
 
 #include <errno.h>
@@ -50,17 +52,12 @@ static void take_cpus(int rank, int ranks) {
     sched_setaffinity(0, sizeof own, &own);
 }
 
-static int run_rank(const train_options *given, recipe *r, train_signals *signals, tcc_context *cx, tcc_comm **ends,
-                    int rank) {
+static int run_rank(const train_options *given, recipe *r, train_signals *signals, tcc_context *cx, tcc_comm *comm) {
     train_options o = *given;
     o.cx = cx;
-    o.comm = ends[rank];
-    for (int i = 0; i < o.ranks; i++)
-        if (i != rank) tcc_comm_destroy(ends[i]);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    take_cpus(rank, o.ranks);
+    o.comm = comm;
     tcc_comm_set_timeout(o.comm, NO_LIMIT_SECONDS); /* until the first step, as ranks set up at their own speed */
-    if (rank) {
+    if (tcc_comm_rank(comm)) {
         o.quiet = true;
         signals->silent = 1;
         o.explain = false;
@@ -124,7 +121,11 @@ static int start_ranks(const train_options *o, recipe *r, train_signals *signals
         processes[started] = fork();
         if (processes[started] == 0) {
             free(processes);
-            return run_rank(o, r, signals, cx, ends, started);
+            for (int i = 0; i < o->ranks; i++)
+                if (i != started) tcc_comm_destroy(ends[i]);
+            prctl(PR_SET_PDEATHSIG, SIGTERM);
+            take_cpus(started, o->ranks);
+            return run_rank(o, r, signals, cx, ends[started]);
         }
         if (processes[started] < 0) break;
     }
@@ -138,8 +139,38 @@ static int start_ranks(const train_options *o, recipe *r, train_signals *signals
     return all ? status : EXIT_FAILED;
 }
 
+/* -- One of the ranks that another program has started -- */
+
+static long number_of(const char *name) {
+    const char *text = getenv(name);
+    return text ? strtol(text, NULL, 10) : 0;
+}
+
+void ranks_look(train_options *o) {
+    const long size = number_of("WORLD_SIZE");
+    if (o->ranks || !getenv("RANK") || size < 2 || size > TCC_COMM_MOST_RANKS) return;
+    o->ranks = (int)size;
+    o->joins = true;
+    if (number_of("RANK")) o->quiet = true;
+}
+
+static int join_ranks(const train_options *o, recipe *r, train_signals *signals) {
+    const long here = number_of("LOCAL_WORLD_SIZE"), own = number_of("LOCAL_RANK");
+    tcc_context *cx;
+    tcc_comm *comm;
+    int result = EXIT_FAILED;
+    tcc_status status = tcc_context_create(&cx);
+    if (status == TCC_OK && here > 1 && own >= 0 && own < here) take_cpus((int)own, (int)here);
+    if (status == TCC_OK) status = tcc_comm_create(cx, "env", &comm);
+    if (status == TCC_OK) result = run_rank(o, r, signals, cx, comm);
+    else fprintf(stderr, "tcc-train: %s\n", cx ? tcc_context_error(cx) : "out of memory");
+    tcc_context_destroy(cx);
+    return result;
+}
+
 int train_on_ranks(const train_options *o, recipe *r, train_signals *signals) {
     if (o->ranks < 2) return train_run(o, r, signals);
+    if (o->joins) return join_ranks(o, r, signals);
     tcc_context **contexts = calloc((size_t)o->ranks, sizeof *contexts), *cx = NULL;
     tcc_comm **ends = calloc((size_t)o->ranks, sizeof *ends);
     tcc_status status = contexts && ends ? tcc_context_create(&cx) : TCC_ENOMEM;
@@ -181,6 +212,35 @@ tcc_status run_meet(run *s, bool ends, bool *end) {
         s->signals->interrupted = 1;
         *end = true;
     }
+    free(all);
+    return status;
+}
+
+/* 64-bit FNV-1a. */
+static uint64_t hash_text(const char *text) {
+    uint64_t h = 14695981039346656037u;
+    for (; text && *text; text++) h = (h ^ (unsigned char)*text) * 1099511628211u;
+    return h;
+}
+
+tcc_status run_compare_ranks(run *s) {
+    enum { VERSION, RECIPE, DATA, COMPARED };
+    static const char *const names[COMPARED] = {"another version of tcc-train", "another recipe",
+                                                "other training data"};
+    tcc_comm *comm = s->options->comm;
+    if (!comm) return TCC_OK;
+    const int size = tcc_comm_size(comm), rank = tcc_comm_rank(comm);
+    char *recipe = recipe_print_results(s->recipe);
+    const uint64_t own[COMPARED] = {hash_text(TCC_VERSION), hash_text(recipe), hash_text(s->learned)};
+    uint64_t *all = calloc((size_t)size, sizeof own);
+    tcc_status status = recipe && all ? tcc_comm_all_gather(comm, own, all, sizeof own) : TCC_ENOMEM;
+    for (int i = 0; i < size * COMPARED && status == TCC_OK; i++) {
+        if (all[i] == own[i % COMPARED]) continue;
+        snprintf(s->problem, sizeof s->problem, "rank %d has %s than rank %d: all ranks must be given the same",
+                 i / COMPARED, names[i % COMPARED], rank);
+        status = TCC_EINVAL;
+    }
+    free(recipe);
     free(all);
     return status;
 }

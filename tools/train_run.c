@@ -188,6 +188,7 @@ static int set_up(run *s, const tcc_checkpoint *c) {
     if ((says || s->options->task == TASK_DESCRIBE) && run_describe_data(s) != TCC_OK) return failed(s);
     if (s->options->task == TASK_DESCRIBE) return EXIT_DONE;
     if (c && run_check_data(s, c) != TCC_OK) return failed(s);
+    if (run_compare_ranks(s) != TCC_OK) return failed(s);
     settle_steps(s);
     if (c && tcc_checkpoint_step(c) > s->total_steps) {
         fprintf(stderr, "tcc-train: %s: is past the end of this run of %" PRId64 " steps\n", tcc_checkpoint_path(c),

@@ -66,6 +66,8 @@ typedef struct run {
 bool run_is_first(const run *s);
 /* Returns when all ranks have come here. */
 tcc_status run_wait_for_all(run *s);
+/* All ranks call it once the data is open. TCC_EINVAL where one has another version, recipe or data set. */
+tcc_status run_compare_ranks(run *s);
 /* The ranks meet before a step. `ends`: rank 0 says that there is none; *end: all ranks end. */
 tcc_status run_meet(run *s, bool ends, bool *end);
 /* The training of all ranks but the first. */

@@ -55,6 +55,49 @@ static void ranks_are_micro_batches(void **state) {
 #undef GPT
 }
 
+/* Starts each process by itself, as torchrun does; `given` is what the second one is given beside what both are. */
+static void start_apart(void **state, const char *recipe, const char *run, const char *given,
+                        program_process ranks[2]) {
+    static int runs;
+    char port[16];
+    snprintf(port, sizeof port, "%d", 20000 + (int)(getpid() + 100 * runs++) % 20000);
+    setenv("WORLD_SIZE", "2", 1);
+    setenv("LOCAL_WORLD_SIZE", "2", 1);
+    setenv("MASTER_PORT", port, 1);
+    for (int r = 1; r >= 0; r--) {
+        const char *const arguments[] = {"--device",       "cpu", recipe, "--run-dir", test_path(state, run),
+                                         r ? given : NULL, NULL};
+        setenv("RANK", r ? "1" : "0", 1);
+        setenv("LOCAL_RANK", r ? "1" : "0", 1);
+        ranks[r] = program_start(NULL, "tcc-train", arguments);
+    }
+    unsetenv("WORLD_SIZE");
+}
+
+static void ranks_meet_by_the_environment(void **state) {
+    const char *mlp = write_recipe(state, "mlp");
+    program_process ranks[2];
+    TRAIN(mlp, "--run-dir", test_path(state, "one"), "--ranks", "2");
+    start_apart(state, mlp, "two", NULL, ranks);
+    char *said = run_well(program_wait(&ranks[0])), *nothing = run_well(program_wait(&ranks[1]));
+    assert_non_null(strstr(said, "step 19/20"));
+    assert_string_equal(nothing, "");
+    same_file(state, "one", "two", LAST);
+    free(said);
+    free(nothing);
+    static const char *const differences[][2] = {{"optimizer.lr=0.5", "rank 1 has another recipe than rank 0"},
+                                                 {"data.val_split=0.5", "rank 1 has another recipe than rank 0"}};
+    for (int i = 0; i < 2; i++) {
+        start_apart(state, mlp, "three", differences[i][0], ranks);
+        for (int r = 0; r < 2; r++) {
+            program_result ended = program_wait(&ranks[r]);
+            assert_int_equal(ended.status, 1);
+            if (!r && !strstr(ended.err, differences[i][1])) fail_msg("said: %s", ended.err);
+            program_free(&ended);
+        }
+    }
+}
+
 static void what_ranks_cannot_do_is_refused(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
     const struct {
@@ -157,6 +200,7 @@ int main(void) {
     unsetenv("TCC_VERIFY_PASSES");       /* for which it would */
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(ranks_are_micro_batches),
+        FOLDER_TEST(ranks_meet_by_the_environment),
         FOLDER_TEST(what_ranks_cannot_do_is_refused),
         FOLDER_TEST(ends_of_a_rank_end_all),
     };

@@ -18,6 +18,12 @@ EXAMPLE(tcc_comm_create_local) {
     printf("%g\n", x); /* 21 */
 }
 
+EXAMPLE(tcc_comm_create) {
+    tcc_comm *comm;                                                                /* of RANK in WORLD_SIZE */
+    if (tcc_comm_create(cx, "env", &comm) == TCC_ENOTFOUND) puts("started alone"); /* started alone */
+    tcc_comm_destroy(comm);
+}
+
 EXAMPLE(tcc_comm_destroy) {
     tcc_comm *comm;
     TCC_TRY(tcc_comm_create_local(&cx, 1, &comm));

@@ -33,6 +33,13 @@ enum { TCC_COMM_MOST_RANKS = 1024 };
  * and destroys the others, as only then the end of a process is seen. Errors: TCC_EINVAL, TCC_EIO (no more open files),
  * TCC_ENOMEM; they are kept by contexts[0], and no end is made. */
 TCC_API tcc_status tcc_comm_create_local(tcc_context *const *contexts, int ranks, tcc_comm **out);
+/* Makes the end of this process, one of ranks that are started apart, here or on several machines. `kind` "env": they
+ * find each other by the environment, as torchrun sets it: RANK, WORLD_SIZE, and MASTER_ADDR (127.0.0.1) and
+ * MASTER_PORT (29500), where rank 0 listens. They wait for each other at most TCC_COMM_TIMEOUT seconds (60) of the
+ * environment, which is also the time limit of collectives then. Data goes over TCP, unencrypted: use networks that you
+ * trust. Errors: TCC_ENOTFOUND (RANK or WORLD_SIZE is not set), TCC_EINVAL, TCC_EIO (a rank did not come), TCC_ENOMEM.
+ */
+TCC_API tcc_status tcc_comm_create(tcc_context *cx, const char *kind, tcc_comm **out);
 /* Frees this end; the other ranks see that it is gone when they wait for it. NULL is allowed. */
 TCC_API void tcc_comm_destroy(tcc_comm *c);
 

@@ -9,6 +9,7 @@
 #include "ir/support/element.h"
 #include "traincc/comm.h"
 
+#include <arpa/inet.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -340,6 +342,114 @@ static void test_wrong_numbers_of_ranks(void **state) {
     tcc_context_destroy(cx);
 }
 
+/* -- Ranks that find each other by the environment -- */
+
+/* A port that was free just now. */
+static int free_port(void) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof a;
+    const int s = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(s >= 0 && !bind(s, (struct sockaddr *)&a, length) && !getsockname(s, (struct sockaddr *)&a, &length));
+    close(s);
+    return ntohs(a.sin_port);
+}
+
+static void set_number(const char *name, int value) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+/* A stranger at the place where the ranks meet, who says something else and stays until it is hung up on. */
+static void disturb(int port) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    char end;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int s = socket(AF_INET, SOCK_STREAM, 0);
+    for (int i = 0; i < 500 && connect(s, (struct sockaddr *)&a, sizeof a); i++) usleep(10000);
+    if (send(s, "GET / HTTP/1.1\r\nHost: here\r\n\r\n", 32, MSG_NOSIGNAL) == 32) (void)!recv(s, &end, 1, 0);
+    close(s);
+}
+
+/* In a process of its own: what `rank` of `size` finds. 0: a sum as it must be; 1: an error that says `text`. */
+static pid_t start_apart(int rank, int size, int port, const char *text) {
+    const pid_t child = fork();
+    if (child) return child;
+    tcc_context *cx;
+    tcc_comm *comm;
+    float x[1000];
+    set_number("RANK", rank);
+    set_number("WORLD_SIZE", size);
+    set_number("MASTER_PORT", port);
+    setenv("MASTER_ADDR", "localhost", 1);
+    if (tcc_context_create(&cx) != TCC_OK) _exit(2);
+    for (int i = 0; i < 1000; i++) x[i] = (float)(i + rank);
+    tcc_status status = tcc_comm_create(cx, "env", &comm);
+    if (status == TCC_OK && (tcc_comm_rank(comm) != rank || tcc_comm_size(comm) != size)) _exit(3);
+    if (status == TCC_OK) status = tcc_comm_all_reduce(comm, TCC_COMM_SUM, TCC_F32, x, 1000);
+    if (status == TCC_OK) status = tcc_comm_barrier(comm);
+    if (status != TCC_OK) {
+        const bool said = text && strstr(tcc_context_error(cx), text);
+        if (!said) fprintf(stderr, "rank %d: %s\n", rank, tcc_context_error(cx));
+        _exit(said ? 1 : 4);
+    }
+    for (int i = 0; i < 1000; i++)
+        if (x[i] != (float)(size * i + size * (size - 1) / 2)) _exit(5);
+    tcc_comm_destroy(comm);
+    tcc_context_destroy(cx);
+    _exit(0);
+}
+
+static void expect_end(pid_t child, int expected) {
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), expected);
+}
+
+static void test_ranks_meet(void **state) {
+    (void)state;
+    set_number("TCC_COMM_TIMEOUT", (int)test_seconds(30));
+    for (int size = 1; size <= 4; size++) {
+        const int port = free_port();
+        pid_t children[4], stranger = 0;
+        for (int r = size - 1; r >= 0; r--) children[r] = start_apart(r, size, port, NULL); /* the first comes last */
+        if (size == 4 && !(stranger = fork())) {
+            disturb(port);
+            _exit(0);
+        }
+        for (int r = 0; r < size; r++) expect_end(children[r], 0);
+        if (stranger) expect_end(stranger, 0);
+    }
+}
+
+static void test_ranks_that_do_not_meet(void **state) {
+    (void)state;
+    set_number("TCC_COMM_TIMEOUT", 1);
+    int port = free_port();
+    pid_t a = start_apart(0, 3, port, "rank 1 did not come to localhost:");
+    pid_t b = start_apart(2, 3, port, "has not said within 1 s where the others are, or is gone");
+    expect_end(a, 1);
+    expect_end(b, 1);
+    expect_end(start_apart(1, 2, free_port(), "rank 0 did not listen at localhost:"), 1);
+    expect_end(start_apart(2, 2, port, "RANK is \"2\", not a number from 0 to 1"), 1);
+    set_number("TCC_COMM_TIMEOUT", (int)test_seconds(10));
+    port = free_port();
+    a = start_apart(0, 3, port, "another process came as rank 1 of 3: each of the ranks 0 to 2 may come once");
+    b = start_apart(1, 3, port, "or is gone");
+    const pid_t c = start_apart(1, 3, port, "or is gone");
+    expect_end(a, 1);
+    expect_end(b, 1);
+    expect_end(c, 1);
+    tcc_context *cx;
+    tcc_comm *comm;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    assert_int_equal(tcc_comm_create(cx, "env", &comm), TCC_ENOTFOUND);
+    assert_non_null(strstr(tcc_context_error(cx), "the environment has no WORLD_SIZE"));
+    assert_int_equal(tcc_comm_create(cx, "smoke", &comm), TCC_EINVAL);
+    tcc_context_destroy(cx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_collective),
@@ -348,6 +458,8 @@ int main(void) {
         cmocka_unit_test(test_faults_are_told),
         cmocka_unit_test(test_a_killed_process_is_seen),
         cmocka_unit_test(test_wrong_numbers_of_ranks),
+        cmocka_unit_test(test_ranks_meet),
+        cmocka_unit_test(test_ranks_that_do_not_meet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
