@@ -36,16 +36,15 @@ static tcc_status add_group(tcc_fuser *f, int u) {
 
 /* The round in which unit u is added, by those of the units that it waits for; -1: one of them has none. */
 static int round_of(const tcc_fuser *f, const int *rounds, int u) {
-    const tcc_draft *d = &f->units.data[u].draft;
+    const tcc_fuse_ids *loads = &f->units.data[u].loads;
     int round = 0;
-    for (int i = 0; i < d->n_nodes; i++)
-        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
-            const int id = d->nodes[i]->operands[k]->id, source = f->home[id];
-            if (source == TCC_FUSE_NO_UNIT || source == u || f->inlined[id]) continue;
-            if (rounds[source] < 0) return -1;
-            const int after = rounds[source] + (source > u);
-            if (after > round) round = after;
-        }
+    for (int i = 0; i < loads->count; i++) {
+        const int source = tcc_fuser_source(f, loads->data[i]);
+        if (source == TCC_FUSE_NO_UNIT || source == u) continue;
+        if (rounds[source] < 0) return -1;
+        const int after = rounds[source] + (source > u);
+        if (after > round) round = after;
+    }
     return round;
 }
 

@@ -29,23 +29,17 @@ static void add_siblings(tcc_fuser *f, int id, int user, int u) {
 
 /* Whether unit u loads what unit `source` stores. */
 static bool reads_from(const tcc_fuser *f, int u, int source) {
-    const tcc_draft *d = &f->units.data[u].draft;
-    for (int i = 0; i < d->n_nodes; i++)
-        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
-            int id = d->nodes[i]->operands[k]->id;
-            if (f->home[id] == source && !f->inlined[id]) return true;
-        }
+    const tcc_fuse_ids *loads = &f->units.data[u].loads;
+    for (int i = 0; i < loads->count; i++)
+        if (tcc_fuser_source(f, loads->data[i]) == source) return true;
     return false;
 }
 
 /* Whether unit u loads what a member stores. */
 static bool reads_member(const tcc_fuser *f, int u) {
-    const tcc_draft *d = &f->units.data[u].draft;
-    for (int i = 0; i < d->n_nodes; i++)
-        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
-            const int id = d->nodes[i]->operands[k]->id;
-            if (!f->inlined[id] && tcc_fuser_is_member(f, f->home[id])) return true;
-        }
+    const tcc_fuse_ids *loads = &f->units.data[u].loads;
+    for (int i = 0; i < loads->count; i++)
+        if (tcc_fuser_is_member(f, tcc_fuser_source(f, loads->data[i]))) return true;
     return false;
 }
 

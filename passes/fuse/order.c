@@ -14,7 +14,7 @@
 enum {
     NONE = TCC_FUSE_NO_UNIT,
     MOST_SEARCHED = TCC_FUSE_MOST_SEARCHED,
-    LEAD = 12 /* units by which the search forth may be ahead of that back */
+    LEAD = 12 /* readers that the search forth may look at before the one back has seen as many loads */
 };
 static const int64_t gap = (int64_t)1 << 32;
 
@@ -61,18 +61,17 @@ static void replace(tcc_fuser *f, int u, int other) {
 
 /* Adds to f->others what unit u waits for, as far as it stands behind place `low`. Whether u waits for `watched`. */
 static bool look_earlier(tcc_fuser *f, int u, int64_t low, int watched) {
-    const tcc_draft *d = &f->units.data[u].draft;
+    const tcc_fuse_ids *loads = &unit_of(f, u)->loads;
     const int stamp = f->unit_stamp;
     bool met = false;
-    for (int n = 0; n < d->n_nodes; n++)
-        for (int k = 0; k < d->nodes[n]->n_operands; k++) {
-            const int id = d->nodes[n]->operands[k]->id, source = f->home[id];
-            if (source == NONE || source == u || f->inlined[id]) continue;
-            met |= source == watched;
-            if (f->unit_mark[source] == stamp || unit_of(f, source)->place <= low) continue;
-            f->unit_mark[source] = stamp;
-            tcc_fuser_push(f, &f->others, source);
-        }
+    for (int i = 0; i < loads->count; i++) {
+        const int source = tcc_fuser_source(f, loads->data[i]);
+        if (source == NONE || source == u) continue;
+        met |= source == watched;
+        if (f->unit_mark[source] == stamp || unit_of(f, source)->place <= low) continue;
+        f->unit_mark[source] = stamp;
+        tcc_fuser_push(f, &f->others, source);
+    }
     return met;
 }
 
@@ -93,11 +92,20 @@ static bool add_later(tcc_fuser *f, int id, int64_t high, int watched) {
 
 /* The same for all units that wait for unit u. What is inlined and stored all the same, as an output, nobody loads. */
 static bool look_later(tcc_fuser *f, int u, int64_t high, int watched) {
-    const tcc_draft *d = &f->units.data[u].draft;
+    const tcc_fuse_ids *stored = &unit_of(f, u)->stored;
     bool met = false;
-    for (int i = 0; i < d->n_nodes; i++)
-        if (d->stored[i] && !f->inlined[d->nodes[i]->id]) met |= add_later(f, d->nodes[i]->id, high, watched);
+    for (int i = 0; i < stored->count; i++)
+        if (!f->inlined[stored->data[i]]) met |= add_later(f, stored->data[i], high, watched);
     return met;
+}
+
+/* About how much look_later has to look at. */
+static int readers_of(const tcc_fuser *f, int u) {
+    const tcc_fuse_ids *stored = &unit_of(f, u)->stored;
+    int readers = 0;
+    for (int i = 0; i < stored->count; i++)
+        readers += f->first_user[stored->data[i] + 1] - f->first_user[stored->data[i]];
+    return readers;
 }
 
 static void begin_search(tcc_fuser *f, const int *units, int count) {
@@ -108,7 +116,7 @@ static void begin_search(tcc_fuser *f, const int *units, int count) {
 
 bool tcc_fuser_depends(tcc_fuser *f, int to, int from) {
     const int64_t low = unit_of(f, from)->place, high = unit_of(f, to)->place;
-    int seen_later = 0;
+    int seen_later = 0, loads = 0, readers = 0;
     bool found = false, forth = true;
     begin_search(f, (int[]){to, from}, 2);
     if (high <= low) return false;
@@ -117,8 +125,12 @@ bool tcc_fuser_depends(tcc_fuser *f, int to, int from) {
     for (int i = 0; i < f->others.count && !f->out_of_memory; i++) {
         found |= look_earlier(f, f->others.data[i], low, from) && i; /* straight from `from` is no third */
         if (found && f->others.count > MOST_SEARCHED) return true;
-        for (; forth && !found && seen_later <= i && f->later.count <= f->others.count + LEAD; seen_later++) {
+        loads += unit_of(f, f->others.data[i])->loads.count;
+        for (; forth && !found && seen_later <= i; seen_later++) {
             if (seen_later == f->later.count) return false;
+            const int more = readers_of(f, f->later.data[seen_later]);
+            if (readers + more > loads + LEAD) break;
+            readers += more;
             forth = !look_later(f, f->later.data[seen_later], high, to) || !seen_later;
         }
     }
@@ -199,18 +211,17 @@ bool tcc_fuser_order_all(tcc_fuser *f) {
                 continue;
             }
             state[top] = OPEN;
-            const tcc_draft *d = &f->units.data[top].draft;
-            for (int n = 0; n < d->n_nodes; n++)
-                for (int k = 0; k < d->nodes[n]->n_operands; k++) {
-                    const int id = d->nodes[n]->operands[k]->id, source = f->home[id];
-                    if (source == NONE || source == top || f->inlined[id] || state[source] == DONE) continue;
-                    if (state[source] == NEW) {
-                        tcc_fuser_push(f, open, source);
-                        continue;
-                    }
-                    tcc__free(state);
-                    return false;
+            const tcc_fuse_ids *loads = &unit_of(f, top)->loads;
+            for (int i = 0; i < loads->count; i++) {
+                const int source = tcc_fuser_source(f, loads->data[i]);
+                if (source == NONE || source == top || state[source] == DONE) continue;
+                if (state[source] == NEW) {
+                    tcc_fuser_push(f, open, source);
+                    continue;
                 }
+                tcc__free(state);
+                return false;
+            }
         }
     }
     tcc__free(state);

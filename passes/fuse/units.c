@@ -103,11 +103,30 @@ tcc_draft tcc_fuser_draft_of(tcc_fuser *f, const int *units, int count) {
     return d;
 }
 
+/* Lists what draft d of the unit loads and stores. */
+static void list_edges(tcc_fuser *f, tcc_fuse_unit *unit, const tcc_draft *d) {
+    const int stamp = ++f->stamp;
+    for (int i = 0; i < d->n_nodes; i++) f->mark[d->nodes[i]->id] = stamp;
+    unit->loads.count = unit->stored.count = 0;
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        if (d->stored[i]) tcc_fuser_push(f, &unit->stored, n->id);
+        for (int k = 0; k < n->n_operands; k++) {
+            const int id = n->operands[k]->id;
+            if (f->mark[id] == stamp || tcc_is_leaf(n->operands[k])) continue;
+            f->mark[id] = stamp;
+            tcc_fuser_push(f, &unit->loads, id);
+        }
+    }
+    if (unit->loads.count > 1) qsort(unit->loads.data, (size_t)unit->loads.count, sizeof(int), ascending);
+}
+
 bool tcc_fuser_refresh(tcc_fuser *f, int u, const char **reason) {
     tcc_fuse_unit *unit = &f->units.data[u];
     tcc_draft d = tcc_fuser_draft_of(f, &u, 1);
     if (f->out_of_memory) return false;
     if (d.n_nodes > 0 && !tcc_draft_check(&d, &f->scratch, reason)) return false;
+    list_edges(f, unit, &d);
     tcc__free(unit->draft.nodes);
     tcc__free(unit->draft.stored);
     tcc_node **nodes = tcc__malloc(sizeof *nodes * (size_t)(d.n_nodes + 1));
@@ -258,6 +277,8 @@ bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
 void tcc_fuser_destroy(tcc_fuser *f) {
     for (int u = 0; u < f->units.count; u++) {
         tcc_vec_free(&f->units.data[u].owned);
+        tcc_vec_free(&f->units.data[u].loads);
+        tcc_vec_free(&f->units.data[u].stored);
         tcc__free(f->units.data[u].draft.nodes);
         tcc__free(f->units.data[u].draft.stored);
     }

@@ -18,6 +18,8 @@ typedef tcc_vec(int) tcc_fuse_ids;
 typedef struct tcc_fuse_unit {
     tcc_fuse_ids owned;     /* node ids, ascending */
     tcc_draft draft;        /* of the owned nodes that are needed and what they inline */
+    tcc_fuse_ids loads;     /* nodes that the draft reads and does not have, but leaves: distinct, ascending */
+    tcc_fuse_ids stored;    /* nodes of the draft that others load, or outputs; ascending */
     int needed;             /* those of the draft's nodes that are owned: no merge does without them */
     bool concat;            /* and one of them is a concat, whose parts are counted each by itself */
     bool dead, update;      /* update: of optimizer work */
@@ -55,6 +57,11 @@ typedef struct tcc_fuser {
     bool *draft_stored;
     bool out_of_memory;
 } tcc_fuser;
+
+/* The unit that stores node `id`; TCC_FUSE_NO_UNIT: none does. */
+static inline int tcc_fuser_source(const tcc_fuser *f, int id) {
+    return f->inlined[id] ? TCC_FUSE_NO_UNIT : f->home[id];
+}
 
 /* Every node a unit of its own. False: out of memory, or an error was reported; destroy it all the same. */
 bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g);
