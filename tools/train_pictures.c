@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,15 +74,35 @@ static tcc_status write_file(run *s, const char *folder, const char *name, const
     return status;
 }
 
+static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
+
+/* The picture's name without folder and ending; a number follows where another one has this name, too. */
+static tcc_status name_prediction(run *s, const char *path, char name[256]) {
+    const char *slash = strrchr(path, '/');
+    char *base = strdup(slash ? slash + 1 : path);
+    if (!base) return TCC_ENOMEM;
+    if (strrchr(base, '.')) *strrchr(base, '.') = '\0';
+    snprintf(name, 256, "%.200s", base);
+    for (int n = 2; tfind(name, &s->predicted, compare_names); n++) snprintf(name, 256, "%.200s-%d", base, n);
+    free(base);
+    char *kept = strdup(name);
+    if (kept && tsearch(kept, &s->predicted, compare_names)) return TCC_OK;
+    free(kept);
+    return TCC_ENOMEM;
+}
+
+void run_forget_predicted(run *s) {
+    tdestroy(s->predicted, free);
+    s->predicted = NULL;
+}
+
 /* NAME.png: classes as numbers; NAME.color.png: in their colours; NAME.beside.png: the image and these. */
 static tcc_status write_prediction(run *s, const char *folder, const views *v, int64_t i, int64_t index) {
     const int64_t pixels = v->height * v->width;
-    const char *path = tcc_dataset_sample_name(s->data, TCC_SPLIT_VALIDATION, index), *slash = strrchr(path, '/');
+    const char *path = tcc_dataset_sample_name(s->data, TCC_SPLIT_VALIDATION, index);
     char name[256];
-    snprintf(name, sizeof name, "%s", slash ? slash + 1 : path);
-    if (strrchr(name, '.')) *strrchr(name, '.') = '\0';
     uint8_t *numbers = malloc((size_t)pixels), *drawn = malloc((size_t)(2 * RGB * pixels));
-    tcc_status status = numbers && drawn ? TCC_OK : TCC_ENOMEM;
+    tcc_status status = numbers && drawn ? name_prediction(s, path, name) : TCC_ENOMEM;
     if (status == TCC_OK) {
         for (int64_t p = 0; p < pixels; p++) numbers[p] = (uint8_t)v->classes[i * pixels + p];
         status = write_file(s, folder, name, "", image_of(v, 1, 1, numbers));

@@ -311,6 +311,7 @@ tcc_status run_predict(run *s) {
         if (status == TCC_OK) status = predict_input(&t);
     }
     fflush(stdout);
+    run_forget_predicted(s);
     for (int64_t i = 0; t.names && i < s->info.classes; i++) free(t.names[i]);
     free(t.names);
     free(t.key);

@@ -21,7 +21,8 @@ typedef struct run {
     tcc_checkpoint *checkpoint; /* to evaluate or predict with: one of these two */
     tcc_safetensors *parameters;
     tcc_dataset *data;
-    int input; /* of those to predict from, the one that is read */
+    int input;       /* of those to predict from, the one that is read */
+    void *predicted; /* names of pictures that were written so far: a tree of search.h */
     tcc_dataset_info info;
     tcc_loader *loader, *val_loader; /* NULL: of a run that is only looked at; without validation data */
     tcc_model *model;
@@ -190,6 +191,7 @@ bool run_has_text(const run *s);
 
 /* train_pictures.c. Writes pictures of the classes of each pixel into the folder "predictions" of the run. */
 tcc_status run_predict_pixels(run *s);
+void run_forget_predicted(run *s);
 /* Writes image, label and prediction of the first validation images beside each other. */
 tcc_status run_write_pictures(run *s, int64_t step);
 

@@ -131,8 +131,11 @@ static void check_predictions(void **state) {
     program_free(&r);
     remove(test_path(state, "run/predictions/5.png"));
     r = program_run(NULL, "tcc-train",
-                    (const char *const[]){"predict", weights, test_path(state, "val/images/5.png"), NULL});
-    if (r.status || access(test_path(state, "run/predictions/5.png"), F_OK)) fail_msg("%s%s", r.out, r.err);
+                    (const char *const[]){"predict", weights, test_path(state, "val/images/5.png"),
+                                          test_path(state, "val/images/5.png"), NULL});
+    if (r.status || access(test_path(state, "run/predictions/5.png"), F_OK) ||
+        access(test_path(state, "run/predictions/5-2.color.png"), F_OK) || !strstr(r.out, "predictions/5-2.png\n"))
+        fail_msg("%s%s", r.out, r.err);
     program_free(&r);
 }
 
