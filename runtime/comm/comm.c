@@ -202,6 +202,7 @@ static tcc_status reduce_part(tcc_comm *c, const comm_call *a, const char *from,
                                    count * element};
     }
     TCC_TRY(exchange(c));
+    if (!count) return TCC_OK; /* there are fewer elements than ranks */
     const void *own = parts[rank].to;
     if (rank == 0) memcpy(c->scratch, own, (size_t)(count * element));
     for (int r = 1; r < size; r++)

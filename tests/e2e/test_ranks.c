@@ -155,7 +155,7 @@ static void *run_rank(void *user) {
 
 /* Trains on `size` ranks, each in a thread; 1: on one without a communicator, in `parts` micro-batches. */
 static void train(const test_case *c, int size, int parts, int fault, rank *ranks) {
-    tcc_context *contexts[MOST_RANKS];
+    tcc_context *contexts[MOST_RANKS] = {NULL};
     tcc_comm *comms[MOST_RANKS] = {NULL};
     for (int r = 0; r < size; r++) assert_int_equal(tcc_context_create(&contexts[r]), TCC_OK);
     if (size > 1) assert_int_equal(tcc_comm_create_local(contexts, size, comms), TCC_OK);
@@ -243,8 +243,8 @@ static void differences_are_told(void **state) {
 
 static void what_ranks_cannot_do_is_refused(void **state) {
     (void)state;
-    tcc_context *contexts[2];
-    tcc_comm *comms[2];
+    tcc_context *contexts[2] = {NULL};
+    tcc_comm *comms[2] = {NULL};
     tcc_model *m;
     for (int r = 0; r < 2; r++) assert_int_equal(tcc_context_create(&contexts[r]), TCC_OK);
     assert_int_equal(tcc_comm_create_local(contexts, 2, comms), TCC_OK);

@@ -43,8 +43,8 @@ static void *run_rank(void *user) {
 }
 
 static void make(rank *ranks, int size) {
-    tcc_context *contexts[MOST_RANKS];
-    tcc_comm *comms[MOST_RANKS];
+    tcc_context *contexts[MOST_RANKS] = {NULL};
+    tcc_comm *comms[MOST_RANKS] = {NULL};
     for (int r = 0; r < size; r++) assert_int_equal(tcc_context_create(&contexts[r]), TCC_OK);
     assert_int_equal(tcc_comm_create_local(contexts, size, comms), TCC_OK);
     for (int r = 0; r < size; r++) {
@@ -367,7 +367,8 @@ static void disturb(int port) {
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const int s = socket(AF_INET, SOCK_STREAM, 0);
     for (int i = 0; i < 500 && connect(s, (struct sockaddr *)&a, sizeof a); i++) usleep(10000);
-    if (send(s, "GET / HTTP/1.1\r\nHost: here\r\n\r\n", 32, MSG_NOSIGNAL) == 32) (void)!recv(s, &end, 1, 0);
+    static const char text[] = "GET / HTTP/1.1\r\nHost: here\r\n\r\n";
+    if (send(s, text, sizeof text, MSG_NOSIGNAL) == sizeof text) (void)!recv(s, &end, 1, 0);
     close(s);
 }
 
