@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "models.h"
+#include "segmentation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,31 +22,41 @@
      .momentum = 0.9,                       \
      .weight_decay = 5e-4,                  \
      .decay_all = true}
+/* A rate at which weights that nobody trained before stay finite for as long as is measured. */
+#define SGD_PIXELS(all)                     \
+    {.size = sizeof(tcc_optimizer_options), \
+     .kind = TCC_SGD,                       \
+     .lr = 1e-3,                            \
+     .momentum = 0.9,                       \
+     .weight_decay = 5e-4,                  \
+     .decay_all = (all)}
+#define GPT2 {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true}
+#define NETWORK(name_, batch_, height, width, ...) \
+    {.name = (name_), .batch = (batch_), .crop = {(height), (width)}, .optimizer = __VA_ARGS__}
 
 const bench_model bench_models[] = {
-    {"char_gpt", {.layers = 4, .heads = 4, .width = 128, .context = 64, .vocab = 65}, 12, 64, 0, false, 0, ADAMW_GPT},
-    {"gpt_10m", {.layers = 6, .heads = 6, .width = 384, .context = 256, .vocab = 65}, 8, 256, 0, false, 0, ADAMW_GPT},
-    {"gpt2_124m",
-     {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true},
-     4,
-     64,
-     0,
-     false,
-     0,
-     ADAMW_GPT},
-    {"gpt2_1024",
-     {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true},
-     16,
-     1024,
-     0,
-     false,
-     0,
-     ADAMW_GPT},
-    {"mnist_cnn", {0}, 64, 28, 0, true, 0, ADAM},
-    {"resnet18_cifar", {0}, 32, 32, 18, false, 0, SGD},
-    {"resnet50", {0}, 128, 224, 50, false, 0, SGD},
-    {"mlp", {0}, 128, 0, 0, false, 0, ADAM},
-    {"lstm_1000", {0}, 32, 1000, 0, false, 128, ADAM},
+    {.name = "char_gpt",
+     .gpt = {.layers = 4, .heads = 4, .width = 128, .context = 64, .vocab = 65},
+     .batch = 12,
+     .length = 64,
+     .optimizer = ADAMW_GPT},
+    {.name = "gpt_10m",
+     .gpt = {.layers = 6, .heads = 6, .width = 384, .context = 256, .vocab = 65},
+     .batch = 8,
+     .length = 256,
+     .optimizer = ADAMW_GPT},
+    {.name = "gpt2_124m", .gpt = GPT2, .batch = 4, .length = 64, .optimizer = ADAMW_GPT},
+    {.name = "gpt2_1024", .gpt = GPT2, .batch = 16, .length = 1024, .optimizer = ADAMW_GPT},
+    {.name = "mnist_cnn", .batch = 64, .length = 28, .cnn = true, .optimizer = ADAM},
+    {.name = "resnet18_cifar", .batch = 32, .length = 32, .resnet = 18, .optimizer = SGD},
+    {.name = "resnet50", .batch = 128, .length = 224, .resnet = 50, .optimizer = SGD},
+    {.name = "mlp", .batch = 128, .optimizer = ADAM},
+    {.name = "lstm_1000", .batch = 32, .length = 1000, .lstm = 128, .optimizer = ADAM},
+    NETWORK("pp_liteseg_t", 8, 768, 768, SGD_PIXELS(false)),
+    NETWORK("stdc1_seg", 4, 768, 1536, SGD_PIXELS(false)),
+    NETWORK("ddrnet_23", 6, 1024, 1024, SGD_PIXELS(false)),
+    NETWORK("regseg", 4, 1024, 1024, SGD_PIXELS(true)),
+    NETWORK("segformer_b0", 2, 1024, 1024, ADAMW_(0.999, .weight_decay = 0)),
 };
 
 const int n_bench_models = sizeof bench_models / sizeof bench_models[0];
@@ -56,10 +67,22 @@ const bench_model *bench_model_find(const char *name) {
     return NULL;
 }
 
+enum { PIXEL_CLASSES = 19 };
+
 static int64_t classes_of(const bench_model *c) { return c->gpt.layers ? c->gpt.vocab : c->resnet == 50 ? 1000 : 10; }
+
+static void build_network(tcc_trace *t, const bench_model *c) {
+    const bench_network *n = bench_network_find(c->name);
+    const tcc_segmentation heads = n->make(t, tcc_input(t, "x"), n->name, PIXEL_CLASSES);
+    tcc_loss(t, bench_network_loss(t, n, &heads, tcc_input(t, "y"), PIXEL_CLASSES));
+}
 
 void bench_model_build(tcc_trace *t, void *user) {
     const bench_model *c = user;
+    if (c->crop[0]) {
+        build_network(t, c);
+        return;
+    }
     tcc_tensor x = tcc_input(t, "x"), logits;
     if (c->gpt.layers) logits = tcc_gpt(t, x, &c->gpt);
     else if (c->cnn)
@@ -81,7 +104,15 @@ static uint32_t random_bits(void) {
     return (uint32_t)(random_state >> 33);
 }
 
+tcc_status bench_model_begin(const bench_model *c, tcc_model *m) {
+    return c->crop[0] ? bench_network_begin(m) : TCC_OK;
+}
+
 void bench_model_batch(const bench_model *c, tcc_array batch[2]) {
+    if (c->crop[0]) {
+        bench_network_batch(c->batch, c->crop[0], c->crop[1], PIXEL_CLASSES, batch);
+        return;
+    }
     int64_t classes = classes_of(c), numel = 1, targets = c->gpt.layers ? c->batch * c->length : c->batch;
     tcc_array x = {.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {c->batch, c->cnn ? 1 : 3, c->length, c->length}};
     tcc_array y = {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {c->batch}};

@@ -13,6 +13,7 @@ typedef struct bench_model {
     bool cnn;
     int64_t lstm; /* its width; 0: another kind */
     tcc_optimizer_options optimizer;
+    int64_t crop[2]; /* height and width of images for the segmentation network of that name; 0: another kind */
 } bench_model;
 
 extern const bench_model bench_models[];
@@ -24,5 +25,7 @@ const bench_model *bench_model_find(const char *name);
 void bench_model_build(tcc_trace *t, void *user);
 // x as the model wants it, random; y random classes. The caller frees both arrays' data.
 void bench_model_batch(const bench_model *c, tcc_array batch[2]);
+// Parameters to begin with, where the models of configs.py have some of their own; the model was compiled.
+tcc_status bench_model_begin(const bench_model *c, tcc_model *m);
 
 #endif

@@ -3,6 +3,7 @@
 import functools
 import math
 import os
+import sys
 
 import torch
 import torch.nn as nn
@@ -10,6 +11,9 @@ import torch.nn.functional as F
 import torch.utils.checkpoint
 
 import configs
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "numerics", "golden"))
+import segmentation  # noqa: E402
 
 
 class Block(nn.Module):
@@ -162,8 +166,65 @@ class LSTM(nn.Module):
         return self.fc(self.lstm(x)[1][0][0])
 
 
+# -- Losses of segmentation: as PyTorch takes them without waiting for data or breaking the graph --
+
+def spread(x, width, pad):
+    """Maxima and minima of windows that are `width` wide."""
+    x = F.pad(x.float()[:, None], (width // 2,) * 4, **pad)
+    return F.max_pool2d(x, width, 1)[:, 0], -F.max_pool2d(-x, width, 1)[:, 0]
+
+
+def edge_dice(heads, labels, ignored, weights):
+    most, least = spread(labels, 5, dict(mode="replicate"))
+    edge, counts = most != least, labels != ignored
+    one_hot = labels[:, None] == torch.arange(ignored, device=labels.device)[:, None, None]
+    edges, pixels, loss = edge.sum().clamp(min=1), one_hot.sum((0, 2, 3)), 0
+    for weight, x in zip(weights, heads):
+        each = F.cross_entropy(x, labels, ignore_index=ignored, reduction="none")
+        q = x.softmax(1) * counts[:, None]
+        dice = 1 - (2 * (q * one_hot).sum((0, 2, 3)) + 1) / (q.sum((0, 2, 3)) + pixels + 1e-5 + 1)
+        loss = loss + weight * (0.5 * each.mean() + 0.5 * (each * edge).sum() / edges + dice.mean())
+    return loss
+
+
+def ohem(x, labels, ignored):
+    counts = (labels != ignored).flatten()
+    each = F.cross_entropy(x, labels, ignore_index=ignored, reduction="none").flatten()
+    each = torch.where(counts, each, -1.0).sort(descending=True).values
+    n = counts.sum()
+    k = torch.maximum((each > -math.log(0.7)).sum(), torch.minimum((0.0625 * n).long(), n - 1)).clamp(min=0)
+    kept = torch.arange(each.numel(), device=x.device) < k
+    return torch.where(kept, each, 0.0).sum() / k.clamp(min=1)
+
+
+def detail(x, labels, ignored):
+    most, least = spread(labels, 3, dict(value=-1))
+    t = ((most != least) & (labels != ignored))[:, None]
+    t = (t | F.interpolate(t[:, :, ::2, ::2].float(), scale_factor=2).bool()).float()
+    s = x.sigmoid()
+    share = 1 - (2 * (s * t).sum() + 1) / ((s + t).sum() + 1e-5 + 1)
+    return F.binary_cross_entropy_with_logits(x, t) + share
+
+
+def pixel_loss(name):
+    """Of a network's heads."""
+    ignored, (kind, weights) = configs.PIXEL_CLASSES, segmentation.loss_of(name)
+    if kind == "edge_dice":
+        return lambda heads, y: edge_dice(heads, y, ignored, weights)
+    if kind == "ohem":
+        return lambda heads, y: sum(w * ohem(h, y, ignored) for w, h in zip(weights, heads)) + detail(
+            heads[3], y, ignored)
+    return lambda heads, y: F.cross_entropy(heads[0], y, ignore_index=ignored)
+
+
+# -- Models by name --
+
 def model(name):
     m = configs.MODELS[name]
+    if m["kind"] == "segmentation":
+        net = segmentation.NETWORKS[name](configs.PIXEL_CLASSES)
+        segmentation.begin(net)
+        return net
     if m["kind"] == "gpt":
         return GPT(m["layers"], m["heads"], m["width"], configs.positions(m), m["vocab"], m["bias"])
     return {"cnn": CNN, "resnet18": ResNet18, "resnet50": ResNet50, "mlp": lambda: MLP(m["sizes"]),
@@ -172,12 +233,22 @@ def model(name):
 
 def optimizer(parameters, o, **options):
     parameters = list(parameters)
-    if o["name"] == "sgd":
-        return torch.optim.SGD(parameters, lr=o["lr"], momentum=o["momentum"], nesterov=o["nesterov"],
-                               weight_decay=o["weight_decay"], **options)
     groups = [dict(params=[p for p in parameters if p.dim() >= 2], weight_decay=o["weight_decay"]),
               dict(params=[p for p in parameters if p.dim() < 2], weight_decay=0.0)]
-    return torch.optim.AdamW([g for g in groups if g["params"]], lr=o["lr"], betas=o["betas"], eps=o["eps"], **options)
+    groups = [g for g in groups if g["params"]]
+    if o["name"] == "sgd":
+        return torch.optim.SGD(parameters if o.get("decay_all", True) else groups, lr=o["lr"], momentum=o["momentum"],
+                               nesterov=o["nesterov"], weight_decay=o["weight_decay"], **options)
+    return torch.optim.AdamW(groups, lr=o["lr"], betas=o["betas"], eps=o["eps"], **options)
+
+
+def batch(name):
+    m = configs.MODELS[name]
+    if m["kind"] == "segmentation":
+        x, labels = segmentation.batch(m["batch"], *m["crop"], configs.PIXEL_CLASSES)
+        return x.float(), labels
+    x, targets = (torch.from_numpy(a) for a in configs.batch(name))
+    return x.long() if x.dtype == torch.int32 else x, targets.long().flatten()
 
 
 def checkpoint_blocks(net):
@@ -194,20 +265,18 @@ def trainer(name, mode=None, device="cpu", checkpointed=False):
     o, net = configs.MODELS[name]["optimizer"], model(name).to(device)
     if checkpointed:
         checkpoint_blocks(net)
-    inputs, targets = (torch.from_numpy(a).to(device) for a in configs.batch(name))
-    targets = targets.long().flatten()
-    if inputs.dtype == torch.int32:
-        inputs = inputs.long()
+    inputs, targets = (t.to(device) for t in batch(name))
     if inputs.dim() == 4:
         net, inputs = net.to(memory_format=torch.channels_last), inputs.contiguous(memory_format=torch.channels_last)
     parameters = list(net.parameters())
     opt = optimizer(parameters, o, fused=True)
 
+    criterion = pixel_loss(name) if configs.MODELS[name]["kind"] == "segmentation" else F.cross_entropy
     low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(os.environ.get("TCC_BENCH_PRECISION"))
 
     def loss_of(x, y):
         with torch.autocast(device, dtype=low, enabled=low is not None):
-            return F.cross_entropy(net(x), y)
+            return criterion(net(x), y)
 
     forward = torch.compile(loss_of, mode=mode) if mode else loss_of
 

@@ -38,12 +38,12 @@ def main():
         )
         version, step = torch.__version__, models_torch.trainer(name, MODES.get(peer), device)
     window = 1 if device == "cpu" else WINDOW
-    times, loss = [], 0.0
+    times, losses, loss = [], [], 0.0
     for i in range(WARM_UP + steps):
         start = time.perf_counter()
         for _ in range(window if i else 1):
             loss = step()
-        loss = float(loss)
+        losses.append(float(loss))
         times.append((time.perf_counter() - start) / (window if i else 1))
     rest = times[WARM_UP:]
     figures = dict(
@@ -55,7 +55,8 @@ def main():
         step_ms_min=round(1e3 * min(rest), 3),
         compile_s=round(times[0], 3),
         peak_rss_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
-        final_loss=round(loss, 5),
+        first_loss=round(losses[0], 6),
+        final_loss=round(losses[-1], 5),
     )
     if device == "cuda":
         figures["peak_device_mb"] = round(torch.cuda.max_memory_allocated() / 2**20, 1)

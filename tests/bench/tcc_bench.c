@@ -3,14 +3,16 @@
  * prints one JSON line as peer.py does, for compare.py. tcc-bench MODEL STEPS --explain prints the table of kernels
  * too. TCC_BENCH_DEVICE is the device ("cuda"), TCC_BENCH_MODE=eager compiles each op by itself,
  * TCC_BENCH_PRECISION=bf16 or fp16 trains in mixed precision, TCC_BENCH_BATCH is another batch size,
- * TCC_BENCH_LAYERS another number of layers of a GPT (char_gpt with 85: 20,000 nodes, for what TCC_LOG=passes says),
- * TCC_BENCH_MEMORY_BUDGET a budget as in tcc_model_options. A timed step waits for its loss; on a GPU, where nobody
- * needs to, a window of WINDOW steps waits once.
+ * TCC_BENCH_CROP=256x512 another height and width of images for segmentation, TCC_BENCH_LAYERS another number of layers
+ * of a GPT (char_gpt with 85: 20,000 nodes, for what TCC_LOG=passes says), TCC_BENCH_MEMORY_BUDGET a budget as in
+ * tcc_model_options. A timed step waits for its loss; on a GPU, where nobody needs to, a window of WINDOW steps waits
+ * once.
  *
  * TCC_BENCH_MEMORY=1 trains a tiny model first, and says how many resident bytes the step adds to what the process has
  * then: at the most, and at the most after the first step, in which it compiles. */
 #include "models.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,19 +121,25 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
     if (status != TCC_OK) return status;
     tcc_model_profile(m, explain);
     const int warm_up = steps < WARM_UP ? steps : WARM_UP;
-    double host_s = 1e9; /* of the fastest call in which a step is enqueued, and so did not wait */
+    double first_loss = 0, host_s = 1e9; /* of the fastest call in which a step is enqueued, and so did not wait */
     double *times = calloc((size_t)(warm_up + steps), sizeof *times);
     for (int i = 0; times && i < warm_up + steps && status == TCC_OK; i++) {
         double start = now();
         int n = i ? window : 1;
+        if (!i) {
+            status = tcc_model_compile(m, true, batch, 2);
+            const double compiled = now();
+            if (status == TCC_OK) status = bench_model_begin(c, m);
+            start += now() - compiled;
+        }
         for (int k = 0; k < n && status == TCC_OK; k++) {
             const double called = now();
             status = tcc_model_train(m, batch, 2);
             if (i >= warm_up && now() - called < host_s) host_s = now() - called;
         }
-        tcc_model_loss(m); /* waits */
+        const double loss = tcc_model_loss(m); /* waits */
         times[i] = (now() - start) / n;
-        if (!i) r.first_mb = take_peak_mb();
+        if (!i) first_loss = loss, r.first_mb = take_peak_mb();
     }
     r.later_mb = take_peak_mb();
     tcc_program_info info = {0};
@@ -145,11 +153,12 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
                "\"step_ms_min\": %.3f, \"host_us_min\": %.1f, "
                "\"compile_s\": %.3f, \"trace_to_runnable_s\": %.3f, \"peak_rss_mb\": %.1f, \"peak_device_mb\": %.1f, "
                "\"planned_arena_bytes\": %lld, \"planned_bytes\": %lld, "
-               "\"added_rss_mb\": %.1f, \"later_rss_mb\": %.1f, \"final_loss\": %.5f, \"gflop\": %.3f}\n",
+               "\"added_rss_mb\": %.1f, \"later_rss_mb\": %.1f, \"first_loss\": %.6f, \"final_loss\": %.5f, \"gflop\": "
+               "%.3f}\n",
                c->name, TCC_VERSION, threads ? threads : "null", 1e3 * times[warm_up + steps / 2], 1e3 * times[warm_up],
                1e6 * host_s, first, info.compile_seconds, larger(r.before_mb, most_mb),
                (double)info.peak_bytes / (1 << 20), (long long)info.arena_bytes, (long long)info.peak_bytes,
-               most_mb - r.start_mb, r.later_mb - r.start_mb, tcc_model_loss(m), 1e-9 * info.flop);
+               most_mb - r.start_mb, r.later_mb - r.start_mb, first_loss, tcc_model_loss(m), 1e-9 * info.flop);
     }
     char *text;
     if (explain && status == TCC_OK && (status = tcc_model_report(m, "kernels", &text)) == TCC_OK) {
@@ -174,6 +183,8 @@ int main(int argc, char **argv) {
     const char *batch = getenv("TCC_BENCH_BATCH"), *layers = getenv("TCC_BENCH_LAYERS");
     bench_model sized = c ? *c : (bench_model){0};
     if (batch) sized.batch = atoi(batch);
+    const char *crop = getenv("TCC_BENCH_CROP");
+    if (crop && sized.crop[0] && sscanf(crop, "%" SCNd64 "x%" SCNd64, &sized.crop[0], &sized.crop[1]) != 2) c = NULL;
     if (layers && sized.gpt.layers) sized.gpt.layers = atoi(layers);
     if (!c || steps < 1 || sized.batch < 1 || sized.gpt.layers < 0) {
         fputs("usage: tcc-bench MODEL [STEPS [--explain]], MODEL one of", stderr);

@@ -37,7 +37,7 @@ endforeach()
 add_custom_target(bundle-files
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${bundle}
   COMMAND ${CMAKE_COMMAND} -E make_directory ${bundle}/bin ${bundle}/lib ${bundle}/tests/bin ${bundle}/tests/gpu
-  ${bundle}/tests/bench ${bundle}/tools
+  ${bundle}/tests/bench ${bundle}/tests/numerics/golden ${bundle}/tools
   COMMAND ${CMAKE_COMMAND} -E copy ${program_files} ${bundle}/bin
   COMMAND ${CMAKE_COMMAND} -E copy ${test_files} ${bundle}/tests/bin
   COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:run_stored> ${bundle}/tests
@@ -50,5 +50,7 @@ add_custom_target(bundle-files
   ${CMAKE_CURRENT_SOURCE_DIR}/bench/configs.py
           ${CMAKE_CURRENT_SOURCE_DIR}/bench/peer.py ${CMAKE_CURRENT_SOURCE_DIR}/bench/models_torch.py
           ${bundle}/tests/bench
+  COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/numerics/golden/segmentation.py
+          ${bundle}/tests/numerics/golden
   COMMAND ${CMAKE_COMMAND} -E copy_directory ${PROJECT_SOURCE_DIR}/tools/recipes ${bundle}/tools/recipes
   DEPENDS ${programs} ${tests} run_stored tcc_llvm VERBATIM)

@@ -5,6 +5,7 @@
  *
  * The suite has a few small cases. TCC_SEGMENTATION=FILE takes all of a file that the script made, and tells how far
  * float32 is, with PyTorch's beside it: in each mode, with budgets, verified, and in mixed precision. */
+#include "bench/segmentation.h"
 #include "harness/check.h"
 #include "traincc/traincc.h"
 
@@ -17,53 +18,10 @@
 
 /* -- A case -- */
 
-typedef struct network {
-    const char *name;
-    tcc_segmentation (*make)(tcc_trace *t, tcc_tensor x, const char *name, int64_t classes);
-    tcc_segmentation_loss_options loss;
-} network;
-
-static tcc_segmentation pp_liteseg(tcc_trace *t, tcc_tensor x, const char *name, int64_t classes) {
-    const char variant = strstr(name, "_b") ? 'B' : 'T';
-    return tcc_pp_liteseg(t, x, &(tcc_pp_liteseg_options){.variant = variant, .classes = classes});
-}
-
-static tcc_segmentation stdc_seg(tcc_trace *t, tcc_tensor x, const char *name, int64_t classes) {
-    return tcc_stdc_seg(t, x, &(tcc_stdc_seg_options){.variant = name[4] - '0', .classes = classes});
-}
-
-static tcc_segmentation ddrnet(tcc_trace *t, tcc_tensor x, const char *name, int64_t classes) {
-    return tcc_ddrnet(t, x, &(tcc_ddrnet_options){.slim = strstr(name, "slim") != NULL, .classes = classes});
-}
-
-static tcc_segmentation regseg(tcc_trace *t, tcc_tensor x, const char *name, int64_t classes) {
-    (void)name;
-    return tcc_regseg(t, x, &(tcc_regseg_options){.classes = classes});
-}
-
-static tcc_segmentation segformer(tcc_trace *t, tcc_tensor x, const char *name, int64_t classes) {
-    return tcc_segformer(t, x, &(tcc_segformer_options){.variant = name[11] - '0', .classes = classes});
-}
-
-#define LOSS(...) {.size = sizeof(tcc_segmentation_loss_options), __VA_ARGS__}
-static const network networks[] = {
-    {"pp_liteseg_t", pp_liteseg, LOSS(.kind = TCC_SEGMENTATION_EDGE_DICE)},
-    {"pp_liteseg_b", pp_liteseg, LOSS(.kind = TCC_SEGMENTATION_EDGE_DICE)},
-    {"stdc1_seg", stdc_seg, LOSS(.kind = TCC_SEGMENTATION_OHEM, .weights = {1, 0.6, 0.4})},
-    {"stdc2_seg", stdc_seg, LOSS(.kind = TCC_SEGMENTATION_OHEM, .weights = {1, 0.6, 0.4})},
-    {"ddrnet_23_slim", ddrnet, LOSS(.kind = TCC_SEGMENTATION_EDGE_DICE, .weights = {1, 0.4})},
-    {"ddrnet_23", ddrnet, LOSS(.kind = TCC_SEGMENTATION_EDGE_DICE, .weights = {1, 0.4})},
-    {"regseg", regseg, LOSS(.kind = TCC_SEGMENTATION_CROSS_ENTROPY)},
-    {"segformer_b0", segformer, LOSS(.kind = TCC_SEGMENTATION_CROSS_ENTROPY)},
-    {"segformer_b1", segformer, LOSS(.kind = TCC_SEGMENTATION_CROSS_ENTROPY)},
-};
-
 typedef struct given {
-    const network *net;
+    const bench_network *net;
     const cJSON *expected;
-    int64_t classes, ignored, n, h, w;
-    float *x;
-    int32_t *y;
+    int64_t classes, n, h, w;
     tcc_array batch[2];
     bool wide; /* in f64 */
 } given;
@@ -72,68 +30,19 @@ static const char *const head_names[] = {"head0", "head1", "head2", "head3"};
 
 static void build(tcc_trace *t, void *user) {
     const given *g = user;
-    tcc_segmentation_loss_options loss = g->net->loss;
-    loss.ignore_index = g->ignored;
     tcc_param_type(t, g->wide ? TCC_F64 : TCC_F32);
     tcc_tensor x = tcc_cast(tcc_input(t, "x"), g->wide ? TCC_F64 : TCC_F32);
     tcc_segmentation heads = g->net->make(t, x, g->net->name, g->classes);
     tcc_param_type_end(t);
-    tcc_loss(t, tcc_cast(tcc_segmentation_loss(t, &heads, tcc_input(t, "y"), &loss), TCC_F32));
+    tcc_loss(t, tcc_cast(bench_network_loss(t, g->net, &heads, tcc_input(t, "y"), g->classes), TCC_F32));
     for (int i = 0; i < heads.count; i++) tcc_output(t, head_names[i], heads.logits[i]);
     if (heads.has_detail) tcc_output(t, head_names[heads.count], heads.detail);
-}
-
-/* -- Numbers: as in make_segmentation.py -- */
-
-static uint64_t hash(const char *name) {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (; *name; name++) h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    return h;
-}
-
-static double drawn(uint64_t h, int64_t e) {
-    uint64_t z = h + (uint64_t)(e + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (double)((z ^ (z >> 31)) >> 40) / 0x1p23 - 1;
 }
 
 static int64_t count(const tcc_array *a) {
     int64_t n = 1;
     for (int d = 0; d < a->rank; d++) n *= a->dims[d];
     return n;
-}
-
-static void set_parameters(tcc_model *m) {
-    tcc_array p;
-    for (int i = 0; tcc_model_param(m, i, &p); i++) {
-        if (!tcc_model_param_is_trained(m, i)) continue;
-        const uint64_t h = hash(p.name);
-        const size_t length = strlen(p.name);
-        const bool factor = p.rank == 1 && length > 6 && !strcmp(p.name + length - 6, "weight");
-        const double bound = p.rank > 1 ? sqrt(6 / (double)(count(&p) / p.dims[0])) : factor ? 0.25 : 0.125;
-        void *data = (void *)(uintptr_t)p.data;
-        for (int64_t e = 0; e < count(&p); e++) {
-            const float value = (float)(factor + drawn(h, e) * bound);
-            if (p.dtype == TCC_F64) ((double *)data)[e] = value;
-            else ((float *)data)[e] = value;
-        }
-    }
-}
-
-static void make_batch(given *g) {
-    const int64_t pixels = g->n * g->h * g->w;
-    const uint64_t hx = hash("x"), hy = hash("y");
-    g->x = calloc((size_t)(3 * pixels), sizeof *g->x);
-    g->y = calloc((size_t)pixels, sizeof *g->y);
-    for (int64_t e = 0; e < 3 * pixels; e++) g->x[e] = (float)(2 * drawn(hx, e));
-    for (int64_t e = 0; e < pixels; e++) {
-        const int64_t n = e / (g->h * g->w), row = e / g->w % g->h, column = e % g->w;
-        const int64_t block = (n * (g->h / 8) + row / 8) * (g->w / 8) + column / 8;
-        g->y[e] = (int32_t)((drawn(hy, block) + 1) / 2 * (double)(g->classes + 1));
-    }
-    g->batch[0] = (tcc_array){.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {g->n, 3, g->h, g->w}, .data = g->x};
-    g->batch[1] = (tcc_array){.name = "y", .dtype = TCC_I32, .rank = 3, .dims = {g->n, g->h, g->w}, .data = g->y};
 }
 
 /* -- Distances from PyTorch -- */
@@ -217,8 +126,8 @@ static distances run(given *g, const settings *s, uint64_t *bits) {
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
     tcc_status status = tcc_model_create(cx, build, g, &o, &m);
     if (status == TCC_OK) status = tcc_model_compile(m, true, g->batch, 2);
+    if (status == TCC_OK) status = bench_network_begin(m);
     if (status != TCC_OK) fail_msg("%s", tcc_context_error(cx));
-    set_parameters(m);
     if (s->verify && tcc_model_verify(m, g->batch, 2, 0, NULL) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
     for (int step = 0; step < STEPS; step++) {
         if (tcc_model_train(m, g->batch, 2) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
@@ -254,14 +163,12 @@ static given read_case(const cJSON *expected) {
     const cJSON *size = cJSON_GetObjectItem(expected, "size");
     given g = {.expected = expected,
                .classes = cJSON_GetObjectItem(expected, "classes")->valueint,
-               .ignored = cJSON_GetObjectItem(expected, "ignored")->valueint,
                .n = (int64_t)item(size, 0),
                .h = (int64_t)item(size, 1),
                .w = (int64_t)item(size, 2)};
-    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
-        if (!strcmp(networks[i].name, name)) g.net = &networks[i];
+    g.net = bench_network_find(name);
     if (!g.net) fail_msg("there is no network %s", name);
-    make_batch(&g);
+    bench_network_batch(g.n, g.h, g.w, g.classes, g.batch);
     return g;
 }
 
@@ -317,8 +224,8 @@ static void networks_train_as_in_pytorch(void **state) {
             print(&g, "f32", run(&g, &(settings){.name = "f32"}, &bits));
             run_others(&g, bits);
         }
-        free(g.x);
-        free(g.y);
+        free(g.batch[0].data);
+        free(g.batch[1].data);
     }
     cJSON_Delete(cases);
     free(text);

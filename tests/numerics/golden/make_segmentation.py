@@ -7,20 +7,20 @@ in PyTorch, in float64.
     python3 tests/numerics/golden/make_segmentation.py all.json      all networks in two sizes; by hand, with
                                                                      TCC_SEGMENTATION=all.json test_segmentation
 
-Numbers come from a hash of a tensor's name and an element's place, so nothing but results is stored: of each tensor its
-norm and four inner products, as make_ops.py says. Those of the logits of each head, of each gradient of the first step,
-and of each parameter and running statistic after the last; the loss of each step. `float32` is how far PyTorch's own
-float32 is from these: the largest distance of any product of a kind, over the norm.
+The numbers that go in are made (segmentation.py), so nothing but results is stored: of each tensor its norm and four
+inner products, as make_ops.py says. Those of the logits of each head, of each gradient of the first step, and of each
+parameter and running statistic after the last; the loss of each step. `float32` is how far PyTorch's own float32 is
+from these: the largest distance of any product of a kind, over the norm.
 """
 import json
-import math
 import os
 import sys
 
-import numpy as np
 import torch
+import torch.nn.functional as F
 
 import segmentation
+from make_functions import detail, edge_dice, ohem
 from make_ops import projections
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,32 +29,15 @@ SUITE = [("pp_liteseg_t", (3, 32, 64)), ("segformer_b0", (2, 32, 64))]
 ALL = [(name, size) for name in segmentation.NETWORKS for size in ((4, 64, 64), (3, 64, 128))]
 
 
-def drawn(name, count):
-    """`count` numbers in [-1, 1): SplitMix64 of FNV-1a of the name, counted on."""
-    h = 0xcbf29ce484222325
-    for c in name.encode():
-        h = (h ^ c) * 0x100000001b3 % 2**64
-    with np.errstate(over="ignore"):
-        z = np.uint64(h) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9e3779b97f4a7c15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
-        z ^= z >> np.uint64(31)
-    return (z >> np.uint64(40)).astype(np.float64) / 2**23 - 1  # float32 holds them
+def mean_entropy(x, labels, ignore):
+    return F.cross_entropy(x, labels, ignore_index=ignore)
 
 
-def beginning(name, shape):
-    """A parameter: weights as large as He's, factors around 1."""
-    u = torch.from_numpy(drawn(name, math.prod(shape))).reshape(shape)
-    if len(shape) > 1:
-        return u * math.sqrt(6 / math.prod(shape[1:]))
-    return 1 + u / 4 if name.endswith("weight") else u / 8
-
-
-def batch(n, h, w):
-    x = torch.from_numpy(drawn("x", n * 3 * h * w)).reshape(n, 3, h, w) * 2
-    blocks = torch.from_numpy(drawn("y", n * h * w // 64)).reshape(n, h // 8, w // 8)
-    labels = ((blocks + 1) / 2 * (CLASSES + 1)).long()
-    return x, labels.repeat_interleave(8, 1).repeat_interleave(8, 2)
+def loss_of(name, heads, labels):
+    kind, weights = segmentation.loss_of(name)
+    each = {"edge_dice": edge_dice, "ohem": ohem, "cross_entropy": mean_entropy}[kind]
+    loss = sum(w * each(h, labels, IGNORED) for w, h in zip(weights, heads))
+    return loss + detail(heads[3], labels, IGNORED) if kind == "ohem" else loss
 
 
 def summary(t):
@@ -62,18 +45,15 @@ def summary(t):
 
 
 def run(name, size, dtype):
-    make, loss_of = segmentation.NETWORKS[name]
-    net, (x, labels) = make(CLASSES), batch(*size)
-    with torch.no_grad():
-        for key, p in net.named_parameters():
-            p.copy_(beginning(key, p.shape).float())
+    net, (x, labels) = segmentation.NETWORKS[name](CLASSES), segmentation.batch(*size, CLASSES)
+    segmentation.begin(net)
     net, x = net.to(dtype), x.float().to(dtype)
     optimizer = torch.optim.SGD(net.parameters(), RATE, 0.9, weight_decay=5e-4)
     found = {"logits": {}, "gradients": {}, "parameters": {}, "losses": []}
     for step in range(STEPS):
         optimizer.zero_grad()
         heads = net(x)
-        loss = loss_of(heads, labels, IGNORED)
+        loss = loss_of(name, heads, labels)
         loss.backward()
         if not step:
             found["logits"] = {str(i): summary(h.detach()) for i, h in enumerate(heads)}

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The segmentation networks of frontend/models in PyTorch, with super-gradients' names, and their losses. Dropout is
-left out: draws cannot be compared. All channels and names stand here again, for this is what ours are held to."""
+"""The segmentation networks of frontend/models in PyTorch, with super-gradients' names. Dropout is left out: draws
+cannot be compared. All channels and names stand here again, for this is what ours are held to. And what they are given:
+numbers from a hash of a tensor's name and an element's place, as in tests/bench/segmentation.c."""
+import math
+
+import numpy as np
 import torch
 from torch import nn
 import torch.nn.functional as F
-
-from make_functions import detail, edge_dice, ohem
 
 
 def resize(x, size, corners=False):
@@ -467,29 +469,62 @@ class SegFormer(nn.Module):
         return [resize(y, sizes(x))]
 
 
-# -- With their losses --
-
-def sum_of(loss, weights):
-    return lambda heads, labels, ignore: sum(w * loss(h, labels, ignore) for w, h in zip(weights, heads))
-
-
-def mean_entropy(x, labels, ignore):
-    return F.cross_entropy(x, labels, ignore_index=ignore)
-
-
-def stdc_loss(heads, labels, ignore):
-    return sum_of(ohem, (1, 0.6, 0.4))(heads[:3], labels, ignore) + detail(heads[3], labels, ignore)
-
-
-# name: the network of that many classes, its loss of heads and labels
+# name: the network of that many classes
 NETWORKS = {
-    "pp_liteseg_t": (lambda c: PpLiteSeg("T", c), sum_of(edge_dice, (1, 1, 1, 1))),
-    "pp_liteseg_b": (lambda c: PpLiteSeg("B", c), sum_of(edge_dice, (1, 1, 1, 1))),
-    "stdc1_seg": (lambda c: StdcSeg(1, c), stdc_loss),
-    "stdc2_seg": (lambda c: StdcSeg(2, c), stdc_loss),
-    "ddrnet_23_slim": (lambda c: DdrNet(True, c), sum_of(edge_dice, (1, 0.4))),
-    "ddrnet_23": (lambda c: DdrNet(False, c), sum_of(edge_dice, (1, 0.4))),
-    "regseg": (RegSeg, sum_of(mean_entropy, (1,))),
-    "segformer_b0": (lambda c: SegFormer(0, c), sum_of(mean_entropy, (1,))),
-    "segformer_b1": (lambda c: SegFormer(1, c), sum_of(mean_entropy, (1,))),
+    "pp_liteseg_t": lambda c: PpLiteSeg("T", c),
+    "pp_liteseg_b": lambda c: PpLiteSeg("B", c),
+    "stdc1_seg": lambda c: StdcSeg(1, c),
+    "stdc2_seg": lambda c: StdcSeg(2, c),
+    "ddrnet_23_slim": lambda c: DdrNet(True, c),
+    "ddrnet_23": lambda c: DdrNet(False, c),
+    "regseg": RegSeg,
+    "segformer_b0": lambda c: SegFormer(0, c),
+    "segformer_b1": lambda c: SegFormer(1, c),
 }
+# The loss of its heads, and their weights.
+LOSSES = {
+    "pp_liteseg": ("edge_dice", (1, 1, 1, 1)),
+    "stdc": ("ohem", (1, 0.6, 0.4)),  # and that of details
+    "ddrnet": ("edge_dice", (1, 0.4)),
+    "regseg": ("cross_entropy", (1,)),
+    "segformer": ("cross_entropy", (1,)),
+}
+
+
+def loss_of(name):
+    return next(loss for family, loss in LOSSES.items() if name.startswith(family))
+
+
+# -- Numbers --
+
+def drawn(name, count):
+    """`count` numbers in [-1, 1): SplitMix64 of FNV-1a of the name, counted on."""
+    h = 0xcbf29ce484222325
+    for c in name.encode():
+        h = (h ^ c) * 0x100000001b3 % 2**64
+    with np.errstate(over="ignore"):
+        z = np.uint64(h) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9e3779b97f4a7c15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
+        z ^= z >> np.uint64(31)
+    return (z >> np.uint64(40)).astype(np.float64) / 2**23 - 1  # float32 holds them
+
+
+def begin(net):
+    """Sets parameters: weights as large as He's, factors around 1."""
+    with torch.no_grad():
+        for name, p in net.named_parameters():
+            u = torch.from_numpy(drawn(name, p.numel())).reshape(p.shape)
+            if p.dim() > 1:
+                u = u * math.sqrt(6 / math.prod(p.shape[1:]))
+            else:
+                u = 1 + u / 4 if name.endswith("weight") else u / 8
+            p.copy_(u.float())
+
+
+def batch(n, h, w, classes):
+    """Images in float64 and labels in squares of 8 x 8, some of which are `classes`: ignored."""
+    x = torch.from_numpy(drawn("x", n * 3 * h * w)).reshape(n, 3, h, w) * 2
+    blocks = torch.from_numpy(drawn("y", n * (h // 8) * (w // 8))).reshape(n, h // 8, w // 8)
+    labels = ((blocks + 1) / 2 * (classes + 1)).long()
+    return x, labels.repeat_interleave(8, 1).repeat_interleave(8, 2)
