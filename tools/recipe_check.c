@@ -97,6 +97,32 @@ static bool check_metrics(recipe *r, recipe_place at, char *error) {
     return true;
 }
 
+/* Lists of options of pictures, which have as many values as there are words. */
+static bool check_pictures(const recipe *r, recipe_place at, char *error) {
+    const struct {
+        const char *key, *form;
+        const recipe_list *list;
+        int count;
+    } lists[] = {{"size", "[height, width]", &r->data.size, 2},
+                 {"val_size", "[height, width]", &r->data.val_size, 2},
+                 {"scale", "[least, most]", &r->data.scale, 2},
+                 {"crop_area", "[least, most]", &r->data.crop_area, 2},
+                 {"crop_ratio", "[least, most]", &r->data.crop_ratio, 2},
+                 {"jitter", "[brightness, contrast, saturation]", &r->data.jitter, 3}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (lists[i].list->count != 0 && lists[i].list->count != lists[i].count)
+            return recipe_fail(error, at, "data.%s is %s; it has %d values", lists[i].key, lists[i].form,
+                               lists[i].list->count);
+    if (r->data.fill.count != 0 && r->data.fill.count != 1 && r->data.fill.count != 3)
+        return recipe_fail(error, at, "data.fill is a grey or [red, green, blue]; it has %d values",
+                           r->data.fill.count);
+    if (r->data.mean.count != r->data.std.count)
+        return recipe_fail(error, at, "data.mean and data.std must have as many values");
+    if (r->data.mean.count > 3)
+        return recipe_fail(error, at, "data.mean and data.std have at most 3 values, one a channel");
+    return true;
+}
+
 bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
     const recipe_place at = {r->file, 0};
     for (int i = 0; i < RECIPE_KEY_COUNT; i++) {
@@ -158,22 +184,6 @@ bool recipe_check(recipe *r, char error[RECIPE_ERROR_MAX]) {
         return recipe_fail(error, at, "give one of training.ema_ramp and training.ema_warmup");
     if (r->schedule.warmup_steps && r->schedule.warmup_epochs)
         return recipe_fail(error, at, "give one of schedule.warmup_steps and schedule.warmup_epochs");
-    if (r->data.val_size.count != 0 && r->data.val_size.count != 2)
-        return recipe_fail(error, at, "data.val_size is [height, width]; it has %d values", r->data.val_size.count);
-    if (r->data.fill.count != 0 && r->data.fill.count != 1 && r->data.fill.count != 3)
-        return recipe_fail(error, at, "data.fill is a grey or [red, green, blue]; it has %d values",
-                           r->data.fill.count);
-    if (r->data.mean.count != r->data.std.count)
-        return recipe_fail(error, at, "data.mean and data.std must have as many values");
-    if (r->data.size.count != 0 && r->data.size.count != 2)
-        return recipe_fail(error, at, "data.size is [height, width]; it has %d values", r->data.size.count);
-    if (r->data.scale.count != 0 && r->data.scale.count != 2)
-        return recipe_fail(error, at, "data.scale is [least, most]; it has %d values", r->data.scale.count);
-    if (r->data.jitter.count != 0 && r->data.jitter.count != 3)
-        return recipe_fail(error, at, "data.jitter is [brightness, contrast, saturation]; it has %d values",
-                           r->data.jitter.count);
     if (r->data.token_bytes == 3) return recipe_fail(error, at, "data.token_bytes must be 2 or 4");
-    if (r->data.mean.count > 3)
-        return recipe_fail(error, at, "data.mean and data.std have at most 3 values, one a channel");
-    return true;
+    return check_pictures(r, at, error);
 }

@@ -186,6 +186,8 @@ tcc_status run_open_data(run *s) {
     for (int i = 0; i < r->data.fill.count; i++) o.fill[i] = r->data.fill.v[i];
     for (int i = 0; i < r->data.scale.count; i++) o.scale[i] = r->data.scale.v[i];
     for (int i = 0; i < r->data.jitter.count; i++) o.jitter[i] = r->data.jitter.v[i];
+    for (int i = 0; i < r->data.crop_area.count; i++) o.crop_area[i] = r->data.crop_area.v[i];
+    for (int i = 0; i < r->data.crop_ratio.count; i++) o.crop_ratio[i] = r->data.crop_ratio.v[i];
     if (!strcmp(r->data.header, "yes")) o.csv_header = TCC_CSV_HEADER_YES;
     if (!strcmp(r->data.header, "no")) o.csv_header = TCC_CSV_HEADER_NO;
     tcc_status status = open_dataset(s, &o);

@@ -79,10 +79,12 @@ static bool is_among(const char *kind, const char *list) {
     OPTION(skip_bad,       o->skip_bad,                              PICTURE_KINDS) \
     OPTION(label_colors,   o->n_label_colors,                        "segmentation") \
     OPTION(label_table,    o->label_table,                           "segmentation") \
-    OPTION(val_height,     o->val_height,                            "segmentation") \
-    OPTION(val_width,      o->val_width,                             "segmentation") \
-    OPTION(val_scale,      o->val_scale != 0,                        "segmentation") \
-    OPTION(val_fit,        o->val_fit,                               "segmentation") \
+    OPTION(val_height,     o->val_height,                            PICTURE_KINDS) \
+    OPTION(val_width,      o->val_width,                             PICTURE_KINDS) \
+    OPTION(val_scale,      o->val_scale != 0,                        PICTURE_KINDS) \
+    OPTION(val_fit,        o->val_fit,                               PICTURE_KINDS) \
+    OPTION(crop_area,      is_any(o->crop_area, 2),                  "images") \
+    OPTION(crop_ratio,     is_any(o->crop_ratio, 2),                 "images") \
     OPTION(uniform_scale,  o->uniform_scale,                         PICTURE_KINDS) \
     OPTION(fill,           o->n_fill || is_any(o->fill, 3),          "segmentation") \
     OPTION(ignored_label,  o->has_ignored_label || o->ignored_label, "segmentation") \

@@ -15,7 +15,8 @@ typedef enum tcc__purpose {
     TCC__DRAW_AUGMENT,
     TCC__DRAW_HOLD_OUT,
     TCC__DRAW_COLOUR,
-    TCC__DRAW_BATCHES
+    TCC__DRAW_BATCHES,
+    TCC__DRAW_PART /* and those behind it: one for each try */
 } tcc__purpose;
 
 typedef struct tcc__draw {

@@ -20,6 +20,27 @@ static tcc_status check_size(tcc_diag *d, const char *prefix, int64_t height, in
     return TCC_OK;
 }
 
+static tcc_status check_part(tcc_diag *d, const tcc_data_options *o, tcc__view_options *out) {
+    const double *area = o->crop_area, *ratio = o->crop_ratio;
+    const bool given = area[0] != 0 || area[1] != 0, shaped = ratio[0] != 0 || ratio[1] != 0;
+    if (!given && shaped)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "crop_ratio goes with crop_area, which is not given");
+    if (!given) return TCC_OK;
+    if (!(area[0] > 0 && area[1] >= area[0] && area[1] <= 1))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "crop_area is from %g to %g; it lies within 0 and 1", area[0],
+                         area[1]);
+    if (o->scale[0] != 0 || o->scale[1] != 0)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "crop_area and scale exclude each other");
+    for (int i = 0; i < 2; i++) {
+        out->area[i] = area[i];
+        out->ratio[i] = shaped ? ratio[i] : i ? 4.0 / 3 : 3.0 / 4;
+    }
+    if (!(out->ratio[0] >= 0.01 && out->ratio[1] >= out->ratio[0] && out->ratio[1] <= 100))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "crop_ratio is from %g to %g; it lies within 0.01 and 100",
+                         out->ratio[0], out->ratio[1]);
+    return TCC_OK;
+}
+
 static tcc_status check_training(tcc_diag *d, const tcc_data_options *options, tcc__view_options *out) {
     bool scaled = options->scale[0] != 0 || options->scale[1] != 0;
     for (int i = 0; i < 2; i++) out->scale[i] = scaled ? options->scale[i] : 1;
@@ -33,7 +54,7 @@ static tcc_status check_training(tcc_diag *d, const tcc_data_options *options, t
     }
     out->augment = options->augment;
     out->uniform = options->uniform_scale;
-    return TCC_OK;
+    return check_part(d, options, out);
 }
 
 static tcc_status check_validation(tcc_diag *d, const tcc_data_options *options, tcc__view_options *out) {
@@ -76,36 +97,70 @@ static int64_t scaled(int64_t size, double factor) {
     return result > 1 ? result : 1;
 }
 
+/* As torchvision's RandomResizedCrop: of ten tries the first that fits, else the largest part in the middle whose shape
+ * is allowed. */
+static void draw_part(const tcc__view_options *o, const tcc__sample *sample, int64_t height, int64_t width,
+                      tcc__view *v) {
+    enum { TRIES = 10 };
+    const double pixels = (double)height * (double)width, least = log(o->ratio[0]), most = log(o->ratio[1]);
+    for (int i = 0; i < TRIES; i++) {
+        const tcc__draw a = tcc__draw_at(sample->seed, (tcc__purpose)(TCC__DRAW_PART + i), sample->epoch,
+                                         sample->position);
+        const double area = pixels * (o->area[0] + (o->area[1] - o->area[0]) * unit(a.bits[0]));
+        const double ratio = exp(least + (most - least) * unit(a.bits[1]));
+        const int64_t w = llround(sqrt(area * ratio)), h = llround(sqrt(area / ratio));
+        if (w < 1 || h < 1 || w > width || h > height) continue;
+        v->first[0] = place(height - h, true, a.bits[2]), v->extent[0] = h;
+        v->first[1] = place(width - w, true, a.bits[3]), v->extent[1] = w;
+        return;
+    }
+    const double shape = (double)width / (double)height;
+    if (shape < o->ratio[0]) v->extent[0] = scaled(width, 1 / o->ratio[0]);
+    if (shape > o->ratio[1]) v->extent[1] = scaled(height, o->ratio[1]);
+    v->first[0] = (height - v->extent[0]) / 2;
+    v->first[1] = (width - v->extent[1]) / 2;
+}
+
 tcc__view tcc__view_of(const tcc__view_options *o, const tcc__sample *sample, int64_t height, int64_t width) {
-    tcc__view v = {.factor = 1, .colour = {1, 1, 1}};
+    tcc__view v = {.extent = {height, width}, .colour = {1, 1, 1}};
     tcc__draw a = tcc__draw_at(sample->seed, TCC__DRAW_AUGMENT, sample->epoch, sample->position);
     tcc__draw b = tcc__draw_at(sample->seed, TCC__DRAW_COLOUR, sample->epoch, sample->position);
     double rows = (double)o->height / (double)height, columns = (double)o->width / (double)width;
     const bool anywhere = o->augment;
-    if (o->cover) v.factor = rows > columns ? rows : columns;
-    if (o->fit) v.factor = rows < columns ? rows : columns;
+    double factor = !o->cover ? 1 : rows > columns ? rows : columns;
+    if (o->fit) factor = rows < columns ? rows : columns;
     const double drawn = unit(a.bits[3]), least = o->scale[0], most = o->scale[1];
-    v.factor *= o->uniform ? least + (most - least) * drawn : least * pow(most / least, drawn);
+    factor *= o->uniform ? least + (most - least) * drawn : least * pow(most / least, drawn);
+    v.factor[0] = v.factor[1] = factor;
+    if (o->area[1] > 0) {
+        draw_part(o, sample, height, width, &v);
+        v.factor[0] = (double)o->height / (double)v.extent[0];
+        v.factor[1] = (double)o->width / (double)v.extent[1];
+    }
     for (int i = 0; i < 3; i++) v.colour[i] = (float)(1 + o->jitter[i] * (2 * unit(b.bits[i]) - 1));
-    v.top = place(scaled(height, v.factor) - o->height, anywhere, a.bits[0]);
-    v.left = place(scaled(width, v.factor) - o->width, anywhere, a.bits[1]);
+    v.top = place(scaled(v.extent[0], v.factor[0]) - o->height, anywhere, a.bits[0]);
+    v.left = place(scaled(v.extent[1], v.factor[1]) - o->width, anywhere, a.bits[1]);
     v.mirrored = anywhere && a.bits[2] >> 31;
     return v;
 }
 
 /* ---- scaling ---- */
 
-/* Along one direction: which source pixels a pixel of the window is made of. */
+/* Along one direction: which source pixels a pixel of the window is made of; all of them are in the part that is looked
+ * at. */
 typedef struct taps {
     int64_t *first; /* a window's pixel each; `count` of them; -1: outside */
     float *weights; /* `most` each, from `first` on */
     int64_t most;
     int64_t low, high; /* source pixels that are needed: [low, high) */
+    int64_t end;       /* of the part */
 } taps;
 
-static bool make_taps(int64_t source, int64_t window, int64_t start, double factor, bool mirrored, taps *out) {
-    double reach = factor < 1 ? 1 / factor : 1;
-    *out = (taps){.most = 2 * (int64_t)ceil(reach) + 1, .low = source};
+/* `direction`: 0 for rows, 1 for columns. */
+static bool make_taps(const tcc__view *v, int direction, int64_t window, int64_t start, bool mirrored, taps *out) {
+    const int64_t source = v->extent[direction], begin = v->first[direction];
+    const double factor = v->factor[direction], reach = factor < 1 ? 1 / factor : 1;
+    *out = (taps){.most = 2 * (int64_t)ceil(reach) + 1, .low = begin + source, .end = begin + source};
     out->first = tcc__malloc((size_t)window * sizeof *out->first);
     out->weights = tcc__calloc((size_t)(window * out->most), sizeof *out->weights);
     if (!out->first || !out->weights) return false;
@@ -125,9 +180,9 @@ static bool make_taps(int64_t source, int64_t window, int64_t start, double fact
             sum += weights[j - first];
         }
         for (int64_t j = first; j <= last; j++) weights[j - first] = (float)(weights[j - first] / sum);
-        out->first[i] = first;
-        if (first < out->low) out->low = first;
-        if (last >= out->high) out->high = last + 1;
+        out->first[i] = begin + first;
+        if (begin + first < out->low) out->low = begin + first;
+        if (begin + last >= out->high) out->high = begin + last + 1;
     }
     return true;
 }
@@ -138,11 +193,11 @@ static void free_taps(taps *t) {
 }
 
 /* One source row along the window's columns, three channels. */
-static void scale_row(const taps *t, int64_t window, int64_t source, const uint8_t *row, float *out) {
+static void scale_row(const taps *t, int64_t window, const uint8_t *row, float *out) {
     for (int64_t i = 0; i < window; i++, out += 3) {
         float sum[3] = {0};
         const float *weights = t->weights + i * t->most;
-        int64_t first = t->first[i], count = first < 0 ? 0 : source - first < t->most ? source - first : t->most;
+        int64_t first = t->first[i], count = first < 0 ? 0 : t->end - first < t->most ? t->end - first : t->most;
         for (int64_t j = 0; j < count; j++)
             for (int c = 0; c < 3; c++) sum[c] += weights[j] * row[3 * (first + j) + c];
         memcpy(out, sum, sizeof sum);
@@ -150,13 +205,13 @@ static void scale_row(const taps *t, int64_t window, int64_t source, const uint8
 }
 
 /* The window's rows from the scaled source rows, which begin at down->low. */
-static void scale_columns(const taps *down, const tcc__view_options *o, int64_t source, const float *rows, float *out) {
+static void scale_columns(const taps *down, const tcc__view_options *o, const float *rows, float *out) {
     int64_t width = 3 * o->width;
     for (int64_t i = 0; i < o->height; i++, out += width) {
         memset(out, 0, (size_t)width * sizeof *out);
         const float *weights = down->weights + i * down->most;
         int64_t first = down->first[i];
-        int64_t count = first < 0 ? 0 : source - first < down->most ? source - first : down->most;
+        int64_t count = first < 0 ? 0 : down->end - first < down->most ? down->end - first : down->most;
         for (int64_t j = 0; j < count; j++) {
             if (weights[j] == 0) continue;
             const float *row = rows + (first + j - down->low) * width;
@@ -208,10 +263,9 @@ static bool render(const tcc__view_options *o, const tcc__view *v, const tcc__pi
     bool *inside = tcc__malloc((size_t)pixels * sizeof *inside);
     bool ok = scaled_rows && window && inside;
     for (int64_t i = 0; i < rows && ok; i++)
-        scale_row(along, o->width, p->width, p->pixels + (down->low + i) * p->width * 3,
-                  scaled_rows + i * 3 * o->width);
+        scale_row(along, o->width, p->pixels + (down->low + i) * p->width * 3, scaled_rows + i * 3 * o->width);
     if (ok) {
-        scale_columns(down, o, p->height, scaled_rows, window);
+        scale_columns(down, o, scaled_rows, window);
         for (int64_t i = 0; i < pixels; i++)
             inside[i] = down->first[i / o->width] >= 0 && along->first[i % o->width] >= 0;
         change_colours(v, inside, pixels, window);
@@ -226,9 +280,8 @@ static bool render(const tcc__view_options *o, const tcc__view *v, const tcc__pi
 tcc_status tcc__view_picture(tcc_diag *d, const tcc__view_options *o, const tcc__view *v, const tcc__picture *picture,
                              float *out) {
     taps down = {0}, along = {0};
-    bool ok = make_taps(picture->height, o->height, v->top, v->factor, false, &down) &&
-              make_taps(picture->width, o->width, v->left, v->factor, v->mirrored, &along) &&
-              render(o, v, picture, &down, &along, out);
+    bool ok = make_taps(v, 0, o->height, v->top, false, &down) &&
+              make_taps(v, 1, o->width, v->left, v->mirrored, &along) && render(o, v, picture, &down, &along, out);
     free_taps(&down);
     free_taps(&along);
     return ok ? TCC_OK : tcc_enomem(d);
@@ -236,13 +289,13 @@ tcc_status tcc__view_picture(tcc_diag *d, const tcc__view_options *o, const tcc_
 
 void tcc__view_labels(const tcc__view_options *o, const tcc__view *v, const tcc__picture *labels, int32_t outside,
                       int32_t *out) {
-    int64_t height = scaled(labels->height, v->factor), width = scaled(labels->width, v->factor);
+    int64_t height = scaled(v->extent[0], v->factor[0]), width = scaled(v->extent[1], v->factor[1]);
     for (int64_t i = 0; i < o->height; i++) {
-        int64_t row = v->top + i, from_row = (2 * row + 1) * labels->height / (2 * height);
+        int64_t row = v->top + i, from_row = v->first[0] + (2 * row + 1) * v->extent[0] / (2 * height);
         for (int64_t j = 0; j < o->width; j++) {
             int64_t column = v->left + (v->mirrored ? o->width - 1 - j : j);
             bool inside = row >= 0 && row < height && column >= 0 && column < width;
-            int64_t from = (2 * column + 1) * labels->width / (2 * width);
+            int64_t from = v->first[1] + (2 * column + 1) * v->extent[1] / (2 * width);
             *out++ = inside ? labels->pixels[from_row * labels->width + from] : outside;
         }
     }

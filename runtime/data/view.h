@@ -15,6 +15,8 @@ typedef struct tcc__view_options {
     bool fit;         /* before it a picture is scaled to just fit into the window */
     double scale[2];  /* drawn from this range, its logarithm uniformly */
     bool uniform;     /* the factor itself */
+    double area[2];   /* a part is drawn that has so much of the area, and is scaled to be the window; 0, 0: none */
+    double ratio[2];  /* width over height of it */
     double jitter[3]; /* brightness, contrast and saturation change by up to this share */
     float mean[3], std[3]; /* of pixels as 0 to 1 */
     float outside[3];      /* what is outside of the picture, normalized */
@@ -26,8 +28,9 @@ tcc_status tcc__view_check(tcc_diag *d, const tcc_data_options *options, bool co
 
 /* One sample's. */
 typedef struct tcc__view {
-    double factor;     /* of the picture's size */
-    int64_t top, left; /* of the window in the scaled picture; below 0 where that is smaller */
+    int64_t first[2], extent[2]; /* the part of the picture that is looked at: rows, columns */
+    double factor[2];            /* of their number */
+    int64_t top, left;           /* of the window in that part, scaled; below 0 where that is smaller */
     bool mirrored;
     float colour[3]; /* brightness, contrast, saturation: 1 leaves them */
 } tcc__view;

@@ -171,14 +171,18 @@ typedef struct tcc_data_options {
      * begin with # are remarks. Numbers of one name are one class, classes come in the order of the lines, and what is
      * named ignored does not count. */
     const char *label_table;
-    /* segmentation: what is seen of validation images, default: H and W; the factor that they are scaled by, default:
-     * 1, or, with val_fit, that with which they just fit in. */
+    /* images, segmentation: what is seen of validation images, default: H and W; the factor that they are scaled by,
+     * for images once they just cover it, default: 1, or, with val_fit, that with which they just fit in. */
     int64_t val_height, val_width;
     double val_scale;
     bool val_fit;
     bool uniform_scale; /* images, segmentation: factors from `scale` are drawn uniformly, not their logarithms */
     int n_fill;         /* segmentation: how many of fill are given: 0 (x is 0 outside of a smaller image), 1 or 3 */
     double fill[3];     /* the colour outside of a smaller image, 0 to 255 a channel */
+    /* images: of a training image a part is seen, scaled to H x W, that has a share of its area from crop_area, drawn
+     * uniformly, and a width over its height from crop_ratio, whose logarithm is drawn uniformly; default: 3/4 to 4/3.
+     * As torchvision's RandomResizedCrop. 0, 0: the whole. */
+    double crop_area[2], crop_ratio[2];
 } tcc_data_options;
 
 typedef struct tcc_dataset tcc_dataset;

@@ -536,6 +536,102 @@ static void validation_has_its_own_size(void **state) {
     refused(o, TCC_EINVAL, "fill is given for 2 channels");
 }
 
+enum { ROWS = 20, COLUMNS = 24, SIDE = 32 };
+
+/* What SIDE x SIDE pixels show of `paint`'s picture of ROWS x COLUMNS: along each direction a line, from which the part
+ * follows. Beyond its edges nothing is seen. */
+static void part_of(const float *x, bool down, double *first, double *extent) {
+    const int step = down ? SIDE : 1, across = down ? SIDE / 2 : SIDE / 2 * SIDE;
+    const double a = (double)x[across + 8 * step] / 10, b = (double)x[across + 24 * step] / 10;
+    const double slope = fabs(b - a) / 16; /* of source pixels */
+    *extent = slope * SIDE;
+    *first = (a < b ? a : b) + 0.5 - (a < b ? 8.5 : 7.5) * slope;
+    const double ends[2] = {(double)x[across] / 10, (double)x[across + (SIDE - 1) * step] / 10};
+    assert_true(fabs(fmin(ends[0], ends[1]) - *first) < 1e-3);
+    assert_true(fabs(fmax(ends[0], ends[1]) - (*first + *extent - 1)) < 1e-3);
+    assert_true(fabs(*extent - round(*extent)) < 1e-3 && fabs(*first - round(*first)) < 1e-3);
+}
+
+static tcc_data_options parts(void **state, double least, double most) {
+    uint8_t pixels[3 * ROWS * COLUMNS];
+    paint(pixels, ROWS, COLUMNS, 0);
+    write_png(state, "parts/a/0.png", ROWS, COLUMNS, 3, pixels);
+    write_png(state, "parts/b/0.png", ROWS, COLUMNS, 3, pixels);
+    tcc_data_options o = plain("images", test_path(state, "parts"));
+    o.height = o.width = SIDE;
+    o.augment = true;
+    o.crop_area[0] = least, o.crop_area[1] = most;
+    return o;
+}
+
+/* Whole pixels of the picture, of an area and a shape in the ranges; as large as the window. */
+static void a_part_is_seen(void **state) {
+    tcc_data_options o = parts(state, 0.2, 0.6);
+    o.crop_ratio[0] = 0.5, o.crop_ratio[1] = 1.5;
+    tcc_dataset *data = open_data(o);
+    tcc_loader *l = open_loader(data, TCC_SPLIT_TRAIN, 1, 0, true);
+    double least = 1, most = 0, wide = 0, tall = 0, last = -1;
+    int moved = 0;
+    for (int i = 0; i < 200; i++) {
+        double top, left, h, w;
+        const float *x = next(l)->arrays[0].data;
+        part_of(x, true, &top, &h);
+        part_of(x + SIDE * SIDE, false, &left, &w);
+        assert_true(top > -1e-3 && left > -1e-3 && top + h < ROWS + 1e-3 && left + w < COLUMNS + 1e-3);
+        assert_true((h + 0.5) * (w + 0.5) >= 0.2 * ROWS * COLUMNS && (h - 0.5) * (w - 0.5) <= 0.6 * ROWS * COLUMNS);
+        assert_true((w + 0.5) / (h - 0.5) >= 0.5 && (w - 0.5) / (h + 0.5) <= 1.5);
+        const double area = h * w / (ROWS * COLUMNS);
+        least = fmin(least, area), most = fmax(most, area);
+        wide = fmax(wide, w / h), tall = fmax(tall, h / w);
+        moved += fabs(top - last) > 0.5;
+        last = top;
+    }
+    assert_true(least < 0.25 && most > 0.55 && wide > 1.35 && tall > 1.7 && moved > 100);
+    tcc_loader_destroy(l);
+    tcc_dataset_close(data);
+}
+
+/* No part of that shape has that area: the largest in the middle is taken. */
+static void no_part_fits(void **state) {
+    tcc_data_options o = parts(state, 1, 1);
+    o.crop_ratio[0] = o.crop_ratio[1] = 1;
+    tcc_dataset *data = open_data(o);
+    tcc_loader *l = open_loader(data, TCC_SPLIT_TRAIN, 1, 0, true);
+    double top, left, h, w;
+    const float *x = next(l)->arrays[0].data;
+    part_of(x, true, &top, &h);
+    part_of(x + SIDE * SIDE, false, &left, &w);
+    assert_true(lround(top) == 0 && lround(h) == ROWS && lround(left) == 2 && lround(w) == ROWS);
+    tcc_loader_destroy(l);
+    tcc_dataset_close(data);
+    o.crop_area[1] = 1.5;
+    refused(o, TCC_EINVAL, "crop_area is from 1 to 1.5");
+    o.crop_area[1] = 1;
+    o.scale[0] = o.scale[1] = 2;
+    refused(o, TCC_EINVAL, "crop_area and scale exclude each other");
+    o.crop_area[0] = o.crop_area[1] = 0;
+    refused(o, TCC_EINVAL, "crop_ratio goes with crop_area");
+}
+
+/* Validation images are scaled to cover somewhat more than their middle, which is seen. */
+static void the_middle_is_evaluated(void **state) {
+    tcc_data_options o = plain("images", write_classes(state, "set", 2));
+    o.val_path = o.path;
+    o.val_split = 0;
+    o.height = o.width = 4;
+    o.val_height = o.val_width = 3;
+    o.val_scale = 4.0 / 3; /* 4 x 5 of 6 x 8 */
+    tcc_dataset *data = open_data(o);
+    tcc_loader *l = open_loader(data, TCC_SPLIT_VALIDATION, 1, 0, false);
+    const tcc_batch *batch = next(l);
+    assert_true(batch->arrays[0].dims[2] == 3 && batch->arrays[0].dims[3] == 3);
+    const float *x = batch->arrays[0].data;
+    assert_true(fabs((double)x[4] - 10 * (1.5 * 6 / 4 - 0.5)) < 1 &&
+                fabs((double)x[9 + 4] - 10 * (2.5 * 8 / 5 - 0.5)) < 1);
+    tcc_loader_destroy(l);
+    tcc_dataset_close(data);
+}
+
 static void out_of_memory(void **state) {
     tcc_data_options o = plain("images", write_classes(state, "set", 1));
     dataset_out_of_memory(&cx, o);
@@ -554,6 +650,9 @@ int main(void) {
         FOLDER_TEST(jitter),
         FOLDER_TEST(a_table_says_what_numbers_are),
         FOLDER_TEST(validation_has_its_own_size),
+        FOLDER_TEST(a_part_is_seen),
+        FOLDER_TEST(no_part_fits),
+        FOLDER_TEST(the_middle_is_evaluated),
         FOLDER_TEST(bad_images),
         FOLDER_TEST(bad_pairs),
         FOLDER_TEST(out_of_memory),
