@@ -223,7 +223,9 @@ tcc_status run_open_loaders(run *s) {
                                 .seed = (uint64_t)r->training.seed,
                                 .padding = padding_of(r),
                                 .lengths = (int)r->data.padding_lengths,
-                                .held = held};
+                                .held = held,
+                                .mixup = r->data.mixup,
+                                .cutmix = r->data.cutmix};
     if (!run_only_looks(s)) status = tcc_loader_create(s->cx, s->data, &train, &s->loader);
     if (status != TCC_OK || !s->info.samples[TCC_SPLIT_VALIDATION] || !run_is_first(s)) return status;
     tcc_loader_options validation = {.size = sizeof validation,

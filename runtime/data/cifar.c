@@ -160,4 +160,5 @@ const tcc__reader tcc__cifar_reader = {
     .label = label_cifar,
     .class_of = class_of_cifar,
     .counts = true,
+    .mixes = true,
 };

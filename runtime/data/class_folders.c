@@ -143,6 +143,7 @@ const tcc__reader tcc__images_reader = {
     .names_classes = true,
     .class_of = class_of_images,
     .counts = true,
+    .mixes = true,
     .describe = describe_images,
     .skipped = skipped_images,
 };

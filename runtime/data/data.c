@@ -101,6 +101,7 @@ bool tcc_dataset_takes(const char *kind, const char *option) {
     const tcc__reader *reader = reader_of(kind);
     if (reader && !strcmp(option, "padding")) return reader->length;
     if (reader && !strcmp(option, "counts")) return reader->counts;
+    if (reader && !strcmp(option, "mixup")) return reader->mixes;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].name, option)) return is_among(kind, rows[i].kinds);
     return false;

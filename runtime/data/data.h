@@ -49,6 +49,7 @@ typedef struct tcc__reader {
     /* The class of a sample, `number` as in tcc__sample; NULL: it has none, or open has filled in `counts`. */
     int32_t (*class_of)(const tcc_dataset *data, tcc_split split, int64_t number);
     bool counts; /* classes: by class_of, or in open */
+    bool mixes;  /* x is an image and y its class, so that samples can be mixed */
     /* Two samples that are the same have the same hash, and others but rarely. Where `rough`, a quick one, which others
      * may have, too. NULL: samples are not compared. */
     uint64_t (*hash)(const tcc_dataset *data, tcc_split split, int64_t number, bool rough);

@@ -16,7 +16,8 @@ typedef enum tcc__purpose {
     TCC__DRAW_HOLD_OUT,
     TCC__DRAW_COLOUR,
     TCC__DRAW_BATCHES,
-    TCC__DRAW_PART /* and those behind it: one for each try */
+    TCC__DRAW_PART,    /* and those behind it: one for each try */
+    TCC__DRAW_MIX = 64 /* likewise */
 } tcc__purpose;
 
 typedef struct tcc__draw {

@@ -177,4 +177,5 @@ const tcc__reader tcc__idx_reader = {
     .label = label_idx,
     .class_of = class_of_idx,
     .counts = true,
+    .mixes = true,
 };

@@ -9,6 +9,7 @@
 #include "ir/support/clock.h"
 #include "ir/support/fp_mode.h"
 #include "runtime/data/data.h"
+#include "runtime/data/mix.h"
 #include "runtime/data/order.h"
 
 #include <pthread.h>
@@ -23,6 +24,7 @@ typedef struct slot {
     size_t bytes;
     int64_t number;    /* the batch in it, once ready; -1: none */
     tcc__drawn *space; /* to draw its samples in */
+    int32_t *classes;  /* of samples that are mixed; else NULL */
     tcc_status status;
     tcc_diag diag;
 } slot;
@@ -31,6 +33,7 @@ struct tcc_loader {
     tcc_context *cx;
     const tcc_dataset *data;
     tcc__order order;
+    tcc_array sample[2];      /* x and y as batches have them */
     int64_t x_bytes, y_bytes; /* a sample's, at most */
 
     slot *slots;
@@ -62,12 +65,13 @@ static int64_t part_of(const tcc_loader_options *how, int64_t samples, int64_t *
     return left < each ? left : each;
 }
 
-static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc__drawn *space, tcc_batch *batch) {
+static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, slot *s) {
+    tcc_batch *batch = &s->batch;
     const tcc_loader_options *how = &l->order.how;
     int64_t epoch = number / l->order.batches, index = number % l->order.batches, size = how->batch_size, length, begin;
     const int64_t count = part_of(how, tcc__order_count(&l->order, index), &begin);
     const int64_t rows = how->last_batch == TCC_LAST_PAD ? size : count;
-    const tcc__drawn *drawn = tcc__order_batch(&l->order, number, space, &length) + begin;
+    const tcc__drawn *drawn = tcc__order_batch(&l->order, number, s->space, &length) + begin;
     batch->count = count;
     batch->epoch = epoch;
     batch->index = index;
@@ -75,8 +79,7 @@ static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc__dr
     for (int i = 0; i < batch->n_arrays; i++) batch->arrays[i].dims[0] = rows;
     if (length) batch->arrays[0].dims[1] = length;
     char *x = batch->arrays[0].data, *y = batch->arrays[1].data;
-    const int64_t x_bytes = length ? l->x_bytes / tcc__sample_array(l->data, how->split, 0)->dims[0] * length
-                                   : l->x_bytes;
+    const int64_t x_bytes = length ? l->x_bytes / l->sample[0].dims[0] * length : l->x_bytes;
     for (int64_t i = 0; i < count; i++) {
         tcc__sample sample = {
             .split = how->split,
@@ -87,8 +90,10 @@ static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc__dr
             .shuffle = how->shuffle,
             .length = length,
         };
-        TCC_TRY(l->data->reader->read(d, l->data, &sample, x + i * x_bytes, y + i * l->y_bytes));
+        void *to = s->classes ? (void *)&s->classes[i] : y + i * l->y_bytes;
+        TCC_TRY(l->data->reader->read(d, l->data, &sample, x + i * x_bytes, to));
     }
+    if (s->classes) tcc__mix_pairs(how, epoch, index * size + begin, s->classes, count, batch->arrays);
     for (int64_t i = count; i < rows; i++) {
         memcpy(x + i * x_bytes, x + i % count * x_bytes, (size_t)x_bytes);
         memcpy(y + i * l->y_bytes, y + i % count * l->y_bytes, (size_t)l->y_bytes);
@@ -99,7 +104,7 @@ static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc__dr
 static void fill_slot(const tcc_loader *l, slot *s, int64_t number) {
     tcc_diag_clear(&s->diag);
     const tcc_fp_mode mode = tcc_fp_begin(); /* numbers are read and scaled as by default */
-    s->status = fill(&s->diag, l, number, s->space, &s->batch);
+    s->status = fill(&s->diag, l, number, s);
     tcc_fp_end(mode);
 }
 
@@ -159,12 +164,19 @@ static tcc_status check_parts(tcc_diag *d, const tcc_loader_options *o, int64_t 
     if (o->last_batch == TCC_LAST_PAD)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a batch of %lld parts cannot be filled up with its own samples",
                          (long long)o->parts);
-    for (int i = 0; i < 2; i++)
-        if (sizes[i] && (sizes[i] + o->parts - 1) / o->parts * (o->parts - 1) >= sizes[i])
+    for (int i = 0; i < 2; i++) {
+        const int64_t each = (sizes[i] + o->parts - 1) / o->parts;
+        if (sizes[i] && each * (o->parts - 1) >= sizes[i])
             return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
                              "%s of %lld samples in %lld parts leaves one without samples; %s",
                              i ? "the last batch of an epoch," : "a batch", (long long)sizes[i], (long long)o->parts,
                              i ? "drop it, or take batches of another size" : "take larger batches");
+        if (tcc__mixes(o) && each % 2) /* both of a pair are in one part, as in the whole */
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                             "%s of %lld samples in %lld parts has %lld in each; to be mixed they must be even",
+                             i ? "the last batch of an epoch," : "a batch", (long long)sizes[i], (long long)o->parts,
+                             (long long)each);
+    }
     return TCC_OK;
 }
 
@@ -200,6 +212,12 @@ static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_
     if (o->padding != TCC_PADDING_FIXED && !data->reader->length)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "samples of kind %s are all of one length: there is no padding",
                          data->info.kind);
+    if (!(o->mixup >= 0 && o->mixup <= 1000 && o->cutmix >= 0 && o->cutmix <= 1000))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "mixup is %g and cutmix %g; they must be from 0 to 1000", o->mixup,
+                         o->cutmix);
+    if (tcc__mixes(o) && !data->reader->mixes)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                         "samples of kind %s cannot be mixed: they are no images of a class", data->info.kind);
     int64_t samples = data->info.samples[o->split];
     if (!samples) return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the data has no %s part", part[o->split]);
     if (samples < o->batch_size && o->last_batch == TCC_LAST_DROP)
@@ -217,6 +235,16 @@ static tcc_array array_of(const tcc_array *sample, int64_t samples) {
     return a;
 }
 
+/* Shares of classes rather than a class, where samples are mixed. */
+static void set_samples(tcc_loader *l) {
+    for (int j = 0; j < 2; j++) l->sample[j] = *tcc__sample_array(l->data, l->order.how.split, j);
+    if (tcc__mixes(&l->order.how))
+        l->sample[1] =
+            (tcc_array){.name = l->sample[1].name, .dtype = TCC_F32, .rank = 1, .dims = {l->data->info.classes}};
+    l->x_bytes = array_bytes(&l->sample[0]);
+    l->y_bytes = array_bytes(&l->sample[1]);
+}
+
 static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
     int ahead = l->order.how.prefetch ? l->order.how.prefetch : 2 * l->order.how.num_workers;
     l->n_slots = (l->order.how.num_workers ? ahead : 0) + 1 + l->order.how.held; /* the consumer's */
@@ -228,10 +256,14 @@ static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
         s->batch.n_arrays = 2;
         s->space = tcc__malloc((size_t)tcc__order_space(&l->order) * sizeof *s->space);
         if (!s->space) return tcc_enomem(d);
+        if (tcc__mixes(&l->order.how)) {
+            s->classes = tcc__malloc((size_t)l->order.how.batch_size * sizeof *s->classes);
+            if (!s->classes) return tcc_enomem(d);
+        }
         size_t at[2];
         for (int j = 0; j < 2; j++) {
             tcc_array *a = &s->batch.arrays[j];
-            *a = array_of(tcc__sample_array(l->data, l->order.how.split, j), l->order.how.batch_size);
+            *a = array_of(&l->sample[j], l->order.how.batch_size);
             at[j] = s->bytes;
             s->bytes += ((size_t)array_bytes(a) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
@@ -255,8 +287,7 @@ tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data, const tcc
     l->cx = cx;
     l->data = data;
     l->order.how = how;
-    l->x_bytes = array_bytes(tcc__sample_array(data, how.split, 0));
-    l->y_bytes = array_bytes(tcc__sample_array(data, how.split, 1));
+    set_samples(l);
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->slot_ready, NULL);
     pthread_cond_init(&l->slot_free, NULL);
@@ -281,6 +312,7 @@ void tcc_loader_destroy(tcc_loader *l) {
     for (int i = 0; i < l->n_slots && l->slots; i++) {
         tcc__free(l->slots[i].memory);
         tcc__free(l->slots[i].space);
+        tcc__free(l->slots[i].classes);
         tcc_diag_clear(&l->slots[i].diag);
     }
     tcc__free(l->slots);
@@ -347,7 +379,7 @@ bool tcc_loader_shape(const tcc_loader *l, int index, tcc_array shape[2]) {
         int64_t begin;
         if (!(whole ? o->whole[i - n] : o->left[i]) || index--) continue;
         const int64_t rows = part_of(&o->how, whole ? o->how.batch_size : o->samples % o->how.batch_size, &begin);
-        for (int j = 0; j < 2; j++) shape[j] = array_of(tcc__sample_array(l->data, o->how.split, j), rows);
+        for (int j = 0; j < 2; j++) shape[j] = array_of(&l->sample[j], rows);
         if (o->n_lengths) shape[0].dims[1] = o->lengths[i % n];
         return true;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A run on picture files: it learns, it goes on from the middle of an epoch with the same batches, and it says how long
- * it waited for data. */
+ * A run on picture files, parts of which are seen and mixed: it learns, it goes on from the middle of an epoch with the
+ * same batches, and it says how long it waited for data. */
 #include "harness/check.h"
 #include "harness/files.h"
 #include "harness/pictures.h"
@@ -27,12 +27,14 @@ static const char *write_classes(void **state) {
 
 static program_result train(void **state, const char *run, const char *steps, const char *more) {
     char text[1024];
-    snprintf(text, sizeof text,
-             "model: {name: mlp, hidden: [8]}\n"
-             "data: {kind: images, path: %s, size: [12, 12], augment: true, scale: [0.9, 1.2],\n"
-             "       jitter: [0.2, 0.2, 0.2], batch_size: 4, num_workers: 3, val_split: 0.2}\n"
-             "training: {max_steps: 20, save_every: 5, log_every: 1}\noptimizer: {lr: 0.01}\n",
-             test_path(state, "set"));
+    snprintf(
+        text, sizeof text,
+        "model: {name: mlp, hidden: [8]}\n"
+        "data: {kind: images, path: %s, size: [12, 12], augment: true, crop_area: [0.5, 1],\n"
+        "       jitter: [0.2, 0.2, 0.2], batch_size: 4, num_workers: 3, val_split: 0.2, val_scale: 1.1, mixup: 0.4,\n"
+        "       cutmix: 1}\n"
+        "training: {max_steps: 20, save_every: 5, log_every: 1, label_smoothing: 0.1}\noptimizer: {lr: 0.01}\n",
+        test_path(state, "set"));
     const char *recipe = test_write_text(state, "r.yaml", text);
     program_result r = program_run(
         NULL, "tcc-train",

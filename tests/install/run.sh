@@ -33,8 +33,8 @@ for program in tcc-train tcc-opt; do
     page=$prefix/share/man/man1/$program.1
     [ -s "$page" ] || { echo "$page is missing"; exit 1; }
 done
-for recipe in char-gpt cifar-resnet18 csv-mlp imdb-classifier mnist-cnn photos-resnet18; do
-    [ -s "$prefix/share/traincc/recipes/$recipe.yaml" ] || { echo "the recipe $recipe is missing"; exit 1; }
+for file in "$here"/../../tools/recipes/*; do # and what they read
+    [ -s "$prefix/share/traincc/recipes/${file##*/}" ] || { echo "the recipe ${file##*/} is missing"; exit 1; }
 done
 printf 'a,b,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n' >"$scratch/table.csv"
 "$prefix/bin/tcc-train" "$prefix/share/traincc/recipes/csv-mlp.yaml" "data.path=$scratch/table.csv" data.batch_size=2 \

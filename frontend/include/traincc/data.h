@@ -197,7 +197,7 @@ TCC_API void tcc_dataset_close(tcc_dataset *data); /* NULL is allowed */
 /* The kinds that tcc_dataset_open knows: "text, tokens, ...". Static. */
 TCC_API const char *tcc_dataset_kinds(void);
 /* Whether data of a kind takes an option: the name of a field of tcc_data_options that says which kinds it goes with,
- * or "padding" of tcc_loader_options. False for a kind, or an option, that there is not. */
+ * or "padding" and "mixup" of tcc_loader_options. False for a kind, or an option, that there is not. */
 TCC_API bool tcc_dataset_takes(const char *kind, const char *option);
 
 typedef struct tcc_dataset_info {
@@ -317,6 +317,11 @@ typedef struct tcc_loader_options {
      * for its arrays and `count`. A batch that leaves a part without samples is TCC_EINVAL from the start; so is
      * TCC_LAST_PAD. */
     int64_t parts, part;
+    /* idx, cifar, images: above 0, two samples of a batch each that are beside one another are mixed, by a share from
+     * Beta(a, a) of such an a: `mixup` their values; with `cutmix` a rectangle of each is the other's. With both, each
+     * pair has one of them, with even odds. y is then f32 [B,C], the shares of the classes. Evaluate without. Parts
+     * must have an even number of samples then. */
+    double mixup, cutmix;
 } tcc_loader_options;
 
 typedef struct tcc_loader tcc_loader;
