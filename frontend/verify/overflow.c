@@ -60,16 +60,17 @@ static tcc_status find(tcc_verification *v, tcc_overflow *out) {
 static tcc_status find_in_slice(tcc_verification *v, tcc_array *slice, char **text) {
     tcc_strbuf b = {0};
     tcc_overflow overflow = {0};
-    int64_t samples;
-    TCC_TRY(tcc__verify_cut(v, slice, &samples));
-    const int64_t all = samples ? v->batch[0].dims[0] : 0;
+    tcc_cut cut;
+    TCC_TRY(tcc__verify_cut(v, slice, &cut));
     v->batch = slice;
     TCC_TRY(find(v, &overflow));
     if (overflow.node) print_overflow(&b, &overflow);
     else tcc_strbuf_add(&b, "no op of the step overflows");
-    if (samples != all)
-        tcc_strbuf_printf(&b, "; this is of the first %lld of %lld samples of the batch%s", (long long)samples,
-                          (long long)all, overflow.node ? "" : ", the others may overflow");
+    if (tcc__verify_is_cut(&cut)) {
+        tcc_strbuf_add(&b, "; this is of ");
+        tcc__verify_cut_print(&b, &cut);
+        if (!overflow.node) tcc_strbuf_add(&b, ", the others may overflow");
+    }
     return (*text = tcc_strbuf_take(&b)) ? TCC_OK : tcc_enomem(&v->m->cx->diag);
 }
 
@@ -85,6 +86,6 @@ tcc_status tcc_model_find_overflow(tcc_model *m, const tcc_array *batch, int cou
     if (!slice) return tcc_enomem(diag);
     const tcc_status status = find_in_slice(&v, slice, text);
     tcc_graph_destroy(v.reference);
-    tcc__free(slice);
+    tcc__verify_free_slice(&v, slice, batch);
     return status;
 }

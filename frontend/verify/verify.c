@@ -95,6 +95,9 @@ static tcc_status verify_program(tcc_verification *v, tcc_blame *out) {
     return run_program(v, out);
 }
 
+/* What a core of a CPU computes in about ten seconds. A larger step is not run on the whole batch there. */
+static const double most_whole = 2.3e11;
+
 /* What the step computes, of the slice. Where it is wrong, a kernel may be the cause. */
 static tcc_status verify_results(tcc_verification *v, tcc_blame *out) {
     tcc_blame cause = {{0}, {0}, {0}};
@@ -128,9 +131,13 @@ static tcc_status find_cause(tcc_verification *v, tcc_blame *out) {
     return TCC_OK;
 }
 
-static tcc_status verify(tcc_verification *v, tcc_blame *out) {
+static tcc_status verify(tcc_verification *v, const tcc_cut *cut, tcc_blame *out) {
     const bool accumulates = tcc__model_accumulates(v->m);
     TCC_TRY(tcc__verify_check_finite(v));
+    if (cut->work > most_whole && v->whole != v->slice && !strcmp(tcc_model_device(v->m), "cpu")) {
+        tcc__verify_say(v, "a step on the whole batch would take long: it is cut");
+        v->whole = v->slice;
+    }
     v->batch = accumulates ? v->slice : v->whole; /* in one piece it need not fit */
     TCC_TRY(verify_program(v, out));
     v->batch = v->slice;
@@ -165,7 +172,8 @@ static tcc_status report(tcc_verification *v, const tcc_blame *b, const char *re
 }
 
 /* What the report "verify" says. */
-static tcc_status keep_report(tcc_verification *v, int64_t samples, int64_t all) {
+static tcc_status keep_report(tcc_verification *v, const tcc_cut *cut) {
+    const bool is_cut = tcc__verify_is_cut(cut), all_cut = is_cut && v->whole == v->slice;
     tcc_strbuf b = {0};
     if (tcc__model_accumulates(v->m))
         tcc_strbuf_add(
@@ -175,12 +183,14 @@ static tcc_status keep_report(tcc_verification *v, int64_t samples, int64_t all)
     tcc_strbuf_printf(&b, v->worst_kernel > 0 ? ", around %s\n" : "\n", v->worst_kernel_name);
     if (v->sampled)
         tcc_strbuf_printf(&b, "a sample of the results of %d of them, drawn from %s batch\n", v->sampled,
-                          v->whole == v->slice && samples != all ? "the cut" : "the whole");
+                          all_cut ? "the cut" : "the whole");
     tcc_strbuf_printf(&b, "loss, gradients and buffers: at most %.2f of it", v->worst_output);
     tcc_strbuf_printf(&b, v->worst_output > 0 ? ", of \"%s\"\n" : "\n", v->worst_output_name);
-    if (samples != all)
-        tcc_strbuf_printf(&b, "loss, gradients and buffers are those of the first %lld of %lld samples of the batch\n",
-                          (long long)samples, (long long)all);
+    if (is_cut) {
+        tcc_strbuf_printf(&b, "%sloss, gradients and buffers are those of ", all_cut ? "kernels, " : "");
+        tcc__verify_cut_print(&b, cut);
+        tcc_strbuf_add(&b, "\n");
+    }
     if (v->skipped)
         tcc_strbuf_add(&b,
                        "the step is skipped, as it must be: a gradient is not finite; what is stored keeps its bits\n");
@@ -189,9 +199,9 @@ static tcc_status keep_report(tcc_verification *v, int64_t samples, int64_t all)
     return (v->m->making->verified = tcc_strbuf_take(&b)) ? TCC_OK : tcc_enomem(&v->m->cx->diag);
 }
 
-static tcc_status verify_slice(tcc_verification *v, const char *reproducer) {
+static tcc_status verify_slice(tcc_verification *v, const tcc_cut *cut, const char *reproducer) {
     tcc_blame blame = {{0}, {0}, {0}};
-    tcc_status status = verify(v, &blame);
+    tcc_status status = verify(v, cut, &blame);
     if (status == TCC_OK && blame.text.length) status = report(v, &blame, reproducer);
     tcc__blame_clear(&blame);
     if (v->expected) tcc__noisy_array_free(v->expected, v->reference->outputs.count);
@@ -203,22 +213,23 @@ static tcc_status verify_slice(tcc_verification *v, const char *reproducer) {
 }
 
 static tcc_status verify_batch(tcc_verification *v, tcc_array *slice, const char *reproducer) {
-    int64_t samples;
-    TCC_TRY(tcc__verify_cut(v, slice, &samples));
-    const int64_t all = samples ? v->batch[0].dims[0] : 0;
+    tcc_cut cut;
+    TCC_TRY(tcc__verify_cut(v, slice, &cut));
     v->whole = v->slice = v->batch;
-    if (samples != all) {
+    if (tcc__verify_is_cut(&cut)) {
+        tcc_strbuf words = {0};
+        tcc__verify_cut_print(&words, &cut);
         v->slice = slice;
-        tcc__verify_say(v, "loss and gradients of the first %lld of %lld samples of the batch", (long long)samples,
-                        (long long)all);
+        tcc__verify_say(v, "loss and gradients of %s", words.text ? words.text : "");
+        tcc_strbuf_free(&words);
     }
     TCC_TRY(tcc_pool_create(&v->m->cx->diag, 0, &v->pool));
     v->noise.run = run_on_pool, v->noise.run_user = v->pool;
     tcc_pool_lock(v->pool);
-    tcc_status status = verify_slice(v, reproducer);
+    tcc_status status = verify_slice(v, &cut, reproducer);
     tcc_pool_unlock(v->pool);
     tcc_pool_destroy(v->pool);
-    return status == TCC_OK ? keep_report(v, samples, all) : status;
+    return status == TCC_OK ? keep_report(v, &cut) : status;
 }
 
 tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance, const char *reproducer) {
@@ -242,6 +253,6 @@ tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, dou
     tcc_array *slice = tcc__calloc((size_t)count + 1, sizeof *slice);
     if (!slice) return tcc_enomem(diag);
     tcc_status status = verify_batch(&v, slice, reproducer);
-    tcc__free(slice);
+    tcc__verify_free_slice(&v, slice, batch);
     return status;
 }

@@ -52,9 +52,20 @@ tcc_status tcc__verify_make_twin(const tcc_verification *v, int batch_accumulate
 
 /* -- In reference.c -- */
 
-/* Sets `slice` to the first *samples of v->batch: as many as the options say, or half as often as the work is too much
- * for the interpreter. All of it, where the model takes no such slice; *samples is 0 where it cannot be cut. */
-tcc_status tcc__verify_cut(tcc_verification *v, tcc_array *slice, int64_t *samples);
+/* What is left of a batch. */
+typedef struct tcc_cut {
+    int64_t samples, all; /* 0: it cannot be cut */
+    int64_t extents[2];   /* height and width of what is left of images, their middle; 0, 0: all */
+    double work;          /* of a step on all of it, in operations */
+} tcc_cut;
+/* Sets `slice` to the first samples of v->batch: as many as the options say, or half as often as the work is too much
+ * for the interpreter; of two it takes what is in the middle of images. All of it, where the model takes no such slice.
+ * To be freed, also after an error, with tcc__verify_free_slice; it has room for v->count arrays of zeros. */
+tcc_status tcc__verify_cut(tcc_verification *v, tcc_array *slice, tcc_cut *cut);
+static inline bool tcc__verify_is_cut(const tcc_cut *c) { return c->samples != c->all || c->extents[0]; }
+/* "the first 2 of 8 samples of the batch". */
+void tcc__verify_cut_print(tcc_strbuf *b, const tcc_cut *cut);
+void tcc__verify_free_slice(const tcc_verification *v, tcc_array *slice, const tcc_array *batch);
 /* Says so where v->m is not finite before the step, or the batch has a NaN: then nothing can be judged. */
 tcc_status tcc__verify_check_finite(const tcc_verification *v);
 /* Makes v->reference from v->batch. */
