@@ -4,6 +4,7 @@
 #include "harness/accumulate_random.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -480,9 +481,16 @@ static tcc_status read_gradients(tcc_model *m, step *out) {
     return TCC_OK;
 }
 
-static tcc_status run_step(tcc_context *cx, pair *p, const batch *b, int64_t parts, const char *device,
-                           tcc_mixed_precision precision, step *out) {
-    const int64_t n = p->rows;
+/* What runs a step: one process with the whole batch, in `parts` micro-batches, or a rank with `rows` rows of it. */
+typedef struct place {
+    const char *device;
+    tcc_mixed_precision precision;
+    int64_t parts, begin, rows;
+    tcc_comm *comm; /* NULL: there are no ranks */
+} place;
+
+static tcc_status run_step(tcc_context *cx, pair *p, const batch *b, const place *at, step *out) {
+    const int64_t n = at->rows;
     tcc_array arrays[] = {{"x", TCC_F32, 2, {n, WIDTH}, (void *)b->x},
                           {"u", TCC_F32, 2, {n, WIDTH}, (void *)b->u},
                           {"v", TCC_F32, 2, {n, WIDTH}, (void *)b->v},
@@ -496,13 +504,19 @@ static tcc_status run_step(tcc_context *cx, pair *p, const batch *b, int64_t par
                           {"n_frames", TCC_I32, 1, {n}, (void *)b->n_frames},
                           {"n_text", TCC_I32, 1, {n}, (void *)b->n_text}};
     const tcc_model_options o = {.size = sizeof o,
-                                 .device = device,
+                                 .device = at->device,
                                  .seed = 5,
                                  .keep_gradients = true,
-                                 .mixed_precision = precision,
-                                 .batch_accumulate = parts};
+                                 .mixed_precision = at->precision,
+                                 .batch_accumulate = at->parts,
+                                 .comm = at->comm};
     tcc_model *m;
     *out = (step){0};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        int64_t row_bytes = 4;
+        for (int d = 1; d < arrays[i].rank; d++) row_bytes *= arrays[i].dims[d];
+        arrays[i].data = (char *)arrays[i].data + at->begin * row_bytes;
+    }
     TRY(tcc_model_create(cx, net, p, &o, &m));
     tcc_status status = tcc_model_train(m, arrays, sizeof arrays / sizeof arrays[0]);
     if (status == TCC_OK) {
@@ -544,6 +558,58 @@ static void compare(const step *got, const step *want, double tolerance, accumul
     out->verdict = out->worst <= 1 ? ACCUMULATE_EQUAL : ACCUMULATE_DIFFERENT;
 }
 
+/* -- Ranks: the bits of micro-batches -- */
+
+typedef struct rank {
+    pair p;
+    const batch *b;
+    place at;
+    tcc_context *cx;
+    pthread_t thread;
+    tcc_status status;
+    step out;
+} rank;
+
+static void *run_rank(void *user) {
+    rank *r = user;
+    r->status = run_step(r->cx, &r->p, r->b, &r->at, &r->out);
+    return NULL;
+}
+
+static void judge_rank(const rank *r, int number, const step *want, accumulate_result *out) {
+    const bool same = r->out.n_values == want->n_values && !memcmp(&r->out.loss, &want->loss, sizeof want->loss) &&
+                      !memcmp(r->out.values, want->values, sizeof *want->values * (size_t)want->n_values);
+    if (same && r->status == TCC_OK) return;
+    out->verdict = ACCUMULATE_DIFFERENT;
+    snprintf(out->text, sizeof out->text, "rank %d: loss %.9g, not %.9g; or other gradients; %s", number, r->out.loss,
+             want->loss, tcc_context_error(r->cx));
+}
+
+/* As many ranks as micro-batches that gave `want`. */
+static void compare_ranks(const pair *p, const batch *b, const place *micro, const step *want, accumulate_result *out) {
+    enum { MOST_RANKS = MOST_ROWS };
+    const int64_t each = (p->rows + p->parts - 1) / p->parts;
+    const int size = (int)((p->rows + each - 1) / each);
+    rank *ranks = calloc(MOST_RANKS, sizeof *ranks);
+    tcc_context *contexts[MOST_RANKS] = {NULL};
+    tcc_comm *comms[MOST_RANKS] = {NULL};
+    bool made = ranks != NULL;
+    for (int r = 0; r < size && made; r++) made = tcc_context_create(&contexts[r]) == TCC_OK;
+    made = made && tcc_comm_create_local(contexts, size, comms) == TCC_OK;
+    for (int r = 0; r < size && made; r++) {
+        const int64_t left = p->rows - r * each;
+        ranks[r] = (rank){.p = *p, .b = b, .at = *micro, .cx = contexts[r]};
+        ranks[r].at.parts = 0, ranks[r].at.comm = comms[r];
+        ranks[r].at.begin = r * each, ranks[r].at.rows = left < each ? left : each;
+        made = !pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]);
+    }
+    for (int r = 0; r < size && made; r++) pthread_join(ranks[r].thread, NULL);
+    for (int r = 0; r < size && made; r++) judge_rank(&ranks[r], r, want, out);
+    if (!made) out->verdict = ACCUMULATE_DIFFERENT;
+    for (int r = 0; r < size; r++) tcc_comm_destroy(comms[r]), tcc_context_destroy(contexts[r]);
+    free(ranks);
+}
+
 static void describe(const pair *p, tcc_mixed_precision precision, accumulate_result *out) {
     int n = snprintf(out->network, sizeof out->network, "%s%s, %d in %d:", precision ? "bf16 " : "",
                      networks[p->network].name, (int)p->rows, (int)p->parts);
@@ -571,10 +637,14 @@ void accumulate_random(uint64_t seed, tcc_mixed_precision precision, const char 
     describe(&p, precision, out);
     for (int i = 0; i < p.n_losses; i++) may_be_refused |= losses[p.losses[i]].may_be_refused;
     if (tcc_context_create(&cx) != TCC_OK) return;
-    tcc_status status = run_step(cx, &p, &b, 0, device, precision, &want);
+    place at = {.device = device, .precision = precision, .rows = p.rows};
+    tcc_status status = run_step(cx, &p, &b, &at, &want);
     if (status == TCC_OK) {
-        status = run_step(cx, &p, &b, p.parts, device, precision, &got);
+        at.parts = p.parts;
+        status = run_step(cx, &p, &b, &at, &got);
         if (status == TCC_OK) compare(&got, &want, precision ? 3e-2 : 2e-4, out);
+        if (status == TCC_OK && out->verdict == ACCUMULATE_EQUAL && seed % 8 == 0 && !strcmp(device, "cpu"))
+            compare_ranks(&p, &b, &at, &got, out);
         else if (status == TCC_EINVAL && is_refusal(tcc_context_error(cx), may_be_refused))
             out->verdict = ACCUMULATE_REFUSED;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Random pairs of a small network and a loss: a step in micro-batches against that of the whole batch. */
+ * Random pairs of a small network and a loss: a step in micro-batches against that of the whole batch; and, on the CPU
+ * with every eighth seed, a step on as many ranks, which has the same bits. */
 #ifndef TCC_TESTS_HARNESS_ACCUMULATE_RANDOM_H
 #define TCC_TESTS_HARNESS_ACCUMULATE_RANDOM_H
 
