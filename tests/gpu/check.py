@@ -10,6 +10,8 @@ sanitizer   compute-sanitizer (memcheck, racecheck) on one of them, where it is 
 bandwidth   fused memory-bound kernels beside a copy, with what is aimed at
 matmul      matrix products with work behind them beside the products alone, ours and cuBLASLt's
 steps       training steps beside PyTorch eager and torch.compile, the same models, batches and types
+guide       steps of the five segmentation networks that the guide to compiling measures, in bf16: eager and all modes,
+            ours and PyTorch's
 """
 import argparse
 import glob
@@ -26,6 +28,11 @@ BUNDLED = os.path.isdir(os.path.join(ROOT, "tests", "bin"))
 PROGRAMS = os.path.join(ROOT, "bin") if BUNDLED else os.path.join(ROOT, "build", "bin")
 TESTS = os.path.join(ROOT, "tests", "bin") if BUNDLED else os.path.join(ROOT, "build", "tests")
 STEP_MODELS = ("gpt2_1024", "resnet50", "gpt_10m", "char_gpt", "mnist_cnn")
+GUIDE_MODELS = ("pp_liteseg_t", "regseg", "segformer_b0", "stdc1_seg", "ddrnet_23")
+OURS = "traincc"
+OUR_MODES = {OURS: "default", "traincc-eager": "eager", "traincc-reduce-overhead": "reduce-overhead",
+             "traincc-max-autotune": "max-autotune"}
+TORCH = ("torch-eager", "torch-compile", "torch-reduce-overhead", "torch-max-autotune")
 SANITIZED = "test_gpu_pointwise"
 LIBRARY_TESTS = {
     "cublaslt": ("test_cuda_cublaslt", "test_cuda_matmul"),
@@ -220,41 +227,57 @@ def set_caches(warm, out):
     )
 
 
-def part_steps(seconds, out):
+def time_step(model, peer, environment, end):
+    """(the figures of one process, or None; what went wrong)."""
+    left = end - time.monotonic()
+    if left < 5:
+        return None, "no time was left"
+    environment = {"TCC_BENCH_DEVICE": "cuda", **environment}
+    if peer in OUR_MODES:
+        command = [os.path.join(PROGRAMS, "tcc-bench"), model, "10"]
+        environment["TCC_BENCH_MODE"] = OUR_MODES[peer]
+    else:
+        command = [sys.executable, os.path.join(ROOT, "tests", "bench", "peer.py"), peer, model, "10"]
     warm = caches["TCC_CACHE_DISABLE"] == "0"
-    figures, end, problems = [], time.monotonic() + seconds, []
-    for model in STEP_MODELS:
-        for peer in ("traincc", "torch-eager", "torch-compile", "torch-reduce-overhead", "torch-max-autotune"):
-            left = end - time.monotonic()
-            if left < 5:
-                problems.append(f"{model} {peer}: no time was left")
-                continue
-            command = [os.path.join(PROGRAMS, "tcc-bench"), model, "10"] if peer == "traincc" else \
-                [sys.executable, os.path.join(ROOT, "tests", "bench", "peer.py"), peer, model, "10"]
-            if warm:
-                run(command, min(left, 150), {"TCC_BENCH_DEVICE": "cuda"})
-                left = max(end - time.monotonic(), 5)
-            status, text, _ = run(command, min(left, 150), {"TCC_BENCH_DEVICE": "cuda"})
-            lines = json_lines(text)
-            if status == 0 and lines:
-                figures.append({**lines[-1], "cache": "warm" if warm else "cold"})
-            else:
-                problems.append(
-                    f"{model} {peer}: "
-                    + ("took too long" if status is None else (text.strip().splitlines() or [str(status)])[-1])
-                )
+    if warm:
+        run(command, min(left, 150), environment)
+        left = max(end - time.monotonic(), 5)
+    status, text, _ = run(command, min(left, 150), environment)
+    lines = json_lines(text)
+    if status == 0 and lines:
+        return {**lines[-1], "peer": peer, "cache": "warm" if warm else "cold"}, None
+    return None, "took too long" if status is None else (text.strip().splitlines() or [str(status)])[-1]
+
+
+def time_steps(pairs, environment, seconds):
+    """The report about models and peers, in that order."""
+    figures, end, problems, failed = [], time.monotonic() + seconds, [], False
+    for model, peer in pairs:
+        found, why = time_step(model, peer, environment, end)
+        if found:
+            figures.append(found)
+        else:
+            problems.append(f"{model} {peer}: {why}")
+            failed = failed or peer == OURS
     ratios = {}
-    for model in STEP_MODELS:
-        ours = [f["step_ms"] for f in figures if f["model"] == model and f["peer"] == "traincc"]
-        others = [f["step_ms"] for f in figures if f["model"] == model and f["peer"] != "traincc"]
+    for model in dict.fromkeys(f["model"] for f in figures):
+        ours = [f["step_ms"] for f in figures if f["model"] == model and f["peer"] == OURS]
+        others = [f["step_ms"] for f in figures if f["model"] == model and f["peer"] in TORCH]
         if ours and others:
             ratios[model] = round(ours[0] / min(others), 3)
-    return {
-        "ok": bool(figures) and all(f"{m} traincc" not in p for m in STEP_MODELS for p in problems),
-        "ratios": ratios,
-        "figures": figures,
-        "problems": problems,
-    }
+    return {"ok": bool(figures) and not failed, "ratios": ratios, "figures": figures, "problems": problems}
+
+
+def part_steps(seconds, out):
+    return time_steps([(model, peer) for model in STEP_MODELS for peer in (OURS, *TORCH)], {}, seconds)
+
+
+def part_guide(seconds, out):
+    """The columns of the guide's table first."""
+    peers = (OURS, "torch-eager", "torch-compile", "traincc-eager", "traincc-reduce-overhead", "torch-reduce-overhead",
+             "traincc-max-autotune", "torch-max-autotune")
+    pairs = [(model, peer) for peer in peers for model in GUIDE_MODELS]
+    return time_steps(pairs, {"TCC_BENCH_PRECISION": "bf16"}, seconds)
 
 
 PARTS = {
@@ -265,6 +288,7 @@ PARTS = {
     "bandwidth": (part_bandwidth, 60),
     "matmul": (part_matmul, 120),
     "steps": (part_steps, 240),
+    "guide": (part_guide, 240),
 }
 
 
@@ -290,13 +314,14 @@ def table(report):
         of += f" (aim {100 * p['aim']:.0f} %)" if "aim" in p else ""
         rate = f"{p['ms']:.3f} ms, {p['tflop_per_s']:.1f} TFLOP/s{of}" if "ms" in p else p["why"]
         lines.append(f"| {p['matmul']} {p['type']} {p['form']}, {p['by']} | {rate} |")
-    for f in report["parts"].get("steps", {}).get("figures", []):
-        first = f"first {f['compile_s']:.1f} s, {f['cache']}"
-        lines.append(f"| {f['model']} {f['peer']} | {f['step_ms']:.2f} ms a step, {first} |")
-    for model, ratio in report["parts"].get("steps", {}).get("ratios", {}).items():
-        lines.append(f"| {model} ours/best | {ratio:.2f} |")
-    for problem in report["parts"].get("steps", {}).get("problems", []):
-        lines.append(f"| problem | {problem} |")
+    for part in (report["parts"].get(name, {}) for name in ("steps", "guide")):
+        for f in part.get("figures", []):
+            first = f"first {f['compile_s']:.1f} s, {f['cache']}"
+            lines.append(f"| {f['model']} {f['peer']} | {f['step_ms']:.2f} ms a step, {first} |")
+        for model, ratio in part.get("ratios", {}).items():
+            lines.append(f"| {model} ours/best | {ratio:.2f} |")
+        for problem in part.get("problems", []):
+            lines.append(f"| problem | {problem} |")
     return "\n".join(lines)
 
 
