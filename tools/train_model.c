@@ -47,6 +47,7 @@ static tcc_tensor build_bert(tcc_trace *t, tcc_tensor x, const run *s, int64_t o
                                    .vocab = s->info.vocab_size,
                                    .classes = outputs,
                                    .dropout = r->model.dropout,
+                                   .classifier_dropout = r->model.classifier_dropout,
                                    .gelu_tanh = !strcmp(r->model.gelu, "tanh")};
     return tcc_bert(t, x, &bert);
 }
