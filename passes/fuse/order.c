@@ -80,7 +80,10 @@ static bool add_later(tcc_fuser *f, int id, int64_t high, int watched) {
     bool met = false;
     for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
         const int user = f->users[i], reader = f->home[user];
-        if (f->inlined[user]) met |= add_later(f, user, high, watched);
+        if (f->inlined[user] && f->asked[user] != f->question) {
+            f->asked[user] = f->question;
+            met |= add_later(f, user, high, watched);
+        }
         if (reader == NONE) continue;
         met |= reader == watched;
         if (f->later_mark[reader] == f->unit_stamp || unit_of(f, reader)->place >= high) continue;
@@ -94,6 +97,7 @@ static bool add_later(tcc_fuser *f, int id, int64_t high, int watched) {
 static bool look_later(tcc_fuser *f, int u, int64_t high, int watched) {
     const tcc_fuse_ids *stored = &unit_of(f, u)->stored;
     bool met = false;
+    f->question++;
     for (int i = 0; i < stored->count; i++)
         if (!f->inlined[stored->data[i]]) met |= add_later(f, stored->data[i], high, watched);
     return met;

@@ -28,6 +28,21 @@ static void no_more_work(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* A chain of sums, each of which reads the one before at two places: a walk along each way would take 20 s. */
+static void no_way_is_walked_twice(void **state) {
+    (void)state;
+    const char *name;
+    loop_work work;
+    tcc_context *cx;
+    if (tcc_context_create(&cx) != TCC_OK) fail_msg("no context");
+    if (loop_program_make(cx, 550, 100, TCC_MODE_DEFAULT, false, &name, &work) != TCC_OK)
+        fail_msg("%s", tcc_context_error(cx));
+    tcc_context_destroy(cx);
+    assert_string_equal(name, "stops");
+    assert_in_range(work.nodes, 500, 1000);
+    assert_true(work.cpu_seconds < 4);
+}
+
 enum { FRAMES = 4, WIDTH = 8 };
 
 /* Turns that read a frame of their own at several places, and beyond its ends. */
@@ -65,6 +80,7 @@ static void turns_share_kernels(void **state) {
 
 int main(void) {
     setenv("TCC_CACHE_DISABLE", "1", 1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_more_work), cmocka_unit_test(turns_share_kernels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_more_work), cmocka_unit_test(no_way_is_walked_twice),
+                                       cmocka_unit_test(turns_share_kernels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
