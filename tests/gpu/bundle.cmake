@@ -51,6 +51,6 @@ add_custom_target(bundle-files
           ${CMAKE_CURRENT_SOURCE_DIR}/bench/peer.py ${CMAKE_CURRENT_SOURCE_DIR}/bench/models_torch.py
           ${bundle}/tests/bench
   COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/numerics/golden/segmentation.py
-          ${bundle}/tests/numerics/golden
+  ${CMAKE_CURRENT_SOURCE_DIR}/numerics/golden/shared.json ${bundle}/tests/numerics/golden
   COMMAND ${CMAKE_COMMAND} -E copy_directory ${PROJECT_SOURCE_DIR}/tools/recipes ${bundle}/tools/recipes
   DEPENDS ${programs} ${tests} run_stored tcc_llvm VERBATIM)

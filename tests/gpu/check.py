@@ -53,12 +53,12 @@ chosen = []  # test programs, by --programs; none: all
 caches = {}  # the environment that says which caches programs use
 
 
-def run(command, seconds, environment=None):
+def run(command, seconds, environment=None, folder=ROOT):
     """(exit status or None if it took too long, output, seconds)."""
     start = time.monotonic()
     process = subprocess.Popen(
         command,
-        cwd=ROOT,
+        cwd=folder,
         env={**os.environ, **caches, **(environment or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -118,6 +118,16 @@ def part_device(seconds, out):
     return result
 
 
+def scratch_folder(name, out):
+    """A folder of its own for the files of a test program, in which it also finds the folders of the bundle."""
+    folder = os.path.join(os.path.abspath(out), "scratch", name)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    for part in ("bin", "tests", "tools"):
+        os.symlink(os.path.join(ROOT, part), os.path.join(folder, part))
+    return folder
+
+
 def run_test(name, left, out):
     """Runs a test program for `left` seconds at most: passed and failed tests, and those that were skipped
     with their reasons."""
@@ -125,10 +135,12 @@ def run_test(name, left, out):
         return {"ok": False, "why": "no time was left"}
     if not os.path.exists(os.path.join(TESTS, name)):
         return {"ok": False, "why": "there is no such test program"}
-    status, text, took = run([os.path.join(TESTS, name)], min(left, 120))
+    folder = scratch_folder(name, out)
+    status, text, took = run([os.path.join(TESTS, name)], min(left, 120), {"TMPDIR": folder}, folder)
+    shutil.rmtree(folder, ignore_errors=True)
     with open(os.path.join(out, name + ".txt"), "w") as f:
         f.write(text)
-    wrong = re.findall(r"\[  FAILED  \] (\w+)", text)
+    wrong = re.findall(r"\[  FAILED  \] ([a-z_]\w*)", text)
     why = (
         "took too long" if status is None else "skipped" if status == 77 else f"exit status {status}" if status else ""
     )
@@ -137,7 +149,7 @@ def run_test(name, left, out):
         "passed": len(re.findall(r"\[       OK \]", text)),
         "failed": sorted(set(wrong)),
         "why": why,
-        "skipped": len(set(re.findall(r"\[  SKIPPED \] (\w+)", text))),
+        "skipped": len(set(re.findall(r"\[  SKIPPED \] ([a-z_]\w*)", text))),
         "reasons": sorted(set(re.findall(r"(?m)^skipped: (.*)$", text))),
         "notes": sorted(set(re.findall(r"(?m)^\d+ of \d+ forms are refused$", text))),
         "seconds": took,
