@@ -59,12 +59,10 @@ static void test_attention(void **state) {
         {TCC_BF16, true, false, true, false, 128, 384, 40},
     };
     if (!cudnn_planners_available()) skip();
-    if (!dlopen("libcuda.so.1", RTLD_NOW)) {
-        print_message("skipped: there is no libcuda.so.1, without which the library compiles nothing\n");
-        skip();
-    }
+    skip_without(dlopen("libcuda.so.1", RTLD_NOW),
+                 "there is no libcuda.so.1, without which the library compiles nothing");
     for (size_t i = 0; i < 2 * sizeof forms / sizeof *forms; i++) {
-        const int device = i % 2;
+        const int device = (int)i % n_cudnn_planners;
         tcc_diag d = {0};
         tcc_sdpa_params p = attention(forms[i / 2].type, forms[i / 2].queries, forms[i / 2].keys, forms[i / 2].width,
                                       forms[i / 2].packed);
@@ -82,7 +80,7 @@ static void test_attention(void **state) {
 
 static void check_attention_refused(bool backward, tcc_sdpa_params p, const char *words) {
     tcc_diag d = {0};
-    assert_error(plan_attention(1, &d, backward, &p), TCC_EUNSUPPORTED, &d, words);
+    assert_error(plan_attention(n_cudnn_planners - 1, &d, backward, &p), TCC_EUNSUPPORTED, &d, words);
     tcc_diag_clear(&d);
 }
 

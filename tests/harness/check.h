@@ -31,4 +31,13 @@
             fail_msg("%s: '%s' does not say '%s'", #call, tcc_diag_text(diag), part);                     \
     } while (0)
 
+/* Skips the test without what it needs, and says why: check.py has the reasons in its table. */
+#define skip_without(what, why)                  \
+    do {                                         \
+        if (!(what)) {                           \
+            print_message("skipped: %s\n", why); \
+            skip();                              \
+        }                                        \
+    } while (0)
+
 #endif

@@ -25,6 +25,12 @@ typedef struct stand_in {
 } stand_in;
 extern stand_in sim;
 
+/* Why a test is skipped on a machine's own driver and libraries. */
+#define STAND_IN_COUNTS "it counts what only the stand-in driver counts"
+#define STAND_IN_FAILS "it has calls fail as only a stand-in lets them"
+#define STAND_IN_REFUSES "it has a library refuse or err as only its stand-in does"
+#define STAND_IN_IS "it wants other devices or drivers, which only the stand-in becomes"
+
 void stand_in_find(void);
 /* The address of `name` in a library from dlopen(), stored where `function` points; NULL without the library or the
  * name. */

@@ -5,12 +5,15 @@
 
 #include "runtime/cuda/cudnn.h"
 
-enum { CUDNN_PLANNERS = 2 };
 typedef struct cudnn_planner {
     const char *name; /* "sm_80" */
     tcc_cudnn cudnn;
 } cudnn_planner;
+/* For sm_80 and sm_90; on a machine with a device at most for its own architecture, as there the library loads what it
+ * compiles for a plan. */
+enum { CUDNN_PLANNERS = 2 };
 extern cudnn_planner cudnn_planners[CUDNN_PLANNERS];
+extern int n_cudnn_planners;
 
 /* Of a group of tests: finds the library and tells it the devices. */
 int cudnn_planners_open(void **state);
