@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SPATIAL = 3, SIZE = 8, CHANNELS = 64, BATCH = 2, ALIGNMENT = 256, WORKSPACE_BYTES = 16 << 20 };
+enum { SPATIAL = 3, SIZE = 8, MOST_CHANNELS = 64, BATCH = 2, ALIGNMENT = 256, WORKSPACE_BYTES = 16 << 20 };
 enum { X, W, BIAS, Y, TENSORS };
 static const double tolerance = 0.02; /* bf16 rounds each term, and the sum */
 
@@ -28,13 +28,19 @@ static void set_strides(int64_t *strides, const int64_t *like, int64_t channels,
     strides[0] = last ? dense : dense * channels;
 }
 
+static int64_t channels_of(int64_t like) { return like < MOST_CHANNELS ? like : MOST_CHANNELS; }
+
 void tcc__cudnn_probe_params(const tcc_cudnn_conv_params *like, tcc_cudnn_conv_params *out) {
     const tcc_conv_params *l = &like->conv;
     tcc_conv_params *c = &out->conv;
     *out = (tcc_cudnn_conv_params){
         .type = like->type, .allow_tf32 = like->allow_tf32, .alignment = ALIGNMENT, .workspace_bytes = WORKSPACE_BYTES};
-    *c = (tcc_conv_params){
-        .batch = BATCH, .groups = 1, .in = CHANNELS, .out = CHANNELS, .bias = l->bias, .relu = l->relu};
+    *c = (tcc_conv_params){.batch = BATCH,
+                           .groups = 1,
+                           .in = channels_of(l->in),
+                           .out = channels_of(l->out),
+                           .bias = l->bias,
+                           .relu = l->relu};
     for (int i = 0; i < SPATIAL; i++) {
         const bool absent = l->x_size[i] == 1 && l->y_size[i] == 1 && l->kernel[i] == 1;
         c->kernel[i] = l->kernel[i];
@@ -48,12 +54,14 @@ void tcc__cudnn_probe_params(const tcc_cudnn_conv_params *like, tcc_cudnn_conv_p
     set_strides(c->w_stride, l->w_stride, c->in, c->kernel);
 }
 
-static int64_t numel(int64_t outer, const int64_t *sizes) { return outer * CHANNELS * sizes[0] * sizes[1] * sizes[2]; }
+static int64_t numel(int64_t outer, int64_t channels, const int64_t *sizes) {
+    return outer * channels * sizes[0] * sizes[1] * sizes[2];
+}
 
 static void place_tensors(probe *o) {
     const tcc_conv_params *c = &o->p.conv;
-    const int64_t elements[TENSORS] = {numel(BATCH, c->x_size), numel(CHANNELS, c->kernel), c->bias ? CHANNELS : 0,
-                                       numel(BATCH, c->y_size)};
+    const int64_t elements[TENSORS] = {numel(BATCH, c->in, c->x_size), numel(c->out, c->in, c->kernel),
+                                       c->bias ? c->out : 0, numel(BATCH, c->out, c->y_size)};
     for (int i = 0; i < TENSORS; i++) {
         o->bytes[i] = elements[i] * tcc_dtype_bytes((tcc_dtype)o->p.type);
         o->offset[i] = o->all_bytes;
@@ -93,7 +101,7 @@ static void fill(const probe *o) {
             tcc_probe_put(o->memory + o->offset[X], o->p.type, offset_at(c->x_stride, b, 0, at), value_of_x(at));
     while (next(at, c->x_size));
     do
-        for (int64_t k = 0; k < CHANNELS; k++)
+        for (int64_t k = 0; k < c->out; k++)
             tcc_probe_put(o->memory + o->offset[W], o->p.type, offset_at(c->w_stride, k, 0, at), value_of_w(k, at));
     while (next(at, c->kernel));
 }
@@ -118,7 +126,7 @@ static const char *compare(const probe *o) {
     int64_t at[SPATIAL] = {0};
     do
         for (int64_t b = 0; b < BATCH; b++)
-            for (int64_t k = 0; k < CHANNELS; k++) {
+            for (int64_t k = 0; k < c->out; k++) {
                 const double got = tcc_probe_get(o->memory + o->offset[Y], o->p.type, offset_at(c->y_stride, b, k, at));
                 const double sum = sum_at(c, k, at), expected = sum < 0 ? 0 : sum;
                 if (isnan(expected) && !isnan(got)) return "its max(0, x) makes a number of NaN";

@@ -41,6 +41,8 @@ static tcc_cudnn_conv_params conv(tcc_dtype type, int64_t size, int64_t in, int6
         .workspace_bytes = 64 << 20};
 }
 
+static int newest(void) { return n_cudnn_planners - 1; }
+
 static tcc_status plan(int device, tcc_diag *d, tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params *p) {
     tcc_cudnn_graph *g = NULL;
     const tcc_status s = tcc_cudnn_conv_plan(&cudnn_planners[device].cudnn, d, kind, p, &g);
@@ -49,12 +51,12 @@ static tcc_status plan(int device, tcc_diag *d, tcc_cudnn_conv_kind kind, tcc_cu
 }
 
 static void check_planned(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p) {
-    for (int device = 0; device < 2; device++) {
+    for (int device = 0; device < n_cudnn_planners; device++) {
         tcc_diag d = {0};
         tcc_cudnn_conv_params q = *p;
         if (plan(device, &d, kind, &q) != TCC_OK)
-            fail_msg("sm_%d, convolution %d, type %d, bias %d, relu %d: %s", device ? 90 : 80, kind, (int)p->type,
-                     (int)p->conv.bias, (int)p->conv.relu, tcc_diag_text(&d));
+            fail_msg("%s, convolution %d, type %d, bias %d, relu %d: %s", cudnn_planners[device].name, kind,
+                     (int)p->type, (int)p->conv.bias, (int)p->conv.relu, tcc_diag_text(&d));
         assert_in_range(q.workspace_bytes, 0, p->workspace_bytes);
         tcc_diag_clear(&d);
     }
@@ -121,15 +123,15 @@ static void test_engines_are_found_again(void **state) {
             for (int rank = 1; rank <= MOST; rank++) {
                 tcc_cudnn_conv_params ranked = p, again = p, other = p;
                 ranked.by.rank = rank;
-                if (!plans(1, (tcc_cudnn_conv_kind)kind, &ranked)) break;
+                if (!plans(newest(), (tcc_cudnn_conv_kind)kind, &ranked)) break;
                 engines++;
                 again.by = ranked.by, other.by = ranked.by;
-                assert_true(plans(1, (tcc_cudnn_conv_kind)kind, &again));
+                assert_true(plans(newest(), (tcc_cudnn_conv_kind)kind, &again));
                 assert_int_equal(again.workspace_bytes, ranked.workspace_bytes);
                 other.by.option ^= 1;
-                assert_false(plans(1, (tcc_cudnn_conv_kind)kind, &other));
+                assert_false(plans(newest(), (tcc_cudnn_conv_kind)kind, &other));
                 tcc_cudnn_conv_params usual = p;
-                if (rank > 1 || !plans(1, (tcc_cudnn_conv_kind)kind, &usual)) continue;
+                if (rank > 1 || !plans(newest(), (tcc_cudnn_conv_kind)kind, &usual)) continue;
                 assert_int_equal(usual.workspace_bytes, ranked.workspace_bytes);
             }
         }
@@ -155,6 +157,20 @@ static int64_t engine_of(int device, const tcc_cudnn_conv_params *p, const int64
 
 /* No engine that fuses max(0, x) promises to keep NaN, so each is tried with a small convolution: the library has the
  * same engine for that one. */
+static void check_relu_engine(int device, tcc_cudnn_conv_params p) {
+    tcc_cudnn_conv_params small;
+    bool keeps_nan = false, small_keeps_nan;
+    p.conv.bias = p.conv.relu = 1;
+    const int64_t engine = engine_of(device, &p, NULL, &keeps_nan);
+    if (engine < 0 || keeps_nan) return; /* our own kernel does it, or nothing has to be tried */
+    tcc__cudnn_probe_params(&p, &small);
+    const int64_t tried = engine_of(device, &small, &engine, &small_keeps_nan);
+    if (tried != engine)
+        fail_msg("%s, type %d, %lld x %lld to %lld by %lld, stride %lld: engine %lld is none for the small one",
+                 cudnn_planners[device].name, (int)p.type, (long long)p.conv.x_size[1], (long long)p.conv.in,
+                 (long long)p.conv.out, (long long)p.conv.kernel[1], (long long)p.conv.stride[1], (long long)engine);
+}
+
 static void test_relu_engines(void **state) {
     (void)state;
     static const tcc_dtype types[] = {TCC_F16, TCC_BF16, TCC_F32, TCC_F32};
@@ -163,23 +179,20 @@ static void test_relu_engines(void **state) {
         int kernel;
     } shapes[] = {{28, 64, 128, 3}, {56, 256, 64, 1}, {14, 512, 512, 3}};
     if (!cudnn_planners_available()) skip();
-    for (int device = 0; device < CUDNN_PLANNERS; device++)
-        for (int t = 0; t < 4; t++)
+    for (int device = 0; device < n_cudnn_planners; device++)
+        for (int t = 0; t < 4; t++) {
+            tcc_cudnn_conv_params p;
             for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-                tcc_cudnn_conv_params p = conv(types[t], shapes[i].size, shapes[i].in, shapes[i].out, shapes[i].kernel,
-                                               1, 1),
-                                      small;
-                bool keeps_nan = false, small_keeps_nan;
-                p.conv.bias = p.conv.relu = 1, p.allow_tf32 = t == 2;
-                const int64_t engine = engine_of(device, &p, NULL, &keeps_nan);
-                if (engine < 0) continue; /* our own kernel does it */
-                tcc__cudnn_probe_params(&p, &small);
-                const int64_t tried = engine_of(device, &small, &engine, &small_keeps_nan);
-                printf("%s, type %d, %lld x %lld to %lld: engine %lld%s%s\n", cudnn_planners[device].name,
-                       (int)types[t], (long long)p.conv.x_size[1], (long long)p.conv.in, (long long)p.conv.out,
-                       (long long)engine, keeps_nan ? ", keeps NaN" : "", tried < 0 ? ", not for the small one" : "");
-                assert_true(keeps_nan || tried == engine);
+                p = conv(types[t], shapes[i].size, shapes[i].in, shapes[i].out, shapes[i].kernel, 1, 1);
+                p.allow_tf32 = t == 2;
+                check_relu_engine(device, p);
             }
+            for (int i = 0; i < 32; i++) { /* few channels have engines of their own */
+                p = conv(types[t], 12, 8 << (i & 3), 8 << (i >> 2 & 3), i & 16 ? 3 : 1, 1, 1);
+                p.allow_tf32 = t == 2;
+                check_relu_engine(device, p);
+            }
+        }
 }
 
 /* What test_cuda_cudnn runs on a GPU. */
@@ -215,7 +228,7 @@ static void test_packs(void **state) {
 
 static void check_refused(tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params p, const char *words) {
     tcc_diag d = {0};
-    assert_error(plan(1, &d, kind, &p), TCC_EUNSUPPORTED, &d, words);
+    assert_error(plan(newest(), &d, kind, &p), TCC_EUNSUPPORTED, &d, words);
     tcc_diag_clear(&d);
 }
 
@@ -320,7 +333,7 @@ static void test_moves(void **state) {
 static void test_networks(void **state) {
     (void)state;
     if (!cudnn_planners_available()) skip();
-    for (int device = 0; device < 2; device++)
+    for (int device = 0; device < n_cudnn_planners; device++)
         for (int tf32 = 0; tf32 < 2; tf32++) {
             asked a = {.device = device};
             tcc_graph *planned;
@@ -328,7 +341,7 @@ static void test_networks(void **state) {
             compile_network("resnet", 8, tf32, &a, &planned, &p);
             /* each form is asked about once; in f32 without tensor cores some would copy more than they gain */
             if (a.calls < 20 || (tf32 ? a.taken < a.calls : 4 * a.taken < 3 * a.calls))
-                fail_msg("sm_%d, tf32 %d: %d of %d calls are taken", device ? 90 : 80, tf32, a.taken, a.calls);
+                fail_msg("%s, tf32 %d: %d of %d calls are taken", cudnn_planners[device].name, tf32, a.taken, a.calls);
             tcc_program_destroy(p);
             tcc_graph_destroy(planned);
         }
