@@ -47,7 +47,7 @@ static bool compile(const char *device, const char *arch, double *loss) {
 static void filled_without_a_device(void **state) {
     (void)state;
     double first, second;
-    if (!sim.inject) skip(); /* its description is that of the architecture */
+    skip_without(sim.inject, "a machine's own device is described by itself, not by its architecture alone");
     for (int i = 0; i < ROWS * WIDTH; i++) x[i] = (float)(i % 7) / 7;
     for (int i = 0; i < ROWS; i++) y[i] = i % CLASSES;
     setenv("TCC_LIBRARIES", "none", 1); /* nobody knows ahead of time which libraries there will be */
@@ -71,9 +71,12 @@ static void find_get_calls(void) {
     if (driver) dlclose(driver);
 }
 
-/* Programs whose machine code the driver was asked for, and modules that were loaded, since the last call. */
+/* Programs whose machine code the driver was asked for, and modules that were loaded, since the last call; 0 where
+ * nobody counts. */
 static void since(uint64_t *compiled, uint64_t *loaded) {
     static uint64_t compiled_before, loaded_before;
+    *compiled = *loaded = 0;
+    if (!get_calls) return;
     const uint64_t c = get_calls("cuLinkComplete"), l = get_calls("cuModuleLoadDataEx");
     *compiled = c - compiled_before, *loaded = l - loaded_before;
     compiled_before = c, loaded_before = l;
@@ -84,25 +87,26 @@ static void machine_code_is_kept(void **state) {
     double first, second;
     uint64_t compiled, loaded, modules;
     find_get_calls();
-    if (!get_calls) skip(); /* only the stand-in counts */
     since(&compiled, &loaded);
     assert_false(compile("cuda", NULL, &first));
     since(&modules, &loaded);
-    assert_true(modules > 0);
+    assert_true(modules > 0 || !get_calls);
     assert_int_equal(loaded, modules);
     assert_true(compile("cuda", NULL, &second));
     since(&compiled, &loaded);
     assert_int_equal(compiled, 0);
     assert_int_equal(loaded, modules);
     assert_true(first == second);
-    setenv("PTXSIM_DRIVER", "12090", 1); /* the driver is a newer one: what the old one made is not its work */
-    sim.restart();
-    assert_false(compile("cuda", NULL, &second)); /* the libraries, too, count that version */
-    since(&compiled, &loaded);
-    assert_int_equal(compiled, modules);
-    assert_true(first == second);
-    unsetenv("PTXSIM_DRIVER");
-    sim.restart();
+    if (sim.restart) {
+        setenv("PTXSIM_DRIVER", "12090", 1); /* the driver is a newer one: what the old one made is not its work */
+        sim.restart();
+        assert_false(compile("cuda", NULL, &second)); /* the libraries, too, count that version */
+        since(&compiled, &loaded);
+        assert_int_equal(compiled, modules);
+        assert_true(first == second);
+        unsetenv("PTXSIM_DRIVER");
+        sim.restart();
+    }
     setenv("TCC_CACHE_DISABLE", "1", 1); /* nobody would keep it */
     assert_false(compile("cuda", NULL, &second));
     since(&compiled, &loaded);
@@ -117,7 +121,7 @@ static void every_call_may_fail(void **state) {
     const tcc_array batch[2] = {{.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {ROWS, WIDTH}, .data = x},
                                 {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {ROWS}, .data = y}};
     const tcc_model_options options = {.size = sizeof options, .seed = 1, .device = "cuda"};
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     int refused = 0;
     for (int nth = 1; nth <= 60; nth++) {
         tcc_context *cx;

@@ -372,7 +372,7 @@ static void check_described(const char *words) {
 
 static void test_refused(void **state) {
     (void)state;
-    if (!lt.refuse) skip();
+    skip_without(lt.refuse, STAND_IN_REFUSES);
     tcc_matmul_params p = product(2, 16, 16, 600, false, false), wrong = product(1, 16, 16, 16, false, false);
     lt.refuse(512);
     check_refused(&p, TCC_EUNSUPPORTED, "cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPPORTED");
@@ -415,7 +415,7 @@ static void test_refused(void **state) {
 /* What is added is added once, and not with everything; f64 is f64 wholly, and without GELU. */
 static void test_addend_and_types_refused(void **state) {
     (void)state;
-    if (!lt.refuse) skip();
+    skip_without(lt.refuse, STAND_IN_REFUSES);
     static const struct {
         int64_t outer, addend, bias, activation;
         tcc_dtype type, type_c;
@@ -440,7 +440,7 @@ static void test_addend_and_types_refused(void **state) {
 /* A library whose epilogues are not what we mean by them is found out, and asked for others all the same. */
 static void test_differing(void **state) {
     (void)state;
-    if (!lt.differ) skip();
+    skip_without(lt.differ, STAND_IN_REFUSES);
     static const struct {
         tcc_matmul_activation activation;
         const char *words;
@@ -462,7 +462,7 @@ static void test_differing(void **state) {
 /* Each type is asked for by itself, and at a size that tensor cores take. */
 static void test_differing_somewhere(void **state) {
     (void)state;
-    if (!lt.differ) skip();
+    skip_without(lt.differ, STAND_IN_REFUSES);
     static const struct {
         int type, type_c, cuda_type;
     } types[] = {{TCC_F64, TCC_F64, TCC_CUDA_R_64F},
@@ -483,7 +483,7 @@ static void test_differing_somewhere(void **state) {
 
 static void test_workspace_is_lowered(void **state) {
     (void)state;
-    if (!lt.refuse) skip();
+    skip_without(lt.refuse, STAND_IN_REFUSES);
     rig r;
     tcc_matmul_params p = product(1, 16, 16, 16, false, false), deep = product(1, 16, 16, 600, false, false),
                       tight = deep;
@@ -502,7 +502,7 @@ static void test_workspace_is_lowered(void **state) {
 
 static void test_library_missing(void **state) {
     (void)state;
-    if (!lt.refuse) skip();
+    skip_without(lt.refuse, STAND_IN_REFUSES);
     tcc_matmul_params p = product(1, 16, 16, 16, false, false);
     setenv("CUBLASLTSIM_VERSION", "110605", 1);
     check_refused(&p, TCC_EUNSUPPORTED,
@@ -550,7 +550,7 @@ static int fail_each_call(const tcc_matmul_params *p) {
 
 static void test_failures(void **state) {
     (void)state;
-    if (!lt.inject) skip();
+    skip_without(lt.inject, STAND_IN_FAILS);
     tcc_matmul_params p = product(2, 16, 16, 600, true, false);
     p.bias = TCC_MATMUL_BIAS, p.activation = TCC_MATMUL_RELU;
     const int with_probe = fail_each_call(&p);
@@ -703,7 +703,7 @@ static void test_replay(void **state) {
 
 static void test_stand_in_is_strict(void **state) {
     (void)state;
-    if (!lt.refuse) skip();
+    skip_without(lt.refuse, STAND_IN_REFUSES);
     static tcc_cublaslt_library library;
     strict s = {.f = &library.f};
     tcc_matmul_params plain = product(1, 16, 16, 16, false, false);

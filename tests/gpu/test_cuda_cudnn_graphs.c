@@ -57,6 +57,7 @@ static void check_all(const shape *s) {
     check_conv("conv_grad_weight", s, out, 1, 1);
 }
 
+/* Those of f32 have work enough for the workspace that the library wants to copy images into. */
 static void test_shapes(void **state) {
     (void)state;
     if (!available()) skip();
@@ -66,8 +67,8 @@ static void test_shapes(void **state) {
          "8,16,16,64", "128,3,3,32", "8,8,9,128"},
         {"f32", "stride=[1, 1], pad_lo=[2, 2], pad_hi=[2, 2], dilation=[2, 2], groups=1", "4,32,16,16", "64,32,3,3",
          "4,64,16,16"},
-        {"f32", "stride=[2], pad_lo=[1], pad_hi=[1], dilation=[1], groups=1, channels_last=true", "8,256,64",
-         "128,3,64", "8,128,128"},
+        {"f32", "stride=[2], pad_lo=[1], pad_hi=[1], dilation=[1], groups=1, channels_last=true", "4,256,64",
+         "256,3,64", "4,128,256"},
         {"f32",
          "stride=[1, 2, 1], pad_lo=[1, 1, 0], pad_hi=[1, 0, 0], dilation=[1, 1, 1], groups=1, channels_last=true",
          "2,6,8,10,32", "64,3,3,3,32", "2,6,4,8,64"},
@@ -94,7 +95,7 @@ static void test_matrices(void **state) {
          "4,16,16,256", "64,1,1,256", "4,16,16,64"},
         {"bf16", "stride=[1, 1], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1], groups=1, channels_last=true",
          "4,16,16,256", "64,1,1,256", "4,16,16,64"},
-        {"f32", "stride=[2, 2], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1], groups=1, channels_last=true",
+        {"bf16", "stride=[2, 2], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1], groups=1, channels_last=true",
          "4,32,32,128", "128,1,1,128", "4,16,16,128"},
     };
     check_all(&shapes[0]);
@@ -108,7 +109,7 @@ static void test_matrices(void **state) {
     assert_int_equal(counts.calls, 0);
     check_all(&shapes[2]);
     if (dnn.get_counts) dnn.get_counts(&counts);
-    if (dnn.get_counts) assert_int_equal(counts.runs[CUDNNSIM_WORKSPACE], 3);
+    if (dnn.get_counts) assert_int_equal(counts.runs[CUDNNSIM_TENSOR_CORE], 3);
 }
 
 static void test_epilogues(void **state) {

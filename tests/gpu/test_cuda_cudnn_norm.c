@@ -152,7 +152,7 @@ static void check_refused(bool backward, const tcc_norm_params *p, tcc_status ex
 
 static void test_refused(void **state) {
     (void)state;
-    if (!dnn.refuse) skip();
+    skip_without(dnn.refuse, STAND_IN_REFUSES);
     tcc_norm_params p = norm_of(TCC_F32, 64, 16, false), odd = norm_of(TCC_F16, 64, 12, true), wrong = p, tight = p;
     check_refused(true, &odd, TCC_EUNSUPPORTED, "cudnn has no engine for it: of 0 proposed");
     check_refused(true, &odd, TCC_EUNSUPPORTED, "for cudnn.batch_norm_backward of 64 rows of 12 channels");
@@ -181,7 +181,7 @@ static void test_too_large(void **state) {
 
 static void test_failures(void **state) {
     (void)state;
-    if (!dnn.inject) skip();
+    skip_without(dnn.inject, STAND_IN_FAILS);
     for (int backward = 0; backward < 2; backward++) {
         const tcc_norm_params p = norm_of(TCC_F32, 16, 8, backward);
         const call_shape shape = shape_of(backward, &p);
@@ -295,7 +295,8 @@ static void test_random_shapes(void **state) {
 
 static void test_fallback(void **state) {
     (void)state;
-    if (!dnn.refuse || !available()) skip();
+    skip_without(dnn.refuse, STAND_IN_REFUSES);
+    if (!available()) skip();
     dnn.refuse(~0u);
     check_norm("4,7,7,64", 64, all, 0, -1);
     dnn.refuse(0);

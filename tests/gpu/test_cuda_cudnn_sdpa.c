@@ -72,7 +72,7 @@ static void check_refused(bool backward, const tcc_sdpa_params *p, tcc_status ex
 
 static void test_refused(void **state) {
     (void)state;
-    if (!dnn.refuse) skip();
+    skip_without(dnn.refuse, STAND_IN_REFUSES);
     tcc_sdpa_params p = attention(TCC_F16, 128, 128), odd = attention(TCC_F16, 128, 192), wrong = p,
                     later = attention(TCC_BF16, 100, 200);
     check_refused(true, &odd, TCC_EUNSUPPORTED,
@@ -104,7 +104,7 @@ static void test_refused(void **state) {
 
 static void test_failures(void **state) {
     (void)state;
-    if (!dnn.inject) skip();
+    skip_without(dnn.inject, STAND_IN_FAILS);
     const tcc_sdpa_params p = attention(TCC_F16, 128, 128);
     for (int backward = 0; backward < 2; backward++) {
         const call_shape shape = shape_of(backward, &p);
@@ -117,7 +117,8 @@ static void test_failures(void **state) {
 /* Calls with equal params are one: for codegen's question, for the program, and for all its steps. */
 static void test_calls_are_shared(void **state) {
     (void)state;
-    if (!dnn.refuse || !available()) skip();
+    skip_without(dnn.refuse, STAND_IN_REFUSES);
+    if (!available()) skip();
     rig c;
     cudnnsim_counts before, after;
     tcc_sdpa_params p = attention(TCC_F16, 128, 128), asked = p, other = p;
@@ -238,7 +239,8 @@ static void test_layers(void **state) {
 /* The gradients are our own kernels' where the library's may be wrong; the forward pass remains the library's. */
 static void test_layer_in_part(void **state) {
     (void)state;
-    if (!dnn.refuse || !available()) skip();
+    skip_without(dnn.refuse, STAND_IN_REFUSES);
+    if (!available()) skip();
     check_layer((packed){"f16", 96, 192, "scale=0.125, causal=true", true, true}, 1, 4);
     dnn.refuse(~0u);
     check_layer((packed){"f16", 100, 180, "scale=0.25, causal=true", true, false}, 0, 1);

@@ -273,7 +273,7 @@ static void expect_all(const char *text, const char *const *parts) {
 
 static void test_failing_kernel(void **state) {
     (void)state;
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     rig r;
     assert_int_equal(run_broken(&r), TCC_EDEVICE);
     expect_all(tcc_diag_text(&r.cx.diag),
@@ -291,7 +291,7 @@ static void test_failing_kernel(void **state) {
 
 static void test_blocking(void **state) {
     (void)state;
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     rig r;
     setenv("TCC_LAUNCH_BLOCKING", "1", 1);
     assert_int_equal(run_broken(&r), TCC_EDEVICE);
@@ -353,7 +353,7 @@ static void inject_all(ptxsim_fault fault, tcc_status status, const char *words,
 
 static void test_faults(void **state) {
     (void)state;
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     inject_all(PTXSIM_FAULT_ALLOC, TCC_ENOMEM, " asked for, ", 6);
     inject_all(PTXSIM_FAULT_HOST, TCC_ENOMEM, " of this machine's memory (cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY)",
                1);
@@ -367,7 +367,7 @@ static void test_faults(void **state) {
 /* After some errors no call of the process works any more on the device: each says so with the first error's words. */
 static void test_lost_device(void **state) {
     (void)state;
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     static const char lost[] = "is lost: nvidia-smi or the system's log may say why",
                       failed[] = "failed while it ran; TCC_LAUNCH_BLOCKING=1 names it";
     static const struct {
@@ -440,7 +440,7 @@ static void with_setting(const char *name, const char *value, int ordinal, const
 
 static void test_no_device(void **state) {
     (void)state;
-    if (!sim.restart) skip();
+    skip_without(sim.restart, STAND_IN_IS);
     with_setting("PTXSIM_DEVICES", "0", -1, "CUDA_ERROR_NO_DEVICE");
     with_setting("PTXSIM_SM", "70", -1, "is sm_70: sm_75 or newer is needed");
     with_setting("PTXSIM_SM", "70", 0, "is sm_70: sm_75 or newer is needed");

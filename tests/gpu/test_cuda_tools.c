@@ -125,7 +125,7 @@ static void says_what_it_found(void **state) {
 /* Without the loader's help: the folder, a folder above it, or the file. */
 static void finds_the_driver(void **state) {
     (void)state;
-    if (!sim.inject) skip();
+    skip_without(sim.inject, "it is asked to find the stand-in driver");
     char *path = getenv("LD_LIBRARY_PATH"), *kept = path ? strdup(path) : NULL;
     unsetenv("LD_LIBRARY_PATH");
     expect(TRAIN_WITH("TCC_CUDA_PATH=" TCC_BIN_DIR "/../ptxsim", "--devices"), 0, "/ptxsim/libcuda.so.1)", "");
@@ -136,13 +136,17 @@ static void finds_the_driver(void **state) {
 }
 
 static void without_a_device(void **state) {
-    const char *recipe = write_recipe(state, "mlp");
-    if (!sim.inject) skip();
-    expect(TRAIN_WITH("PTXSIM_DEVICES=0", recipe, "--device", "cuda"), 2, "",
+    const char *recipe = write_recipe(state, "mlp"),
+               *none = sim.inject ? "PTXSIM_DEVICES=0" : "CUDA_VISIBLE_DEVICES=-1";
+    expect(TRAIN_WITH(none, recipe, "--device", "cuda"), 2, "",
            "tcc-train: --device cuda: no CUDA device: the driver ");
-    expect(TRAIN_WITH("PTXSIM_DEVICES=0", recipe, "--device", "auto", "--dry-run"), 0, "; no CUDA device: the driver ",
-           "");
-    expect(TRAIN_WITH("PTXSIM_DEVICES=0", "--devices"), 0, "everything runs on the CPU", "");
+    expect(TRAIN_WITH(none, recipe, "--device", "auto", "--dry-run"), 0, "; no CUDA device: the driver ", "");
+    expect(TRAIN_WITH(none, "--devices"), 0, "everything runs on the CPU", "");
+}
+
+static void with_other_devices(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    skip_without(sim.inject, STAND_IN_IS);
     expect(TRAIN_WITH("PTXSIM_DEVICES=2", "--devices"), 0, "\ncuda:1: ", "");
     expect(TRAIN_WITH("PTXSIM_SM=70", "--devices"), 0, "\nnot used: cuda:0 (", "");
     expect(TRAIN_WITH("PTXSIM_SM=70", "--devices"), 0, "(Turing, 2018)\neverything runs on the CPU\n", "");
@@ -156,7 +160,7 @@ static void without_a_device(void **state) {
 /* As a user meets it: the kernel, the lines of the model, and a file that holds the PTX. */
 static void names_the_failing_kernel(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     expect(TRAIN_WITH("PTXSIM_LIMIT=300", recipe, "--run-dir", run), 1, "",
            "CUDA_ERROR_LAUNCH_TIMEOUT (the launch timed out and was terminated)\nnote: a kernel on cuda:0 (");
     setenv("PTXSIM_LIMIT", "300", 1);
@@ -178,7 +182,7 @@ static void names_the_failing_kernel(void **state) {
 
 static void fails_clearly(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     const char *reports = test_path(state, "reports");
     setenv("PTXSIM_LOG", reports, 1); /* of what a process leaves alive, too */
     expect(TRAIN_WITH("PTXSIM_FAULT=alloc:6", recipe, "--run-dir", run), 1, "", "out of memory");
@@ -207,6 +211,7 @@ int main(void) {
         FOLDER_TEST(says_what_it_found),
         FOLDER_TEST(finds_the_driver),
         FOLDER_TEST(without_a_device),
+        FOLDER_TEST(with_other_devices),
         FOLDER_TEST(names_the_failing_kernel),
         FOLDER_TEST(fails_clearly),
     };

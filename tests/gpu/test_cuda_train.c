@@ -181,7 +181,7 @@ static void test_cnn(void **state) {
 /* The stand-in executes nothing until somebody waits: no launch of these steps has run when they are all enqueued. */
 static void test_no_waiting(void **state) {
     (void)state;
-    if (!sim.get_stats) skip();
+    skip_without(sim.get_stats, STAND_IN_COUNTS);
     tcc_context *cx;
     tcc_model *m;
     tcc_array batch[2];
@@ -336,7 +336,7 @@ static void inject(ptxsim_fault fault, tcc_status expected, const char *words) {
 
 static void test_memory_faults(void **state) {
     (void)state;
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     inject(PTXSIM_FAULT_ALLOC, TCC_ENOMEM, "out of memory");
     inject(PTXSIM_FAULT_HOST, TCC_ENOMEM, "no pinned memory for cuda:0 (");
     inject(PTXSIM_FAULT_MODULE, TCC_ENOMEM, "the driver refuses module ");
@@ -344,7 +344,7 @@ static void test_memory_faults(void **state) {
 
 static void test_launch_faults(void **state) {
     (void)state;
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     inject(PTXSIM_FAULT_LAUNCH, TCC_EDEVICE, "cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
     inject(PTXSIM_FAULT_LOST, TCC_EDEVICE, "CUDA_ERROR_DEVICE_UNAVAILABLE");
 }
@@ -352,7 +352,7 @@ static void test_launch_faults(void **state) {
 /* A lost device does not hand out stale parameters. */
 static void test_lost(void **state) {
     (void)state;
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     tcc_context *cx;
     tcc_model *m;
     tcc_array batch[2], a;

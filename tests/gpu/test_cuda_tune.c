@@ -80,7 +80,7 @@ static void the_fastest_candidate_runs(void **state) {
 static void a_failed_launch_drops_the_candidate(void **state) {
     (void)state;
     tcc_context cx;
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     assert_ok(tcc_context_init(&cx), &cx.diag);
     const double loss = train(&cx, TCC_MODE_DEFAULT, NULL);
     plan.on = true, plan.injected = false, plan.fault = PTXSIM_FAULT_LAUNCH, plan.races = 0;
@@ -93,7 +93,7 @@ static void a_failed_launch_drops_the_candidate(void **state) {
 static void a_candidate_that_spills_is_not_timed(void **state) {
     (void)state;
     tcc_context cx;
-    if (!sim.spill) skip();
+    skip_without(sim.spill, STAND_IN_FAILS);
     assert_ok(tcc_context_init(&cx), &cx.diag);
     const double loss = train(&cx, TCC_MODE_DEFAULT, NULL);
     plan.on = plan.injected = false;
@@ -119,7 +119,7 @@ static void a_lost_device_is_an_error(void **state) {
     (void)state;
     tcc_context cx;
     tcc_model *m;
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     assert_ok(tcc_context_init(&cx), &cx.diag);
     plan.on = true, plan.injected = false, plan.fault = PTXSIM_FAULT_LOST, plan.races = 0;
     assert_ok(create(&cx, TCC_MODE_MAX_AUTOTUNE, &m), &cx.diag);
@@ -139,7 +139,7 @@ static void a_lost_device_takes_nothing_along(void **state) {
     tcc_context cx;
     tcc_model *m;
     char *text;
-    if (!sim.inject) skip();
+    skip_without(sim.inject, STAND_IN_FAILS);
     setenv("TCC_CACHE_DISABLE", "0", 1);
     char folder[] = "lost-XXXXXX";
     assert_non_null(mkdtemp(folder));

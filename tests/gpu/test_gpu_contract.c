@@ -257,7 +257,7 @@ static void convolutions_in_groups_and_channels_first(void **state) {
 /* Tensor cores read as often, and meet as seldom in banks. */
 static void matrix_traffic(void **state) {
     (void)state;
-    if (!sim.get_stats) skip();
+    skip_without(sim.get_stats, STAND_IN_COUNTS);
     char text[1024];
     enum { M = 2048, K = 64, TILE = 128 };
     uint16_t *zeros = calloc(M * K, sizeof *zeros);
@@ -283,7 +283,7 @@ static void matrix_traffic(void **state) {
  * bank. */
 static void traffic(void **state) {
     (void)state;
-    if (!sim.get_stats) skip();
+    skip_without(sim.get_stats, STAND_IN_COUNTS);
     enum { EXTENT = 2048, K = 32, TILE = 128 };
     double *zeros = calloc(EXTENT * K, sizeof *zeros);
     for (int form = 0; form < 3; form++) {
