@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Tuning among cuDNN's engines, with a clock that says what the test wants: the engines that may be taken are
- * candidates, the fastest is used, and the cache and a lock file hold it by its index and knobs. On a GPU the fastest is
- * the first that has a name. */
+ * candidates, the fastest is used, and the cache and a lock file hold it by its index and knobs. On a GPU the fastest
+ * is the first that has a name. */
 #include "frontend/tune/tune.h"
 #include "harness/check.h"
 #include "harness/cudnn_device.h"
