@@ -177,6 +177,9 @@ tcc_status tcc__cudnn_probe_relu(tcc_device_cuda *cuda, const tcc_cudnn *cudnn, 
     fill(&o);
     tcc_status s = ask(&o, cuda, cudnn, d, engine);
     if (s == TCC_OK) *differs = compare(&o);
+    else
+        tcc_note(d, TCC_NOWHERE, "in a small convolution, by which engine %lld shows what it makes of NaN",
+                 (long long)engine);
     tcc__free(o.memory);
     return s;
 }
