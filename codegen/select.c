@@ -497,6 +497,17 @@ static bool sums_operands(void *user, const tcc_graph *g, tcc_node *hero, tcc_no
     return takes_contraction(user, g, hero, sum);
 }
 
+/* -- Tensor cores -- */
+
+static int64_t row_elements(void *user, tcc_dtype dtype) {
+    enum { BYTES = 16 }; /* that they are fed at a time */
+    const tcc_selector *s = user;
+    const tcc_hardware *hw = &s->options.target->hw;
+    const bool fed = tcc_dtype_is_narrow(dtype) ? hw->fma_f16 > 0
+                                                : dtype == TCC_F32 && s->options.tf32 && hw->fma_tf32 > 0;
+    return fed ? BYTES / tcc_dtype_bytes(dtype) : 1;
+}
+
 /* -- Life -- */
 
 tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *options, bool all_norms,
@@ -527,6 +538,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
                                   .follow = follow,
                                   .can_follow = can_follow,
                                   .order_of = order_of,
+                                  .row_elements = gpu ? row_elements : NULL,
                                   .takes_norm = s->takes_call ? takes_norm : NULL,
                                   .computes_operand = computes_operand,
                                   .sums_operands = s->takes_call ? sums_operands : NULL};

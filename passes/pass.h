@@ -50,6 +50,7 @@ typedef struct tcc_pass_options {
     bool train;              /* build the training step; else a forward-only program */
     tcc_train_spec spec;
     int64_t chunk_rows; /* chunk: rows of a chunk, of whatever product has more; 0: what pays, by cost (chunk.c) */
+    bool align_all;     /* align: each product whose rows are not aligned, whatever it costs */
     bool eager;         /* every op its own group */
     bool apart; /* plan-memory: memory of its own for all that lives, so that each value can be read after a run */
     const struct tcc_remat_spec *remat;   /* rematerialization (passes/remat/remat.h); NULL: none */

@@ -7,6 +7,7 @@
 #define IF_TRAINING TCC_WHEN_TRAINING
 #define IF_GRADIENTS TCC_WHEN_GRADIENTS
 #define UNLESS_EAGER TCC_WHEN_FUSING
+#define IF_ALIGNED TCC_WHEN_ALIGNED
 #define IF_NORMS TCC_WHEN_NORMS
 #define IF_REMAT TCC_WHEN_REMAT
 #define IF_TARGET TCC_WHEN_TARGET
@@ -23,6 +24,7 @@ const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP}, /* layout looks for primitive patterns */
     {TCC_PASS_CHUNK,       UNLESS_EAGER, MAY_SKIP}, /* follows rows through primitive ops */
     {TCC_PASS_LAYOUT,      UNLESS_EAGER, MAY_SKIP},
+    {TCC_PASS_ALIGN,       IF_ALIGNED,   MAY_SKIP}, /* after layout: rows are of channels */
     {TCC_PASS_SIMPLIFY,    UNLESS_EAGER, MAY_SKIP}, /* transposes that layout pushed together cancel here */
     {TCC_PASS_NORMS,       IF_NORMS,     MUST},     /* after layout: the library sees the norms' strides */
     {TCC_PASS_SIMPLIFY,    IF_NORMS,     MAY_SKIP},

@@ -96,6 +96,11 @@ static bool forward_operand(void *user, const tcc_graph *g, tcc_node *hero, int 
     return p->target.computes_operand(p->target.user, g, hero, k, out);
 }
 
+static int64_t forward_row(void *user, tcc_dtype dtype) {
+    const preferring *p = user;
+    return p->target.row_elements(p->target.user, dtype);
+}
+
 static bool forward_norm(void *user, const tcc_graph *g, const tcc_node *n) {
     const preferring *p = user;
     return p->target.takes_norm(p->target.user, g, n);
@@ -195,11 +200,12 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
         asked = (tcc_pass_target){.user = &preferred,
                                   .candidates = prefer,
                                   .follow = forward_follow,
+                                  .row_elements = asked.row_elements ? forward_row : NULL,
                                   .takes_norm = asked.takes_norm ? forward_norm : NULL,
                                   .computes_operand = asked.computes_operand ? forward_operand : NULL,
                                   .sums_operands = asked.sums_operands};
     }
-    tcc_pass_options pass_options = {.eager = options->eager, .target = &asked};
+    tcc_pass_options pass_options = {.eager = options->eager, .align_all = options->align_all, .target = &asked};
     tcc_pass_cx pass = {.cx = cx, .diag = diag, .options = &pass_options};
     tcc_graph *graph = NULL;
     assert_ok(tcc_pass_decompose(&pass, g, &graph), diag);

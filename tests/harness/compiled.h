@@ -18,6 +18,7 @@ typedef struct compiled_options {
     bool generated;          /* inputs by tcc_random_input with `seed`, for a graph that it made */
     const tcc_value *inputs; /* not NULL: the inputs themselves */
     const char *dump_dir;
+    bool align_all;                      /* as in tcc_pass_options */
     bool operand_sums;                   /* a library does: sums_operands of tcc_pass_target */
     bool tf32;                           /* as of tcc_codegen_options, like these */
     const struct tcc_hardware *hardware; /* of the GPU; NULL: usual ones */
