@@ -57,7 +57,7 @@ enum {
 
 /* cublasLtReductionScheme_t, of which a mask allows several; NONE, without parts of a sum, is 0 and always allowed. The
  * others add parts in the type of the result. */
-enum { TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
+enum { TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2, TCC_CUBLASLT_REDUCTION_SCHEME_MASK = 7 };
 
 /* cublasLtMatmulAlgoConfigAttributes_t, with the type of each value */
 enum {

@@ -144,12 +144,18 @@ static tcc_status name_algorithm(tcc_cublaslt_product *c, tcc_diag *d) {
     return TCC_OK;
 }
 
+/* The schemes by which parts of a sum may be added: never in 16 bits. Where C is wider, each adds in C's type. */
+static uint32_t reductions_of(const tcc_matmul_params *p) {
+    return p->type_c == TCC_F16 || p->type_c == TCC_BF16 ? TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+                                                         : TCC_CUBLASLT_REDUCTION_SCHEME_MASK;
+}
+
 /* The algorithm that p.by prescribes, if the library has it for this product. */
 static tcc_status prescribe(tcc_cublaslt_product *c, tcc_diag *d, tcc_cublaslt_result *result) {
     tcc_matmul_params *p = &c->p;
     const bool wide = p->type == TCC_F64;
     const int type = data_type(p->type), type_c = data_type(p->type_c);
-    if (p->by.reduction && p->by.reduction != TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
+    if (p->by.reduction & ~(int64_t)reductions_of(p))
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "reduction %lld may add parts of a sum in 16 bits",
                          (long long)p->by.reduction);
     LT_TRY(c, algorithm_init, c->lt->handle, compute_type(p), wide ? TCC_CUDA_R_64F : TCC_CUDA_R_32F, type, type,
@@ -173,7 +179,7 @@ static tcc_status prescribe(tcc_cublaslt_product *c, tcc_diag *d, tcc_cublaslt_r
 static tcc_status ask_heuristic(tcc_cublaslt_product *c, tcc_diag *d, uint64_t workspace, int rank,
                                 tcc_cublaslt_result *result) {
     const uint32_t alignment = (uint32_t)(c->p.alignment < 256 ? c->p.alignment : 256);
-    const uint32_t reductions = TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* never in 16 bits */
+    const uint32_t reductions = reductions_of(&c->p);
     tcc_cublaslt_result results[MOST_ANSWERS] = {0};
     int found = 0;
     LT_TRY(c, preference_create, &c->preference);
@@ -195,6 +201,13 @@ static tcc_status ask_heuristic(tcc_cublaslt_product *c, tcc_diag *d, uint64_t w
     return result->state ? tcc__cublaslt_failed(c->f, d, result->state, tcc__cublaslt_symbol_heuristic) : TCC_OK;
 }
 
+/* Its tiles fill less than an eighth of the GPU, and a product that large takes long so: one with a long k and few rows
+ * and columns, whose sums are not cut. */
+static bool leaves_idle(const tcc_matmul_params *p, const tcc_cublaslt_result *result) {
+    const double flop = 2 * (double)p->batch * (double)p->m * (double)p->n * (double)p->k;
+    return result->waves > 0 && result->waves < 0.125F && flop > 1e9;
+}
+
 static tcc_status choose(tcc_cublaslt_product *c, tcc_diag *d) {
     const int64_t slack = WORKSPACE_ALIGNMENT - 1, room = c->p.workspace_bytes;
     const uint64_t workspace = room > slack ? (uint64_t)(room - slack) : 0;
@@ -206,6 +219,8 @@ static tcc_status choose(tcc_cublaslt_product *c, tcc_diag *d) {
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "%s: its way takes %zu bytes of workspace, %llu are there",
                          prescribed ? tcc__cublaslt_symbol_algorithm_check : tcc__cublaslt_symbol_heuristic,
                          result.workspace_bytes, (unsigned long long)workspace);
+    if (!prescribed && !named && leaves_idle(&c->p, &result))
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "its way fills %.3g of the GPU", (double)result.waves);
     c->algorithm = result.algorithm;
     c->workspace_bytes = result.workspace_bytes;
     c->p.workspace_bytes = result.workspace_bytes ? (int64_t)result.workspace_bytes + slack : 0;
