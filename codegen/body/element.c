@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Element types: registers and memory, and conversions between them. */
 #include "codegen/body/body.h"
+#include "codegen/emit/functions.h"
 
 static LLVMTypeRef like(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef v) {
     return tcc_emit_type_like(e, scalar, LLVMTypeOf(v));
@@ -18,9 +19,15 @@ LLVMTypeRef tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype) {
     }
 }
 
-/* The upper half of an f32, rounded to nearest even; NaN stays NaN. As i32. */
+/* The upper half of an f32, rounded to nearest even; NaN stays NaN. As i32. A GPU's instruction keeps no payload of
+ * NaN; what the host has may flush denormals. */
 static LLVMValueRef bf16_bits(tcc_emitter *e, LLVMValueRef value) {
     LLVMTypeRef type = like(e, e->i32, value);
+    const tcc_emit_functions *f = e->target->functions;
+    LLVMValueRef by_instruction = e->target->lane_groups && f->round_bf16 ? f->round_bf16(e, value) : NULL;
+    if (by_instruction)
+        return LLVMBuildLShr(e->builder, LLVMBuildBitCast(e->builder, by_instruction, type, ""),
+                             tcc_emit_int(e, type, 16), "");
     LLVMValueRef bits = LLVMBuildBitCast(e->builder, value, type, "");
     LLVMValueRef high = LLVMBuildLShr(e->builder, bits, tcc_emit_int(e, type, 16), "");
     LLVMValueRef bias = LLVMBuildAdd(e->builder, LLVMBuildAnd(e->builder, high, tcc_emit_int(e, type, 1), ""),
