@@ -13,7 +13,7 @@
 
 /* The workspace of the gradients holds a matrix of scores in half precision, which ours never have: what that may cost
  * is limited. */
-enum { BASE_ALIGNMENT = 16, FORWARD_WORKSPACE_BYTES = 32 << 20, BACKWARD_WORKSPACE_BYTES = 256 << 20 };
+enum { BASE_ALIGNMENT = 16, FORWARD_WORKSPACE_BYTES = 32 << 20, BACKWARD_WORKSPACE_BYTES = 512 << 20 };
 
 /* Buffers of both calls, but for the workspace, which is last. */
 enum { ROLES = 9 };
