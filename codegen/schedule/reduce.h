@@ -68,6 +68,7 @@ typedef struct tcc_reduce {
     int n_kept, n_reduced;
     int kept[TCC_BODY_MAX_LOOPS], reduced[TCC_BODY_MAX_LOOPS];
     uint64_t pairs, merged; /* neighbouring reduced loops, and those of them that are one; outermost first */
+    bool combines;          /* parts of sums: little work for a row */
     bool columns;           /* lanes along the last kept loop, else along the last reduced one */
     int lanes;
     tcc_thread_shape shape;
@@ -76,16 +77,17 @@ typedef struct tcc_reduce {
     int64_t split;    /* its length */
     int slice_var;    /* column sums: a variable that counts the items, which are slices of the rows; or -1 */
     int n_sweeps;
-    int *level; /* by expr: the sweep that can evaluate it */
-    int *slot;  /* by expr: kept for later sweeps, in scratch or in registers; or -1 */
+    int *level;    /* by expr: the sweep that can evaluate it */
+    int64_t *slot; /* by expr: kept for later sweeps, in registers, or in scratch from that byte on; or -1 */
     int n_slots;
-    int n_keepable;     /* values that slots could be for, in order */
-    int64_t kept_bits;  /* a bit for each that has one */
-    int words;          /* registers that slots take for an element, at most at a time */
-    int64_t live;       /* registers that a step's evaluation takes beside them, at most at a time */
-    int64_t of_columns; /* registers of a step's values that are the same in all rows */
-    bool narrow;        /* shared memory can hold slots too, 4 bytes each */
-    int64_t row;        /* elements of a row kept in scratch */
+    int64_t slots_bytes; /* of all in scratch */
+    int n_keepable;      /* values that slots could be for, in order */
+    int64_t kept_bits;   /* a bit for each that has one */
+    int words;           /* registers that slots take for an element, at most at a time */
+    int64_t live;        /* registers that a step's evaluation takes beside them, at most at a time */
+    int64_t of_columns;  /* registers of a step's values that are the same in all rows */
+    bool narrow;         /* shared memory can hold slots too: at most 4 bytes each */
+    int64_t row;         /* elements of a row kept in scratch */
     int64_t scratch_bytes;
     int steps; /* not 0: the one reduced loop is so many vectors of the lane group, each written out, kept values in
                   registers */
@@ -102,9 +104,15 @@ const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x);
 /* Marks in `in` what a sweep evaluates, down to leaves (NULL: none) and reductions. The last sweep is that of the
  * stores. */
 void tcc_reduce_mark_sweep(const tcc_reduce *p, int sweep, const bool *leaf, bool *in);
-/* Which values of one sweep the next ones should find; and settles that. */
+/* Loaded, and another value in each row: what is the same in all rows is in a GPU's first cache. */
+bool tcc_reduce_is_of_row(const tcc_reduce *p, const tcc_expr *x);
+/* Which values of one sweep the next ones should find; and settles that. On a GPU the first is what registers may hold;
+ * the latter, what fits shared memory: all of that, or what is loaded, or nothing. */
 tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p);
+tcc_status tcc_reduce_choose_shared_slots(tcc_lowering *l, tcc_reduce *p);
 tcc_status tcc_reduce_settle_slots(tcc_lowering *l, tcc_reduce *p);
+/* Whether shared memory holds what later sweeps find again. */
+bool tcc_reduce_has_room(const tcc_lowering *l, const tcc_reduce *p);
 /* Bytes of a core's cache that kept values may take. */
 int64_t tcc_reduce_cache_of(const tcc_lowering *l);
 
@@ -125,9 +133,11 @@ bool tcc_reduce_fits_registers(const tcc_lowering *l, const tcc_reduce *p, int64
 /* Loops by class, lanes and levels of a sealed body. */
 tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, tcc_reduce **out);
 /* Threads for rows that are too long for registers. */
-void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p);
+tcc_status tcc_reduce_shape_long_rows(tcc_lowering *l, tcc_reduce *p);
 /* Threads for columns side by side: up to a warp; fewer where they then come out even. */
 int64_t tcc_reduce_columns_group(const tcc_reduce *p);
+/* Fewer lanes, where columns are so few that threads would be. */
+void tcc_reduce_narrow_columns(const tcc_lowering *l, tcc_reduce *p);
 /* Chooses slots and threads; *points: kept points of an item. */
 tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *points);
 /* Settles the loops and lanes of a plan. */

@@ -42,8 +42,8 @@ enum { MOST_SPLIT = 32 };
 /* Threads of a GPU: a warp a row, or less where its vectors then come out even, and a block of such; of long rows a
  * block a row. Rows and sums must fit the registers that a thread has beside the rest of its work; else sums are kept
  * in memory. There are hardly more blocks than processors, so that a block may have all registers of one. */
-static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
-    enum { SMALL = 48, LARGE = 136, WIDE = 64, LARGEST = 20 }; /* words of a thread */
+static tcc_status shape_across(tcc_lowering *l, tcc_reduce *p, int64_t rows) {
+    enum { SMALL = 48, LARGE = 160, WIDE = 64, LARGEST = 20 }; /* words of a thread */
     static const struct {
         int threads, words;
     } whole[] = {{256, LARGE}, {512, WIDE}, {1024, LARGEST}};
@@ -67,7 +67,7 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
         p->steps = (int)each;
         p->shape =
             (tcc_thread_shape){.threads = (int)(group * split), .group = (int)group, .split = (int)split, .blocks = 1};
-        return;
+        return TCC_OK;
     }
     for (int i = 0; p->n_reduced == 1 && i < 3; i++) {
         int64_t steps = (vectors + whole[i].threads - 1) / whole[i].threads;
@@ -75,9 +75,9 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
         if (!tcc_reduce_fits_registers(l, p, whole[i].threads, steps)) continue;
         p->steps = (int)steps;
         p->shape = (tcc_thread_shape){.threads = whole[i].threads, .group = whole[i].threads, .split = 1, .blocks = 1};
-        return;
+        return TCC_OK;
     }
-    tcc_reduce_shape_long_rows(l, p);
+    return tcc_reduce_shape_long_rows(l, p);
 }
 
 /* Settles the shape that was chosen. Lane groups of a part of a warp share a slice's rows where sums are in registers;
@@ -87,7 +87,7 @@ static tcc_status settle_shape(tcc_lowering *l, tcc_reduce *p, int64_t rows) {
     TCC_TRY(tcc_reduce_settle_rows(l, p));
     tcc_thread_shape *shape = &p->shape;
     if (!p->steps) {
-        p->scratch_bytes = p->n_slots * p->row * 4;
+        p->scratch_bytes = p->slots_bytes;
         return tcc_reduce_settle_block(l, p);
     }
     tcc_param_range splits = tcc_param_powers(1, 1);
@@ -168,11 +168,11 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p) {
     TCC_TRY(tcc_reduce_choose_slots(l, p));
     if (l->target->lane_groups) {
         TCC_TRY(tcc_reduce_count_registers(l, p));
-        shape_across(l, p, t->kept_numel);
+        TCC_TRY(shape_across(l, p, t->kept_numel));
         TCC_TRY(settle_shape(l, p, t->kept_numel));
     } else {
         TCC_TRY(tcc_reduce_settle_slots(l, p));
-        p->scratch_bytes = p->n_slots * p->row * 4;
+        p->scratch_bytes = p->slots_bytes;
     }
     TCC_TRY(settle_slices(l, p, t->kept_numel, rows_of_slice(l, p, t->kept_numel, t->reduced_numel)));
     p->slice_var = t->slice_var;

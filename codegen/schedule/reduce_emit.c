@@ -10,22 +10,47 @@
 
 #include <string.h>
 
+/* --- Values in scratch: as registers hold them, or, of a GPU's 16-bit types, as memory does */
+
+static bool is_packed(const tcc_body_run *r, const tcc_expr *x) {
+    return r->e->target->lane_groups && tcc_dtype_is_narrow(x->dtype);
+}
+
+static LLVMTypeRef slot_type(tcc_body_run *r, const tcc_expr *x) {
+    return is_packed(r, x) ? r->e->i16 : tcc_scalar_register(r->e, x->dtype);
+}
+
 /* The address of a cached value at the open reduced point. */
 static LLVMValueRef slot_address(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
     tcc_emitter *e = r->e;
-    LLVMTypeRef scalar = tcc_scalar_register(e, x->dtype);
     LLVMValueRef at = tcc_emit_i64(e, 0);
     for (int i = 0; i < p->n_reduced; i++) {
         int64_t extent = r->body->vars.data[p->reduced[i]].high + 1;
         if (i == p->n_reduced - 1) extent = (extent + p->lanes - 1) / p->lanes * p->lanes;
         at = tcc_emit_add(e, tcc_emit_mul(e, at, tcc_emit_i64(e, extent)), r->loops[p->reduced[i]]);
     }
-    at = tcc_emit_add(e, at, tcc_emit_i64(e, p->slot[x->id] * p->row));
-    return tcc_emit_at(e, scalar, r->e->scratch, at);
+    LLVMValueRef slot = tcc_emit_at(e, e->i8, r->e->scratch, tcc_emit_i64(e, p->slot[x->id]));
+    return tcc_emit_at(e, slot_type(r, x), slot, at);
 }
 
 /* Slots are padded to whole vectors, which begin at multiples of their lanes. */
-static int slot_alignment(const tcc_reduce *p) { return p->lanes < 4 ? 4 : 16; }
+static int slot_alignment(const tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
+    const int bytes = is_packed(r, x) ? 2 : 4, all = bytes * p->lanes;
+    return all >= 16 ? 16 : all >= 8 ? 8 : bytes;
+}
+
+static LLVMValueRef load_slot(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
+    LLVMValueRef address = slot_address(r, p, x);
+    const int alignment = slot_alignment(r, p, x);
+    if (!is_packed(r, x)) return tcc_emit_load(r->e, tcc_body_type(r, x->dtype, true), address, alignment);
+    LLVMTypeRef type = r->lanes > 1 ? LLVMVectorType(r->e->i16, (unsigned)r->lanes) : r->e->i16;
+    return tcc_scalar_from_memory(r->e, tcc_emit_load(r->e, type, address, alignment), x->dtype);
+}
+
+static void store_slot(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x, LLVMValueRef value) {
+    if (is_packed(r, x)) value = tcc_scalar_rounded_to_memory(r->e, value, x->dtype);
+    tcc_emit_store(r->e, value, slot_address(r, p, x), slot_alignment(r, p, x));
+}
 
 enum { MOST_CARRIES = TCC_EMIT_MAX_CARRY };
 
@@ -50,16 +75,14 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
     for (int i = 0; i < b->exprs.count; i++)
         if (s->loads[i] && r->needed[i]) {
             const tcc_expr *x = b->exprs.data[i];
-            r->values[i] = p->steps ? s->kept[s->step * b->exprs.count + i]
-                                    : tcc_emit_load(e, tcc_body_type(r, x->dtype, true), slot_address(r, p, x),
-                                                    slot_alignment(p));
+            r->values[i] = p->steps ? s->kept[s->step * b->exprs.count + i] : load_slot(r, p, x);
         }
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->exprs.count; i++) {
         if (!s->computes[i]) continue;
         LLVMValueRef value = tcc_body_lanes(r, b->exprs.data[i]);
         if (p->steps) s->kept[s->step * b->exprs.count + i] = value;
-        else tcc_emit_store(e, value, slot_address(r, p, b->exprs.data[i]), slot_alignment(p));
+        else store_slot(r, p, b->exprs.data[i], value);
     }
     int c = 0;
     for (int i = s->n_moments; i < s->n; i++) {
@@ -408,6 +431,27 @@ static void list_folds(const tcc_reduce *p, sweep_cx *s) {
         }
 }
 
+/* The last sweep's loads of the row that no earlier sweep has made, of all steps, ahead of its stores: the assembler
+ * moves no load over a store, and would wait for memory in each step. */
+static void gather(tcc_body_run *r, const tcc_reduce *p, bool *in, bool *known, bool *computes, LLVMValueRef *kept) {
+    const tcc_body *b = r->body;
+    const size_t n = (size_t)b->exprs.count;
+    sweep_cx s = {.p = p, .sweep = -1, .computes = computes, .loads = known, .kept = kept};
+    memset(in, 0, n);
+    tcc_reduce_mark_sweep(p, tcc_reduce_sweep_of_stores(p), known, in);
+    tcc_body_need_none(r);
+    for (size_t i = 0; i < n; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        const bool inner = x->loops >> p->reduced[p->n_reduced - 1] & 1;
+        computes[i] = in[i] && !known[i] && inner && tcc_reduce_is_of_row(p, x);
+        if (computes[i]) tcc_body_need(r, x);
+    }
+    tcc_body_emit(r, 0);
+    emit_steps(r, &s, NULL, 0);
+    for (size_t i = 0; i < n; i++)
+        if (computes[i]) known[i] = r->given[i] = true;
+}
+
 /* Everything for one kept point, or one vector of them. */
 static void emit_kept(tcc_body_run *r, const tcc_reduce *p, bool *scratch_flags, LLVMValueRef *kept_values,
                       const LLVMValueRef *sums) {
@@ -418,6 +462,7 @@ static void emit_kept(tcc_body_run *r, const tcc_reduce *p, bool *scratch_flags,
     for (int sweep = 0; sweep < p->n_sweeps; sweep++) {
         sweep_cx s = {.p = p, .sweep = sweep, .computes = computes, .loads = known, .kept = kept_values, .sums = sums};
         list_folds(p, &s);
+        if (p->steps > 1 && sweep == tcc_reduce_sweep_of_stores(p)) gather(r, p, in, known, computes, kept_values);
         memset(in, 0, n);
         tcc_reduce_mark_sweep(p, sweep, known, in);
         for (size_t i = 0; i < n; i++) {

@@ -30,7 +30,7 @@ static tcc_status plan_loops(tcc_lowering *l, tcc_reduce *p, uint64_t reduced_bi
     if (p->n_reduced == 0 && !p->columns) p->lanes = 1;
     p->split_var = p->slice_var = -1;
     p->level = TCC_ARENA_ARRAY(l->arena, int, b->exprs.count + 1);
-    p->slot = TCC_ARENA_ARRAY(l->arena, int, b->exprs.count + 1);
+    p->slot = TCC_ARENA_ARRAY(l->arena, int64_t, b->exprs.count + 1);
     if (!p->level || !p->slot) return tcc_enomem(l->diag);
     return b->status;
 }
@@ -79,12 +79,6 @@ static int blocks_of(const tcc_lowering *l, const tcc_reduce *p, int threads) {
     return threads < held ? held / threads : 1;
 }
 
-/* Whether shared memory holds what later sweeps find again. */
-static bool has_room(const tcc_lowering *l, const tcc_reduce *p) {
-    enum { RESERVED = 2048 };
-    return p->narrow && p->n_slots * p->row * 4 + RESERVED <= l->target->hw.shared_optin_bytes;
-}
-
 /* Vectors of the innermost reduced loop. */
 static int64_t vectors_of(const tcc_reduce *p) {
     return (p->body->vars.data[p->reduced[p->n_reduced - 1]].high + p->lanes) / p->lanes;
@@ -99,28 +93,25 @@ static bool can_be_in_registers(const tcc_reduce *p) {
     return p->n_reduced == 1 && p->split_var < 0;
 }
 
-void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
+tcc_status tcc_reduce_shape_long_rows(tcc_lowering *l, tcc_reduce *p) {
     enum { SMALL_BLOCK = 128 };
     const int largest = l->target->hw.threads_per_block;
-    const tcc_body *b = p->body;
     const int64_t vectors = vectors_of(p);
     int64_t group = 1;
-    if (!has_room(l, p)) {
-        for (int i = 0; i < b->exprs.count; i++) p->slot[i] = -1;
-        p->n_slots = 0;
-        p->kept_bits = 0;
-    }
+    TCC_TRY(tcc_reduce_choose_shared_slots(l, p));
+    TCC_TRY(tcc_reduce_count_registers(l, p));
     while (group < vectors && group < (p->n_slots ? largest / 2 : largest / 4)) group *= 2;
     while (group > TCC_EMIT_WARP && !tcc_reduce_fits_registers(l, p, group, 0)) group /= 2;
     if (p->n_slots && group <= TCC_EMIT_WARP) group = 2 * TCC_EMIT_WARP; /* scratch is a block's */
     const int threads = group <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)group;
     p->shape =
         (tcc_thread_shape){.threads = threads, .group = (int)group, .split = 1, .blocks = blocks_of(l, p, threads)};
+    return TCC_OK;
 }
 
 /* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads
  * a row. */
-static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
+static tcc_status shape_rows(tcc_lowering *l, tcc_reduce *p) {
     enum {
         ELEMENTS = 32,
         REGISTERS = 64,
@@ -147,13 +138,11 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
         p->steps = (int)steps;
         if (steps == 1 || rows * group >= enough || (group >= TCC_EMIT_WARP && steps <= FEW_STEPS)) break;
     }
-    if (!found) {
-        tcc_reduce_shape_long_rows(l, p);
-        return;
-    }
+    if (!found) return tcc_reduce_shape_long_rows(l, p);
     const int threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found;
     p->shape =
         (tcc_thread_shape){.threads = threads, .group = (int)found, .split = 1, .blocks = blocks_of(l, p, threads)};
+    return TCC_OK;
 }
 
 tcc_status tcc_reduce_settle_rows(tcc_lowering *l, tcc_reduce *p) {
@@ -167,7 +156,7 @@ tcc_status tcc_reduce_settle_rows(tcc_lowering *l, tcc_reduce *p) {
     TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_STEPS,
                                   can_be_in_registers(p) && all <= MOST_STEPS ? steps : none, &p->steps));
     if (p->steps || !p->n_slots) return TCC_OK;
-    if (!has_room(l, p))
+    if (!tcc_reduce_has_room(l, p))
         return tcc_params_refuse(&l->params, TCC_PARAM_KEPT, p->kept_bits, "0, for shared memory has no room");
     if (p->shape.group <= TCC_EMIT_WARP)
         return tcc_params_refuse(&l->params, TCC_PARAM_GROUP, p->shape.group, "at least %d, for scratch is a block's",
@@ -192,7 +181,14 @@ int64_t tcc_reduce_columns_group(const tcc_reduce *p) {
     return group;
 }
 
-enum { MOST_SPLIT = 32, SMALL_BLOCK_OF_COLUMNS = 128 };
+enum { MOST_SPLIT = 32, SMALL_BLOCK_OF_COLUMNS = 128, COLUMN_THREADS = 31 * TCC_EMIT_WARP /* of a processor */ };
+
+void tcc_reduce_narrow_columns(const tcc_lowering *l, tcc_reduce *p) {
+    const tcc_hardware *hw = &l->target->hw;
+    const double columns = tcc_reduce_points(p->body, p->kept, p->n_kept),
+                 most = (double)COLUMN_THREADS * hw->processors;
+    while (l->target->lane_groups && p->lanes > 1 && columns / p->lanes * MOST_SPLIT < most) p->lanes /= 2;
+}
 
 /* Shared memory of a thread by which lane groups add their folds of columns. */
 static int64_t bytes_of_columns(const tcc_reduce *p) {
@@ -210,13 +206,15 @@ static int64_t rows_of_columns(const tcc_reduce *p) {
     return p->split_var >= 0 ? p->split : p->body->vars.data[p->reduced[0]].high + 1;
 }
 
-/* Columns: up to a warp side by side, and so many below each other that the GPU is busy. */
+/* Columns: up to a warp side by side, and so many below each other that the GPU is busy. Blocks that combine parts
+ * would be few. They are no wider than a sector of memory, as a thread's rows follow one another, each after a load. */
 static void shape_columns(const tcc_hardware *hw, tcc_reduce *p) {
-    enum { BLOCK = 256, ENOUGH = 31 * TCC_EMIT_WARP /* threads of a processor */ };
-    const double enough = (double)ENOUGH * hw->processors;
+    enum { BLOCK = 256, SECTOR = 8 };
+    const double enough = (double)COLUMN_THREADS * hw->processors;
     const int64_t shared = hw->shared_bytes * 2 / 3, rows = rows_of_columns(p), bytes = bytes_of_columns(p);
     const double vectors = tcc_reduce_points(p->body, p->kept, p->n_kept) / p->lanes;
     int64_t group = tcc_reduce_columns_group(p), split = 1;
+    while (p->combines && group > SECTOR && vectors < (double)(group * hw->processors)) group /= 2;
     while (split < MOST_SPLIT && group * split < BLOCK && 2 * split <= rows && vectors * (double)split < enough &&
            group * split * 2 * bytes <= shared)
         split *= 2;
@@ -301,7 +299,7 @@ tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *poin
     *points = 1;
     TCC_TRY(tcc_reduce_count_registers(l, p));
     if (p->columns) shape_columns(&l->target->hw, p);
-    else if (p->n_reduced) shape_rows(l, p);
+    else if (p->n_reduced) TCC_TRY(shape_rows(l, p));
     else p->shape = tcc_choose_threads(l->target, 1, 1);
     return TCC_OK;
 }
@@ -333,6 +331,6 @@ tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p) {
     if (points < 1) points = 1;
     TCC_TRY(l->target->lane_groups ? settle_shape(l, p, &points) : settle_lines(l, p, &points));
     p->cut = tcc_cut_items(b, p->kept, p->n_kept, points, p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
-    p->scratch_bytes = p->steps ? 0 : p->n_slots * p->row * 4;
+    p->scratch_bytes = p->steps ? 0 : p->slots_bytes;
     return tcc_reduce_launch(l, p);
 }

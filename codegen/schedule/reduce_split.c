@@ -66,10 +66,12 @@ tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var) {
     tcc_reduce *p;
     TCC_TRY(tcc_lowering_keep(l, b));
     TCC_TRY(tcc_reduce_plan(l, b, UINT64_C(1) << var, &p));
+    p->combines = true;
     if (p->n_kept > 0 && !p->columns) { /* lanes along the kept loops: they are contiguous, splits are not */
         p->columns = true;
         p->lanes = tcc_choose_lanes(l->target, b, p->kept[p->n_kept - 1], b->vars.data[p->kept[p->n_kept - 1]].high + 1,
                                     tcc_choose_width(b));
+        tcc_reduce_narrow_columns(l, p);
     }
     TCC_TRY(tcc_reduce_settle_lanes(l, p));
     return tcc_reduce_add(l, p);
@@ -126,7 +128,7 @@ tcc_status tcc_reduce_launch_split(tcc_reduce_trace *t, int levels, int64_t spli
 
 /* For a GPU: so many that most of it is busy, while each thread still has a few elements. */
 static int64_t choose_splits_for_blocks(const tcc_hardware *hw, const tcc_reduce *p) {
-    enum { BLOCK = 256, STEPS = 8, BUSY = 2, MOST = 8 }; /* the latter: blocks of a processor */
+    enum { BLOCK = 256, STEPS = 8, BUSY = 2, MOST = 4 }; /* the latter: blocks of a processor */
     int64_t most_blocks = 1; /* a power of two, so that parts of such extents are whole lines of memory */
     while (2 * most_blocks <= MOST * hw->processors) most_blocks *= 2;
     const tcc_body *b = p->body;

@@ -78,7 +78,7 @@ static int cost_below(const tcc_reduce *p, const tcc_expr *x, bool *seen) {
     return cost;
 }
 
-/* A value that two sweeps want can be kept: in 4 bytes of scratch, or as it is in registers of a GPU. */
+/* A value that two sweeps want can be kept: in 4 bytes of scratch, or as it is on a GPU. */
 static bool can_be_kept(const tcc_lowering *l, const tcc_expr *x) {
     if (l->target->lane_groups) return x->kind == TCC_EXPR_POINT || x->kind == TCC_EXPR_LOAD;
     return x->kind == TCC_EXPR_POINT && x->dtype != TCC_BOOL && tcc_dtype_bytes(x->dtype) <= 4;
@@ -113,16 +113,32 @@ static void count_words(tcc_reduce *p, bool *known, bool *in) {
     }
 }
 
-enum { MOST_KEPT = 62 /* bits */ };
+bool tcc_reduce_is_of_row(const tcc_reduce *p, const tcc_expr *x) {
+    uint64_t kept = 0;
+    for (int i = 0; i < p->n_kept; i++) kept |= UINT64_C(1) << p->kept[i];
+    return x->kind == TCC_EXPR_LOAD && (x->loops & kept);
+}
 
-/* Which values of one sweep the next ones find: of those at the border of what both evaluate, in order, the ones that
- * *kept has a bit for; -1: those that are worth it, whose bits it becomes. */
+enum { MOST_KEPT = 62 /* bits */, BORDER = -1, LOADS = -2 };
+
+/* A slot in scratch begins at a whole vector of any type. Shared memory has no room for more bytes than memory has. */
+static void add_slot(const tcc_lowering *l, tcc_reduce *p, const tcc_expr *x) {
+    enum { REGISTER = 4, VECTOR = 16 };
+    const int bytes = l->target->lane_groups ? tcc_dtype_bytes(x->dtype) : REGISTER;
+    p->slot[x->id] = p->slots_bytes;
+    p->slots_bytes += (p->row * bytes + VECTOR - 1) / VECTOR * VECTOR;
+    p->n_slots++;
+}
+
+/* Which values of one sweep the next ones find: of those at the border of what both evaluate, and of what both load, in
+ * order, the ones that *kept has a bit for. BORDER: those at the border that are worth it; LOADS: what is loaded. Then
+ * *kept becomes their bits. */
 static tcc_status find_slots(tcc_lowering *l, tcc_reduce *p, int64_t *kept) {
     const tcc_body *b = p->body;
     size_t n = (size_t)b->exprs.count;
-    const bool decides = *kept < 0;
+    const int64_t wanted = *kept;
     for (size_t i = 0; i < n; i++) p->slot[i] = -1;
-    if (decides) *kept = 0;
+    if (wanted < 0) *kept = 0;
     p->row = 1;
     for (int i = 0; i < p->n_reduced; i++) {
         int64_t extent = b->vars.data[p->reduced[i]].high + 1;
@@ -130,12 +146,15 @@ static tcc_status find_slots(tcc_lowering *l, tcc_reduce *p, int64_t *kept) {
         p->row *= extent;
     }
     p->n_slots = p->words = p->n_keepable = 0;
+    p->slots_bytes = 0;
     p->narrow = true;
     if (p->columns || p->n_reduced == 0 || p->split_var >= 0) return TCC_OK;
     int inner = p->reduced[p->n_reduced - 1];
     bool *flags = tcc__calloc(5 * n + 1, sizeof *flags);
     if (!flags) return tcc_enomem(l->diag);
-    bool *now = flags, *later = flags + n, *border = flags + 2 * n, *seen = flags + 3 * n, *met = flags + 4 * n;
+    bool *now = flags, *later = flags + n, *border = flags + 2 * n, *seen = flags + 3 * n;
+    signed char *bit_of = (signed char *)(flags + 4 * n); /* -1: not met yet */
+    memset(bit_of, -1, n);
     for (int s = 0; s < p->n_sweeps; s++) {
         memset(now, 0, n);
         tcc_reduce_mark_sweep(p, s, NULL, now);
@@ -156,12 +175,14 @@ static tcc_status find_slots(tcc_lowering *l, tcc_reduce *p, int64_t *kept) {
                     border[b->exprs.data[i]->operands[0]->id] = true;
             for (size_t i = 0; i < n; i++) {
                 const tcc_expr *x = b->exprs.data[i];
-                if (!border[i] || !now[i] || !later[i] || met[i] || !(x->loops >> inner & 1)) continue;
-                if (!can_be_kept(l, x) || p->n_keepable == MOST_KEPT) continue;
-                met[i] = true;
-                const int64_t bit = INT64_C(1) << p->n_keepable++;
-                if (decides && worth_keeping(l, p, x, seen)) *kept |= bit;
-                if (*kept & bit) p->slot[i] = p->n_slots++;
+                const bool loaded = l->target->lane_groups && tcc_reduce_is_of_row(p, x);
+                if (!(border[i] || loaded) || !now[i] || !later[i] || !(x->loops >> inner & 1)) continue;
+                if (!can_be_kept(l, x) || (bit_of[i] < 0 && p->n_keepable == MOST_KEPT)) continue;
+                if (bit_of[i] < 0) bit_of[i] = (signed char)p->n_keepable++;
+                const int64_t bit = INT64_C(1) << bit_of[i];
+                if (wanted == LOADS ? loaded : wanted == BORDER && border[i] && worth_keeping(l, p, x, seen))
+                    *kept |= bit;
+                if (*kept & bit && p->slot[i] < 0) add_slot(l, p, x);
             }
         }
     }
@@ -171,7 +192,21 @@ static tcc_status find_slots(tcc_lowering *l, tcc_reduce *p, int64_t *kept) {
 }
 
 tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p) {
-    p->kept_bits = -1;
+    p->kept_bits = BORDER;
+    return find_slots(l, p, &p->kept_bits);
+}
+
+bool tcc_reduce_has_room(const tcc_lowering *l, const tcc_reduce *p) {
+    enum { RESERVED = 2048 };
+    return p->narrow && p->slots_bytes + RESERVED <= l->target->hw.shared_optin_bytes;
+}
+
+tcc_status tcc_reduce_choose_shared_slots(tcc_lowering *l, tcc_reduce *p) {
+    if (tcc_reduce_has_room(l, p)) return TCC_OK;
+    p->kept_bits = LOADS;
+    TCC_TRY(find_slots(l, p, &p->kept_bits));
+    if (tcc_reduce_has_room(l, p)) return TCC_OK;
+    p->kept_bits = 0;
     return find_slots(l, p, &p->kept_bits);
 }
 

@@ -134,7 +134,7 @@ static void norm_backward(void **state) {
          * the first find it in a cache. */
         const int threads = cases[i].columns / 4, warps = threads < 32 ? 1 : threads > 256 ? 8 : threads / 32;
         const double firsts = strcmp(cases[i].name, "rms_norm") ? 32.0 * warps * cases[i].rows : 0;
-        check_moves(backward, true, 4.0 * cases[i].rows * cases[i].columns + firsts, 0.02);
+        check_moves(backward, true, 4.0 * cases[i].rows * cases[i].columns + firsts, 0.03); /* parts: word by word */
         tcc_graph_destroy(backward);
         tcc_graph_destroy(g);
         tcc_diag_clear(&diag);
