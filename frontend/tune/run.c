@@ -17,7 +17,6 @@
 #include "frontend/compile/alone.h"
 #include "ir/support/clock.h"
 #include "ir/support/element.h"
-#include "ir/support/hash.h"
 #include "passes/group.h"
 #include "runtime/cpu/device.h"
 
@@ -64,31 +63,30 @@ static int64_t index_bound(const tcc_group *group) {
     return bound < 1 ? 1 : bound;
 }
 
-/* A number in [0, 1) for element i of input `input`. */
-static double draw(int input, int64_t i) {
-    const uint64_t bits = tcc_hash_add((uint64_t)input + 1, (uint64_t)i);
-    return (double)(bits >> 11) * 0x1p-53;
-}
-
 /* Ulps of the type, as a share of 1. */
 static double ulp_of(tcc_dtype dtype) { return ldexp(1, 1 - tcc_dtype_digits(dtype)); }
 
 /* Values for an input. `positive`: floats are above 0; `disturbed`: each is off by a few ulps. */
+typedef struct drawing {
+    int input;
+    tcc_dtype dtype;
+    bool positive;
+    double off, bound;
+} drawing;
+
+static double value_of(const void *user, int64_t i) {
+    const drawing *d = user;
+    const double x = tcc__tune_draw(d->input, i);
+    if (d->dtype == TCC_BOOL) return x < 0.5;
+    if (!tcc_dtype_is_float(d->dtype)) return floor(x * d->bound);
+    return (d->positive ? 0.1 + x : 2 * x - 1) * (1 + d->off * (2 * tcc__tune_draw(d->input + 1000, i) - 1));
+}
+
 static void fill(const tcc_track *t, int input, bool positive, bool disturbed, void *packed) {
-    const tcc_type *type = t->types[input];
-    const int64_t n = tcc_type_numel(type), bound = index_bound(t->group);
-    const double off = disturbed ? (tcc_dtype_is_narrow(type->dtype) ? 2 : 16) * ulp_of(type->dtype) : 0;
-    double row[BLOCK];
-    const bool real = tcc_dtype_is_float(type->dtype);
-    for (int64_t at = 0; at < n; at += BLOCK) {
-        const int64_t count = n - at < BLOCK ? n - at : BLOCK;
-        for (int64_t i = 0; i < count; i++) {
-            const double x = draw(input, at + i);
-            if (!real) row[i] = type->dtype == TCC_BOOL ? x < 0.5 : floor(x * (double)bound);
-            else row[i] = (positive ? 0.1 + x : 2 * x - 1) * (1 + off * (2 * draw(input + 1000, at + i) - 1));
-        }
-        tcc_elements_cast(type->dtype, (char *)packed + at * tcc_dtype_bytes(type->dtype), TCC_F64, row, count);
-    }
+    const tcc_dtype dtype = t->types[input]->dtype;
+    const double off = disturbed ? (tcc_dtype_is_narrow(dtype) ? 2 : 16) * ulp_of(dtype) : 0;
+    const drawing d = {input, dtype, positive, off, (double)index_bound(t->group)};
+    tcc__tune_fill(t->types[input], value_of, &d, packed);
 }
 
 /* Fills set 0 and copies it to the others. */
@@ -333,13 +331,21 @@ static tcc_status take_output(tcc_track *t, int output, void **out) {
     return t->m->device->ops->download(t->m->device, &t->m->cx->diag, *out, t->memory[binding], bytes_of(t, binding));
 }
 
+/* How far apart blocks of an output of n elements begin that are looked at: all of them, or MOST_LOOKED elements evenly
+ * over it, some in each tile of a large product. */
+static int64_t stride_of_blocks(int64_t n) {
+    enum { MOST_LOOKED = 1 << 22 };
+    const int64_t apart = (n + MOST_LOOKED - 1) / MOST_LOOKED;
+    return BLOCK * (apart > 1 ? apart : 1);
+}
+
 /* Whether there is a NaN among the floats of the first contender's outputs. */
 static bool has_nan(const tcc_track *t) {
     double row[BLOCK];
     for (int k = 0; k < t->group->n_outputs; k++) {
         const tcc_type *type = t->types[t->n_inputs + k];
         const int64_t n = tcc_dtype_is_float(type->dtype) ? tcc_type_numel(type) : 0;
-        for (int64_t at = 0; at < n; at += BLOCK) {
+        for (int64_t at = 0, stride = stride_of_blocks(n); at < n; at += stride) {
             const int64_t count = n - at < BLOCK ? n - at : BLOCK;
             tcc_elements_cast(TCC_F64, row, type->dtype,
                               (const char *)t->expected[k] + at * tcc_dtype_bytes(type->dtype), count);
@@ -398,7 +404,7 @@ static bool agrees(const tcc_track *t, int output, const void *packed) {
     const tcc_type *type = t->types[t->n_inputs + output];
     const int64_t n = tcc_type_numel(type);
     double got[BLOCK], expected[BLOCK], noise[BLOCK];
-    for (int64_t at = 0; at < n; at += BLOCK) {
+    for (int64_t at = 0, stride = stride_of_blocks(n); at < n; at += stride) {
         const int64_t count = n - at < BLOCK ? n - at : BLOCK, offset = at * tcc_dtype_bytes(type->dtype);
         tcc_elements_cast(TCC_F64, got, type->dtype, (const char *)packed + offset, count);
         tcc_elements_cast(TCC_F64, expected, type->dtype, (const char *)t->expected[output] + offset, count);

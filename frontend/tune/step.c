@@ -9,13 +9,11 @@
 
 #include "codegen/build.h"
 #include "ir/support/clock.h"
-#include "ir/support/element.h"
-#include "ir/support/hash.h"
 #include "runtime/cpus.h"
 
 #include <stdlib.h>
 
-enum { LEAST_TURNS = 3, MOST_TURNS = 25, BLOCK = 256 };
+enum { LEAST_TURNS = 3, MOST_TURNS = 25 };
 
 static const double TURNS_SHARE = 0.1, COMPILE_SLACK = 1.25;
 
@@ -38,25 +36,27 @@ tcc_status tcc__tune_plan(tcc_model *m, const tcc_pass_options *passes, const tc
 
 static int64_t bytes_of(const tcc_program *p, int binding) { return tcc_type_bytes(&p->bindings[binding].type); }
 
-/* A number in [0, 1) for element i of binding `binding`. */
-static double draw(int binding, int64_t i) {
-    const uint64_t bits = tcc_hash_add((uint64_t)binding + 1, (uint64_t)i);
-    return (double)(bits >> 11) * 0x1p-53;
-}
+typedef struct drawing {
+    const tcc_binding *binding;
+    int number;
+    double indices;
+} drawing;
 
 /* Parameters are small, states begin as they would, integers are indices that exist. */
-static double value_of(const tcc_step_trial *t, const tcc_binding *b, int binding, int64_t i) {
-    const double x = draw(binding, i);
+static double value_of(const void *user, int64_t i) {
+    const drawing *d = user;
+    const tcc_binding *b = d->binding;
+    const double x = tcc__tune_draw(d->number, i);
     if (b->role == TCC_ROLE_RNG) return 0;
     if (b->role == TCC_ROLE_STATE && !b->copy_of) return b->begin;
     if (b->type.dtype == TCC_BOOL) return x < 0.5;
-    if (!tcc_dtype_is_float(b->type.dtype)) return (double)(int64_t)(x * (double)t->indices);
+    if (!tcc_dtype_is_float(b->type.dtype)) return (double)(int64_t)(x * d->indices);
     return (b->role == TCC_ROLE_BATCH ? 1 : 0.1) * (2 * x - 1);
 }
 
 static tcc_status fill(tcc_step_trial *t, const tcc_binding *b, int binding, void *memory) {
     const tcc_device_ops *ops = t->m->device->ops;
-    const int64_t n = tcc_type_numel(&b->type), bytes = tcc_type_bytes(&b->type);
+    const int64_t bytes = tcc_type_bytes(&b->type);
     float hyper[TCC_HYPER_MOST];
     if (b->role == TCC_ROLE_HYPER) {
         tcc__model_hyper(t->m, hyper);
@@ -64,12 +64,7 @@ static tcc_status fill(tcc_step_trial *t, const tcc_binding *b, int binding, voi
     }
     char *packed = tcc__malloc((size_t)bytes + 1);
     if (!packed) return tcc_enomem(&t->m->cx->diag);
-    for (int64_t at = 0; at < n; at += BLOCK) {
-        const int64_t count = n - at < BLOCK ? n - at : BLOCK;
-        double row[BLOCK];
-        for (int64_t i = 0; i < count; i++) row[i] = value_of(t, b, binding, at + i);
-        tcc_elements_cast(b->type.dtype, packed + at * tcc_dtype_bytes(b->type.dtype), TCC_F64, row, count);
-    }
+    tcc__tune_fill(&b->type, value_of, &(drawing){b, binding, (double)t->indices}, packed);
     const tcc_status status = ops->upload(t->m->device, &t->m->cx->diag, memory, packed, bytes);
     tcc__free(packed);
     return status;

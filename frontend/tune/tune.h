@@ -171,6 +171,16 @@ typedef struct tcc_track {
     void **expected, **noise; /* by output: what the default computes, and from inputs that are slightly disturbed */
 } tcc_track;
 
+/* --- Values that trials run on (values.c) */
+
+/* Element i of a value. */
+typedef double (*tcc_tune_value)(const void *user, int64_t i);
+/* A number in [0, 1) for element i of a stream. */
+double tcc__tune_draw(int stream, int64_t i);
+/* Fills memory for a value of the type. After a prime number of elements, about a million, they come again: to draw and
+ * to convert each of a hundred million takes longer than all measurements of a kernel. */
+void tcc__tune_fill(const tcc_type *type, tcc_tune_value value, const void *user, void *packed);
+
 /* How far the indices go that node n reads; 0: it reads none. */
 int64_t tcc__tune_indexed(const tcc_node *n);
 /* Memory for the group and values for what it reads. `step_bytes` is what the step touches. */
