@@ -455,7 +455,7 @@ tcc_status tcc__track_check(tcc_track *t, tcc_contenders *all, int from) {
             drop(c, "spills registers");
             continue;
         }
-        if (status == TCC_OK) status = i ? run_on_first_set(t, c) : set_standard(t, c);
+        if (status == TCC_OK && all->count > 1) status = i ? run_on_first_set(t, c) : set_standard(t, c);
         if (status == TCC_OK && i) status = check_outputs(t, c);
         if (status != TCC_OK) TCC_TRY(judge_failure(t, all, c));
     }

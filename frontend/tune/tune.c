@@ -18,7 +18,8 @@
  *
  * The budget is a hard limit for all programs of a model. The time of that trial is set aside. Every kind gets a part
  * of the rest in proportion to its share of the step, as a first measurement of the default shows; the largest comes
- * first. A kind whose turn never comes keeps the default, and nothing is stored for it: the next run continues there.
+ * first. That look takes a quarter of the budget at most. A kind whose turn never comes keeps the default, and nothing
+ * is stored for it: the next run continues there.
  *
  * Select asks for the choices (pass_target.choose). As in every mode, a plan with recomputation gets this step's
  * groups, with the parameters that fix the order of a sum (remat.h). So with one set of choices, training gives the
@@ -36,7 +37,8 @@
 
 enum { MOST = 32, ROUNDS = 3, SAMPLES = 5, FINAL_SAMPLES = 15, SAY_SECONDS = 2 };
 
-static const double PRUNE = 3, BAND = 0.03, LEAST_SHARE = 0.002, DEFAULT_BUDGET_S = 60;
+static const double PRUNE = 3, BAND = 0.03, LEAST_SHARE = 0.002, DEFAULT_BUDGET_S = 60, COMPILE_SHARE = 0.7,
+                    LOOK_SHARE = 0.25;
 
 /* A kind of group of the step at hand. */
 typedef struct kind {
@@ -219,11 +221,15 @@ static void prune(tcc_contenders *all, int from) {
     }
 }
 
+/* Some of the time is left for the race itself, however long compiling takes. */
 static tcc_status race(tcc_track *t, tcc_contenders *all, int from) {
+    const double end = t->until, now = tcc_clock_seconds();
     prune(all, from);
-    TCC_TRY(tcc__track_compile(t, all, from));
-    TCC_TRY(tcc__track_check(t, all, from));
-    return tcc__track_race(t, all, SAMPLES);
+    t->until = now + COMPILE_SHARE * (end - now);
+    tcc_status status = tcc__track_compile(t, all, from);
+    if (status == TCC_OK) status = tcc__track_check(t, all, from);
+    t->until = end;
+    return status == TCC_OK ? tcc__track_race(t, all, SAMPLES) : status;
 }
 
 /* The fastest; 0, the default, where nothing was timed. */
@@ -356,14 +362,28 @@ static void leave_out_small(tuner *u) {
     u->kinds.count = kept;
 }
 
+static int by_prediction(const void *a, const void *b) {
+    const kind *x = a, *y = b;
+    return x->predicted_ns != y->predicted_ns
+               ? (x->predicted_ns < y->predicted_ns) - (x->predicted_ns > y->predicted_ns)
+               : x->entry - y->entry;
+}
+
+/* The largest by the predictions first. To look at all of them takes no more than a part of the budget: the others take
+ * what is predicted, as far as predictions were right. */
 static tcc_status time_defaults(tuner *u) {
-    double all = 0;
+    const double end = tcc_clock_seconds() + LOOK_SHARE * (u->until - tcc_clock_seconds());
+    double all = 0, measured = 0, predicted = 0;
     leave_out_small(u);
+    if (u->kinds.count) qsort(u->kinds.data, (size_t)u->kinds.count, sizeof *u->kinds.data, by_prediction);
     for (int i = 0; i < u->kinds.count; i++) {
         kind *k = &u->kinds.data[i];
         tcc_tuned *entry = &u->m->making->tuning->entries.data[k->entry];
-        TCC_TRY(time_default(u, k));
-        entry->share_ns = k->default_ns * entry->groups;
+        const bool looks = tcc_clock_seconds() < end;
+        if (looks) TCC_TRY(time_default(u, k));
+        entry->share_ns = looks ? k->default_ns * entry->groups
+                                : k->predicted_ns * (predicted > 0 ? measured / predicted : 1);
+        if (looks && k->default_ns > 0) measured += entry->share_ns, predicted += k->predicted_ns;
         all += entry->share_ns;
         say(u, false, "tuning: looking at %d kinds of groups", u->kinds.count);
     }
