@@ -83,7 +83,7 @@ static void refuses(void **state) {
     o.keep_input_gradients = true;
     expect_refused(cx, "grad.x", &o, "output \"grad.x\": a training step calls the gradient by \"x\" so");
     o.batch_accumulate = 2;
-    expect_refused(cx, NULL, &o, "keep_input_gradients: with batch_accumulate no program has the whole batch");
+    expect_refused(cx, NULL, &o, "keep_input_gradients: with batch_accumulate or comm no program has the whole batch");
     tcc_context_destroy(cx);
 }
 
