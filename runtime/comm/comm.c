@@ -198,7 +198,7 @@ static tcc_status reduce_part(tcc_comm *c, const comm_call *a, const char *from,
     TCC_TRY(reserve(c, slot * size));
     for (int r = 0; r < size; r++) {
         const int64_t begin = begins(c, a->count, r), end = begins(c, a->count, r + 1);
-        parts[r] = (tcc_comm_part){from + begin * element, c->scratch + r * slot, (end - begin) * element,
+        parts[r] = (tcc_comm_part){from + begin * element, slot ? c->scratch + r * slot : NULL, (end - begin) * element,
                                    count * element};
     }
     TCC_TRY(exchange(c));
