@@ -436,6 +436,7 @@ static void list_folds(const tcc_reduce *p, sweep_cx *s) {
 static void gather(tcc_body_run *r, const tcc_reduce *p, bool *in, bool *known, bool *computes, LLVMValueRef *kept) {
     const tcc_body *b = r->body;
     const size_t n = (size_t)b->exprs.count;
+    LLVMValueRef carry[1]; /* nothing is folded */
     sweep_cx s = {.p = p, .sweep = -1, .computes = computes, .loads = known, .kept = kept};
     memset(in, 0, n);
     tcc_reduce_mark_sweep(p, tcc_reduce_sweep_of_stores(p), known, in);
@@ -447,7 +448,7 @@ static void gather(tcc_body_run *r, const tcc_reduce *p, bool *in, bool *known, 
         if (computes[i]) tcc_body_need(r, x);
     }
     tcc_body_emit(r, 0);
-    emit_steps(r, &s, NULL, 0);
+    emit_steps(r, &s, carry, 0);
     for (size_t i = 0; i < n; i++)
         if (computes[i]) known[i] = r->given[i] = true;
 }
