@@ -143,10 +143,13 @@ static bool is_there(void *path) { return test_exists(path); }
 
 enum { NO_RANK = -1, RANKS = 3 };
 
+static int answer_seconds; /* --comm-timeout: a rank may compile that long while others wait */
+
 /* Trains until a signal comes for a rank, or for all together. */
 static program_result end_by(void **state, const char *recipe, const char *run, int rank, int signal_number) {
-    char saved[64];
+    char saved[64], timeout[16];
     snprintf(saved, sizeof saved, "%s/checkpoints/step-000010.safetensors", run);
+    snprintf(timeout, sizeof timeout, "%d", answer_seconds);
     const char *arguments[] = {"--device",
                                "cpu",
                                "--quiet",
@@ -156,7 +159,7 @@ static program_result end_by(void **state, const char *recipe, const char *run, 
                                "--ranks",
                                "3",
                                "--comm-timeout",
-                               "2",
+                               timeout,
                                "training.max_steps=100000000",
                                "training.eval_every=0",
                                NULL};
@@ -170,14 +173,17 @@ static program_result end_by(void **state, const char *recipe, const char *run, 
 
 static void ends_of_a_rank_end_all(void **state) {
     const char *recipe = write_recipe(state, "mlp");
-    static const struct {
+    char late[80];
+    answer_seconds = (int)test_seconds(2) + 1;
+    snprintf(late, sizeof late, "on rank 0 of 3: rank 1 did not answer within %d s", answer_seconds);
+    const struct {
         const char *run;
         int rank, signal, status;
         const char *said, *not_said;
     } cases[] = {
         {"killed", 2, SIGKILL, 1, "on rank 0 of 3: rank 2 is gone", NULL},
         {"first-killed", 0, SIGKILL, 1, "rank 0 was ended by signal 9", NULL},
-        {"stopped", 1, SIGSTOP, 1, "on rank 0 of 3: rank 1 did not answer within 2 s", NULL},
+        {"stopped", 1, SIGSTOP, 1, late, NULL},
         {"interrupted", 1, SIGTERM, 130, "interrupted at step ", "gone"},
         {"all-interrupted", NO_RANK, SIGTERM, 130, "interrupted at step ", "gone"},
     };
