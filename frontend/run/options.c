@@ -119,6 +119,20 @@ void tcc__options_print_key(tcc_strbuf *b, tcc_option_of of, const void *options
     }
 }
 
+void tcc__options_print_training(tcc_strbuf *b, tcc_option_of of, const void *options) {
+    for (int i = 0; i < ROW_COUNT; i++) {
+        const tcc_option *o = &rows[i];
+        const bool of_program = o->key == TCC_OPTION_KEY_CODE || o->key == TCC_OPTION_KEY_STEP ||
+                                o->key == TCC_OPTION_KEY_STEP_IF;
+        if (o->of != of || !(of_program || o->in_plan)) continue;
+        tcc_strbuf_printf(b, " %s=", o->name);
+        if (o->type == TCC_OPTION_TEXT) {
+            const char *text = *(const char *const *)((const char *)options + o->offset);
+            tcc_strbuf_printf(b, "%zu:%s", text ? strlen(text) : 0, text ? text : "");
+        } else tcc_strbuf_printf(b, "%.17g", value_of(o, options));
+    }
+}
+
 /* -- What optimizers read -- */
 
 static const struct {

@@ -45,6 +45,8 @@ bool tcc__option_fits(const tcc_option *o, const void *options);
 tcc_status tcc__options_check(tcc_diag *diag, tcc_option_of of, const char *who, const void *options);
 /* " name=value" of each that a program depends on, but for what other parts of its key say. */
 void tcc__options_print_key(tcc_strbuf *b, tcc_option_of of, const void *options, bool train);
+/* " name=value" of each that training depends on: what a program depends on, and what a plan's file has. */
+void tcc__options_print_training(tcc_strbuf *b, tcc_option_of of, const void *options);
 
 bool tcc__optimizer_reads(tcc_optimizer_kind kind, tcc_optimizer_reads what);
 /* Those that do: "TCC_ADAM, TCC_ADAMW or TCC_LION". */

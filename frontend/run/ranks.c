@@ -90,35 +90,23 @@ static uint64_t hash_store(const tcc_store *s) {
     return h;
 }
 
+/* With the numbers that may have been set since the model was created. */
 static uint64_t hash_options(const tcc_model *m) {
-    const tcc_model_options *o = &m->options;
     tcc_strbuf b = {0};
-    tcc__options_print_key(&b, TCC_OPTION_OF_MODEL, o, true);
-    tcc__options_print_key(&b, TCC_OPTION_OF_OPTIMIZER, &m->optimizer, true);
+    tcc__options_print_training(&b, TCC_OPTION_OF_MODEL, &m->options);
+    tcc__options_print_training(&b, TCC_OPTION_OF_OPTIMIZER, &m->optimizer);
+    for (int i = 0; i < m->optimizer.n_groups; i++)
+        tcc__options_print_training(&b, TCC_OPTION_OF_GROUP, &m->optimizer.groups[i]);
     uint64_t h = tcc_hash_string(0, b.text ? b.text : "");
     tcc_strbuf_free(&b);
     h = tcc_hash_add(h, m->random_seed);
-    h = tcc_hash_add(h, (uint64_t)o->mixed_precision);
-    const double data[] = {m->lr,
-                           m->momentum,
-                           m->optimizer.beta2,
-                           m->optimizer.eps,
-                           m->optimizer.weight_decay,
-                           m->optimizer.clip_grad_norm,
-                           m->optimizer.ema_decay,
-                           o->loss_scale,
-                           o->loss_scale_growth,
-                           o->loss_scale_backoff,
-                           (double)o->loss_scale_interval,
-                           (double)tcc__micro_parts(m)};
-    for (int i = 0; i < (int)(sizeof data / sizeof *data); i++) h = tcc_hash_f64(h, data[i]);
-    return h;
+    return tcc_hash_f64(tcc_hash_f64(h, m->lr), m->momentum);
 }
 
 tcc_status tcc__ranks_compare(tcc_model *m) {
     tcc_comm *comm = m->options.comm;
-    const uint64_t mine[COMPARED] = {hash_options(m), hash_store(&m->shared->store), hash_store(&m->moments)};
     if (m->ranks_compared) return TCC_OK;
+    const uint64_t mine[COMPARED] = {hash_options(m), hash_store(&m->shared->store), hash_store(&m->moments)};
     TCC_TRY(reserve(m, tcc_comm_size(comm) * (int64_t)sizeof mine));
     const uint64_t(*all)[COMPARED] = (const uint64_t(*)[COMPARED])m->bucket;
     TCC_TRY(tcc_comm_all_gather(comm, mine, m->bucket, sizeof mine));

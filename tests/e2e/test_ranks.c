@@ -2,6 +2,7 @@
  * Training on several ranks. N ranks with a part of the batch each give the bits of one rank that takes the batch in N
  * micro-batches: losses, parameters, averages, states, the scale of the loss. And what all are told where ranks differ
  * or one of them fails. */
+#include "harness/accumulate_cases.h"
 #include "harness/check.h"
 #include "harness/optimizer.h"
 #include "harness/patience.h"
@@ -25,23 +26,17 @@ typedef struct test_case {
 
 /* -- Models -- */
 
-static tcc_tensor hidden_of(tcc_trace *t) {
-    const tcc_init init = {TCC_INIT_NORMAL, .b = 0.4};
-    tcc_tensor twice = tcc_param(t, "twice", init, TCC_DIMS(WIDTH, WIDTH)), x = tcc_input(t, "x");
-    return tcc_matmul(tcc_tanh(tcc_matmul(x, twice)), twice);
-}
-
 /* Targets of 9 do not count: all of one part, and some of others. Masks are drawn. */
 static void counted(tcc_trace *t, void *user) {
     (void)user;
-    tcc_tensor logits = tcc_linear(tcc_dropout(tcc_layer_norm(hidden_of(t), "norm"), 0.2), "out", CLASSES);
+    tcc_tensor logits = tcc_linear(tcc_dropout(tcc_layer_norm(used_twice(t, WIDTH), "norm"), 0.2), "out", CLASSES);
     tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y"), .has_ignore_index = true, .ignore_index = 9));
 }
 
 /* Totals of two levels, a maximum among them, and a number that is added once for the whole batch. */
 static void totals(tcc_trace *t, void *user) {
     (void)user;
-    tcc_tensor x = tcc_input(t, "x"), h = hidden_of(t),
+    tcc_tensor x = tcc_input(t, "x"), h = used_twice(t, WIDTH),
                w = tcc_param(t, "w", (tcc_init){TCC_INIT_NORMAL, .b = 1}, TCC_DIMS(WIDTH));
     tcc_tensor shifted = tcc_sub(x, tcc_reduce_max(x, TCC_ALL)), size = tcc_sum(tcc_mul(shifted, shifted), TCC_ALL);
     tcc_tensor part = tcc_div(tcc_sum(tcc_mul(h, h), TCC_ALL), size);
@@ -51,7 +46,7 @@ static void totals(tcc_trace *t, void *user) {
 /* The root of a mean is no sum over micro-batches; the caller's weight makes it one. */
 static void weighed(tcc_trace *t, void *user) {
     (void)user;
-    tcc_tensor h = hidden_of(t);
+    tcc_tensor h = used_twice(t, WIDTH);
     tcc_loss(t, tcc_sqrt(tcc_mean(tcc_mul(h, h), TCC_ALL)));
     tcc_loss_weight(t, tcc_constant(t, (double)tcc_dim(h, 0), TCC_F32, 0, NULL));
 }
@@ -104,7 +99,7 @@ typedef struct rank {
     int wrong; /* what this rank does otherwise than the others */
 } rank;
 
-enum { NOTHING, OTHER_LR, OTHER_WEIGHTS, OTHER_NAMES, OTHER_STEP, NO_ROWS, ENDS, FAULTS };
+enum { NOTHING, OTHER_LR, OTHER_GROUP, OTHER_WEIGHTS, OTHER_NAMES, OTHER_STEP, NO_ROWS, ENDS, FAULTS };
 
 static tcc_status make_model(const rank *r, tcc_model **m) {
     tcc_model_options o = r->c->options;
@@ -114,6 +109,9 @@ static tcc_status make_model(const rank *r, tcc_model **m) {
     o.optimizer = &optimizer;
     o.comm = r->comm;
     if (r->wrong == OTHER_LR) optimizer.lr *= 2;
+    tcc_param_group group;
+    tcc_param_group_init(&group, "twice");
+    if (r->wrong == OTHER_GROUP) group.lr_scale = 2, optimizer.groups = &group, optimizer.n_groups = 1;
     if (!r->comm) o.batch_accumulate = r->parts;
     return tcc_model_create(r->cx, r->c->net, NULL, &o, m);
 }
@@ -222,6 +220,7 @@ static void differences_are_told(void **state) {
     } told[] = {
         {OTHER_LR, "rank 1 has other options than rank 0 before step 0: all ranks must begin alike",
          "rank 0 has other options than rank 1"},
+        {OTHER_GROUP, "rank 1 has other options than rank 0", "rank 0 has other options than rank 1"},
         {OTHER_WEIGHTS, "rank 1 has other parameters or buffers than rank 0 before step 0",
          "rank 0 has other parameters"},
         {OTHER_NAMES, "the batches of rank 1 and rank 0 differ", "the batches of rank 0 and rank 1 differ"},

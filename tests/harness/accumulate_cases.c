@@ -23,24 +23,24 @@ typedef struct test_case {
 
 /* -- Models -- */
 
-/* "twice" is used for two products. */
-static tcc_tensor hidden_of(tcc_trace *t) {
+tcc_tensor used_twice(tcc_trace *t, int64_t width) {
     const tcc_init init = {TCC_INIT_NORMAL, .b = 0.4};
-    tcc_tensor twice = tcc_param(t, "twice", init, TCC_DIMS(WIDTH, WIDTH)), x = tcc_input(t, "x");
+    tcc_tensor twice = tcc_param(t, "twice", init, TCC_DIMS(width, width)), x = tcc_input(t, "x");
     return tcc_matmul(tcc_tanh(tcc_matmul(x, twice)), twice);
 }
 
 /* Targets of 9 do not count: all of one micro-batch, and some of others. */
 static void counted(tcc_trace *t, void *user) {
     (void)user;
-    tcc_tensor logits = tcc_linear(tcc_layer_norm(hidden_of(t), "norm"), "out", CLASSES);
+    tcc_tensor logits = tcc_linear(tcc_layer_norm(used_twice(t, WIDTH), "norm"), "out", CLASSES);
     tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y"), .has_ignore_index = true, .ignore_index = 9));
 }
 
 /* A cross-entropy is a part of the loss, with a mean by hand beside it: both over the rows that count. */
 static void weighed(tcc_trace *t, void *user) {
     (void)user;
-    tcc_tensor h = hidden_of(t), logits = tcc_linear(tcc_layer_norm(h, "norm"), "out", CLASSES), y = tcc_input(t, "y");
+    tcc_tensor h = used_twice(t, WIDTH), logits = tcc_linear(tcc_layer_norm(h, "norm"), "out", CLASSES),
+               y = tcc_input(t, "y");
     tcc_tensor counts = tcc_cast(tcc_ne(y, tcc_constant(t, 9, TCC_I32, 0, NULL)), TCC_F32);
     tcc_tensor weight = tcc_sum(counts, TCC_ALL);
     tcc_tensor size = tcc_mul(counts, tcc_sum(tcc_mul(h, h), TCC_DIMS(1)));
@@ -53,7 +53,7 @@ static int refused_line;
 
 /* The root of a mean is no sum over micro-batches; `user`: tcc_loss_weight takes it for one. */
 static void rooted(tcc_trace *t, void *user) {
-    tcc_tensor h = hidden_of(t);
+    tcc_tensor h = used_twice(t, WIDTH);
     refused_line = __LINE__ + 1;
     tcc_tensor root = tcc_sqrt(tcc_mean(tcc_mul(h, h), TCC_ALL));
     tcc_loss(t, root);
@@ -61,7 +61,7 @@ static void rooted(tcc_trace *t, void *user) {
 }
 
 static tcc_tensor squares_of(tcc_trace *t) {
-    tcc_tensor error = tcc_sub(tcc_linear(hidden_of(t), "out", WIDTH), tcc_input(t, "x"));
+    tcc_tensor error = tcc_sub(tcc_linear(used_twice(t, WIDTH), "out", WIDTH), tcc_input(t, "x"));
     return tcc_mul(error, error);
 }
 
@@ -343,7 +343,7 @@ static const refused_loss refused_losses[] = {
 
 static void refused(tcc_trace *t, void *user) {
     const refused_loss *loss = user;
-    tcc_tensor h = hidden_of(t), rows = tcc_mean(tcc_mul(h, h), TCC_DIMS(1));
+    tcc_tensor h = used_twice(t, WIDTH), rows = tcc_mean(tcc_mul(h, h), TCC_DIMS(1));
     tcc_loss(t, tcc_mean(loss->make(t, h, rows, tcc_mean(rows, TCC_ALL)), TCC_ALL));
 }
 

@@ -5,6 +5,9 @@
 
 #include <traincc/traincc.h>
 
+/* Of input x, by two products with the parameter "twice". */
+tcc_tensor used_twice(tcc_trace *t, int64_t width);
+
 /* Losses, parameters and optimizer state after some steps in 2, 3 and 7 micro-batches, against those of whole batches:
  * for losses that are means and sums, with targets that do not count, a parameter used twice, and clipping. */
 void check_micro_batches(const char *device, tcc_mode mode, tcc_mixed_precision precision);
