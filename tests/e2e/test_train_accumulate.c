@@ -12,14 +12,7 @@
 
 #define RUN(...) program_run(NULL, "tcc-train", (const char *const[]){__VA_ARGS__, NULL})
 
-/* From malloc: what was printed. */
-static char *run_well(program_result r) {
-    if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
-    char *text = strdup(r.out);
-    program_free(&r);
-    return text;
-}
-#define TRAIN(...) free(run_well(RUN("--quiet", __VA_ARGS__)))
+#define TRAIN(...) free(program_output(RUN("--quiet", __VA_ARGS__)))
 
 static char *read_metrics(void **state, const char *run) {
     char path[256];
@@ -101,8 +94,8 @@ static void from_a_plan(void **state) {
 
 /* Kernels of both programs are told, and the step is verified. */
 static void explains_and_verifies(void **state) {
-    char *out = run_well(RUN(write_recipe(state, "mlp"), "--run-dir", test_path(state, "run"), "--explain", "--verify",
-                             MICRO, "training.max_steps=2"));
+    char *out = program_output(RUN(write_recipe(state, "mlp"), "--run-dir", test_path(state, "run"), "--explain",
+                                   "--verify", MICRO, "training.max_steps=2"));
     assert_non_null(strstr(out, "verify: loss and all gradients agree"));
     const char *both = strstr(out, "a step runs 'totals' and then 'train' for each of 3 micro-batches, then 'update'");
     assert_non_null(both);
@@ -113,7 +106,7 @@ static void explains_and_verifies(void **state) {
 }
 
 static double peak_mib(const char *recipe, const char *batch, const char *parts, const char *budget) {
-    char *out = run_well(RUN(recipe, "--dry-run", batch, parts, budget));
+    char *out = program_output(RUN(recipe, "--dry-run", batch, parts, budget));
     const char *said = strstr(out, "peak memory ");
     assert_non_null(said);
     const double peak = strtod(said + 12, NULL);

@@ -10,14 +10,6 @@
 
 #define RUN(...) program_run(NULL, "tcc-train", (const char *const[]){__VA_ARGS__, NULL})
 
-/* From malloc: what was printed. */
-static char *run_well(program_result r) {
-    if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
-    char *text = strdup(r.out);
-    program_free(&r);
-    return text;
-}
-
 static double number_after(const char *text, const char *words) {
     const char *at = strstr(text, words);
     if (!at) fail_msg("\"%s\" is not in:\n%s", words, text);
@@ -34,15 +26,16 @@ static void expect_error(program_result r, int status, const char *says) {
 static double peak_mib(void **state, const char *recipe, int batch, const char *parts) {
     char size[64];
     snprintf(size, sizeof size, "data.batch_size=%d", batch);
-    char *out = run_well(RUN(recipe, "--run-dir", test_path(state, "given"), size, parts, "training.max_steps=1"));
+    char *out =
+        program_output(RUN(recipe, "--run-dir", test_path(state, "given"), size, parts, "training.max_steps=1"));
     const double peak = number_after(out, "peak memory ");
     free(out);
     return peak;
 }
 
 static void check_largest(void **state, const char *recipe, const char *budget, double mib, const char *parts) {
-    char *out = run_well(RUN(recipe, "--run-dir", test_path(state, "run"), "data.batch_size=auto", budget, parts,
-                             "training.max_steps=1"));
+    char *out = program_output(RUN(recipe, "--run-dir", test_path(state, "run"), "data.batch_size=auto", budget, parts,
+                                   "training.max_steps=1"));
     const int batch = (int)number_after(out, "batch size "), plans = (int)number_after(out, ", by ");
     assert_true(batch >= 2 && plans <= 10 && (batch < 16 || batch % 8 == 0));
     assert_true(number_after(out, "peak memory ") <= mib);
@@ -62,7 +55,7 @@ static void takes_the_largest(void **state) {
 }
 
 static void all_of_the_data(void **state) {
-    char *out = run_well(RUN(write_recipe(state, "mlp"), "--dry-run", "data.batch_size=auto"));
+    char *out = program_output(RUN(write_recipe(state, "mlp"), "--dry-run", "data.batch_size=auto"));
     assert_int_equal((int)number_after(out, "batch size "), 160);
     assert_non_null(strstr(out, "nine tenths of what is free; it is all of the data"));
     free(out);
@@ -71,11 +64,11 @@ static void all_of_the_data(void **state) {
 /* With the number of its checkpoint, whatever memory there is now. */
 static void resumes(void **state) {
     const char *recipe = write_recipe(state, "gpt"), *run = test_path(state, "run");
-    free(run_well(
+    free(program_output(
         RUN(recipe, "--run-dir", run, "data.batch_size=auto", "training.memory_budget=1MiB", "training.max_steps=10")));
     char *before = test_read(test_path(state, "run/recipe.yaml"), NULL);
-    char *out = run_well(RUN(recipe, "--run-dir", run, "data.batch_size=auto", "training.memory_budget=none",
-                             "--resume", "training.max_steps=12"));
+    char *out = program_output(RUN(recipe, "--run-dir", run, "data.batch_size=auto", "training.memory_budget=none",
+                                   "--resume", "training.max_steps=12"));
     char *after = test_read(test_path(state, "run/recipe.yaml"), NULL);
     assert_non_null(strstr(out, "resumed from"));
     assert_null(strstr(out, "batch size "));
@@ -93,7 +86,7 @@ static void under_a_limit(void **state) {
                                      test_path(state, "run"),    "data.batch_size=auto",
                                      "training.max_steps=1",     "training.eval_every=0",
                                      "data.val_split=0",         NULL};
-    char *out = run_well(program_run(&limited, "tcc-train", arguments));
+    char *out = program_output(program_run(&limited, "tcc-train", arguments));
     assert_in_range((int)number_after(out, "batch size "), 64, 1 << 20);
     free(out);
 }
@@ -105,8 +98,8 @@ static void refuses(void **state) {
     expect_error(RUN(recipe, "--dry-run", "--arch", "sm_90", "data.batch_size=auto"), 1,
                  "nothing says how much memory there is; give training.memory_budget in bytes");
     expect_error(RUN(recipe, "--dry-run", "data.batch_size=auto", "training.memory_budget=1kB"), 1, "memory");
-    char *out = run_well(RUN(recipe, "--dry-run", "--arch", "sm_90", "data.batch_size=auto",
-                             "training.memory_budget=4MiB", "training.compile_mode=max-autotune"));
+    char *out = program_output(RUN(recipe, "--dry-run", "--arch", "sm_90", "data.batch_size=auto",
+                                   "training.memory_budget=4MiB", "training.compile_mode=max-autotune"));
     assert_true(number_after(out, "batch size ") >= 2 && number_after(out, "peak memory ") <= 4);
     free(out);
 }

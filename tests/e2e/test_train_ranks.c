@@ -15,14 +15,7 @@
 
 #define RUN(...) program_run(NULL, "tcc-train", (const char *const[]){"--device", "cpu", __VA_ARGS__, NULL})
 
-/* From malloc: what was printed. */
-static char *run_well(program_result r) {
-    if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
-    char *text = strdup(r.out);
-    program_free(&r);
-    return text;
-}
-#define TRAIN(...) free(run_well(RUN("--quiet", __VA_ARGS__)))
+#define TRAIN(...) free(program_output(RUN("--quiet", __VA_ARGS__)))
 
 #define LAST "checkpoints/step-000020.safetensors"
 
@@ -40,7 +33,7 @@ static void ranks_are_micro_batches(void **state) {
     same_runs(state, "micro", "ranks");
     const char *parts = test_path(state, "parts"), *moved = test_path(state, "moved");
     TRAIN(MLP, "--run-dir", parts, "--ranks", "3", "training.max_steps=10");
-    char *said = run_well(
+    char *said = program_output(
         RUN(MLP, "--run-dir", moved, "--resume", test_path(state, "parts/checkpoints/step-000010.safetensors")));
     assert_non_null(strstr(said, "--ranks was 3, is 1, so training.batch_accumulate is 3\n"));
     free(said);
@@ -79,7 +72,7 @@ static void ranks_meet_by_the_environment(void **state) {
     program_process ranks[2];
     TRAIN(mlp, "--run-dir", test_path(state, "one"), "--ranks", "2");
     start_apart(state, mlp, "two", NULL, ranks);
-    char *said = run_well(program_wait(&ranks[0])), *nothing = run_well(program_wait(&ranks[1]));
+    char *said = program_output(program_wait(&ranks[0])), *nothing = program_output(program_wait(&ranks[1]));
     assert_non_null(strstr(said, "step 19/20"));
     assert_string_equal(nothing, "");
     same_file(state, "one", "two", LAST);

@@ -75,7 +75,10 @@ static const char *open_planners(void) {
             print_message("nothing is planned for %s: this machine's device is sm_%d\n", devices[i].arch, own / 10);
             continue;
         }
-        *p = (cudnn_planner){devices[i].arch, {.library = library}};
+        tcc_cudnn *cudnn = &p->cudnn;
+        memset(p, 0, sizeof *p);
+        p->name = devices[i].arch;
+        cudnn->library = library;
         p->cudnn.properties = properties_of(&library.f, i);
         if (!p->cudnn.properties) return "this cuDNN does not plan without a device";
         n_cudnn_planners++;

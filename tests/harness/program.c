@@ -81,6 +81,13 @@ void program_free(program_result *r) {
     free(r->err);
 }
 
+char *program_output(program_result r) {
+    if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
+    char *text = strdup(r.out);
+    program_free(&r);
+    return text;
+}
+
 bool program_takes_memory_limit(void) {
     if (address_sanitizer) puts("skipped: AddressSanitizer reserves terabytes of address space");
     return !address_sanitizer;

@@ -26,6 +26,8 @@ bool program_takes_memory_limit(void);
  * its end. The caller frees the result. */
 program_result program_run(const program_options *options, const char *name, const char *const *arguments);
 void program_free(program_result *r);
+/* What was printed, from malloc, of a program that must have ended well; frees the result. */
+char *program_output(program_result r);
 
 /* Starts it and returns at once; program_wait gives the result. */
 typedef struct program_process {
