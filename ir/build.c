@@ -95,11 +95,8 @@ tcc_node *tcc_ir_broadcast_like(tcc_graph *g, tcc_node *x, const tcc_node *like)
 
 tcc_node *tcc_ir_unreduce(tcc_graph *g, tcc_node *x, int rank, const int64_t *dims, const tcc_dims *axes) {
     int kept[TCC_MAX_RANK] = {0}, count = 0;
-    for (int d = 0; d < rank && count < TCC_MAX_RANK; d++) {
-        bool reduced = false;
-        for (int i = 0; i < axes->count; i++) reduced |= axes->v[i] == d;
-        if (!reduced) kept[count++] = d;
-    }
+    for (int d = 0; d < rank && count < TCC_MAX_RANK; d++)
+        if (!tcc_dims_has(axes, d)) kept[count++] = d;
     return tcc_ir_broadcast(g, x, rank, dims, kept);
 }
 

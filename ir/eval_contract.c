@@ -3,12 +3,6 @@
 #include "ir/eval_rules.h"
 #include "ir/support/alloc.h"
 
-static bool has(const tcc_dims *dims, int64_t d) {
-    for (int i = 0; i < dims->count; i++)
-        if (dims->v[i] == d) return true;
-    return false;
-}
-
 /* The extents and strides of `from`'s dims, in the order: those of `first`, of `second`, of
  * `third`. */
 typedef struct ordered {
@@ -30,7 +24,7 @@ static int64_t append(ordered *o, const tcc_type *type, const tcc_dims *which) {
 static tcc_dims free_dims(const tcc_type *type, const tcc_dims *batch, const tcc_dims *contract) {
     tcc_dims dims = {0};
     for (int d = 0; d < type->rank; d++)
-        if (!has(batch, d) && !has(contract, d)) dims.v[dims.count++] = d;
+        if (!tcc_dims_has(batch, d) && !tcc_dims_has(contract, d)) dims.v[dims.count++] = d;
     return dims;
 }
 

@@ -59,6 +59,14 @@ typedef struct tcc_dims {
     int64_t v[TCC_MAX_RANK];
 } tcc_dims;
 
+/* Where `d` stands in the list, -1 where it does not. */
+static inline int tcc_dims_find(const tcc_dims *list, int64_t d) {
+    for (int i = 0; i < list->count; i++)
+        if (list->v[i] == d) return i;
+    return -1;
+}
+static inline bool tcc_dims_has(const tcc_dims *list, int64_t d) { return tcc_dims_find(list, d) >= 0; }
+
 typedef struct tcc_doubles {
     int64_t count;
     const double *v;

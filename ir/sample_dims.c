@@ -40,12 +40,6 @@ static void tie_all(tcc_sample *s, const tcc_node *a, const tcc_node *b, int axi
         else keep(s, a, d), keep(s, b, d);
 }
 
-static bool has(const tcc_dims *dims, int d) {
-    for (int i = 0; i < dims->count; i++)
-        if (dims->v[i] == d) return true;
-    return false;
-}
-
 /* -- Views -- */
 
 /* The dims of each run that both shapes cut otherwise: the first ones go together as far as both have the same blocks.
@@ -86,17 +80,14 @@ static void view(tcc_sample *s, const tcc_node *n) {
         int to = d;
         bool whole = false;
         switch (n->op) {
-        case TCC_OP_TRANSPOSE:
-            for (int i = 0; i < n->type.rank; i++)
-                if (a->perm.perm.v[i] == d) to = i;
-            break;
+        case TCC_OP_TRANSPOSE: to = tcc_dims_find(&a->perm.perm, d); break;
         case TCC_OP_BROADCAST:
             to = (int)a->broadcast.dims.v[d];
             if (x->type.dims[d] != n->type.dims[to]) continue; /* 1: the result's may be any */
             break;
         case TCC_OP_SLICE: whole = x->type.dims[d] != n->type.dims[d]; break;
         case TCC_OP_PAD: whole = x->type.dims[d] != n->type.dims[d]; break;
-        case TCC_OP_FLIP: whole = has(&a->axes.axes, d); break;
+        case TCC_OP_FLIP: whole = tcc_dims_has(&a->axes.axes, d); break;
         default: whole = true; break;
         }
         if (whole) keep(s, x, d), keep(s, n, to);
@@ -147,7 +138,7 @@ static void reduce(tcc_sample *s, const tcc_node *n) {
     const tcc_dims argmax = {1, {n->op == TCC_OP_ARGMAX ? n->attrs->axis.axis : 0}};
     const tcc_dims *axes = n->op == TCC_OP_ARGMAX ? &argmax : &n->attrs->axes.axes;
     for (int d = 0, to = 0; d < x->type.rank; d++)
-        if (has(axes, d)) keep(s, x, d);
+        if (tcc_dims_has(axes, d)) keep(s, x, d);
         else tie(s, x, d, n, to++);
 }
 
@@ -159,8 +150,8 @@ static void dot(tcc_sample *s, const tcc_node *n) {
         const tcc_node *x = n->operands[k];
         for (int i = 0; i < batch[k]->count; i++) tie(s, x, (int)batch[k]->v[i], n, i);
         for (int d = 0; d < x->type.rank; d++)
-            if (has(contract[k], d)) keep(s, x, d);
-            else if (!has(batch[k], d)) tie(s, x, d, n, to++);
+            if (tcc_dims_has(contract[k], d)) keep(s, x, d);
+            else if (!tcc_dims_has(batch[k], d)) tie(s, x, d, n, to++);
     }
 }
 

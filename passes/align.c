@@ -126,12 +126,6 @@ typedef struct product {
     double flop;
 } product;
 
-static bool has(const tcc_dims *dims, int d) {
-    for (int i = 0; i < dims->count; i++)
-        if (dims->v[i] == d) return true;
-    return false;
-}
-
 /* Dims of the result by their number, contracted ones behind them. */
 static void label_dot(product *p, const tcc_node *n) {
     const tcc_attrs_dot *dot = &n->attrs->dot;
@@ -141,7 +135,7 @@ static void label_dot(product *p, const tcc_node *n) {
     for (int k = 0; k < RESULT; k++) {
         const tcc_dims *batch = k ? &dot->batch_b : &dot->batch_a, *sum = k ? &dot->contract_b : &dot->contract_a;
         for (int d = 0; d < n->operands[k]->type.rank; d++)
-            if (!has(batch, d) && !has(sum, d)) p->label[k][d] = at++;
+            if (!tcc_dims_has(batch, d) && !tcc_dims_has(sum, d)) p->label[k][d] = at++;
         for (int i = 0; i < sum->count; i++) p->label[k][sum->v[i]] = TCC_MAX_RANK + i;
     }
     for (int i = 0; i < dot->contract_a.count; i++) p->flop *= (double)n->operands[0]->type.dims[dot->contract_a.v[i]];
@@ -235,7 +229,7 @@ static int reduced_dims(const tcc_node *n, const tcc_node *image, int *of) {
     for (int d = 0; d < type->rank; d++)
         if (image->type.dims[d] != type->dims[d]) {
             ++*of;
-            count += has(&n->attrs->axes.axes, d);
+            count += tcc_dims_has(&n->attrs->axes.axes, d);
         }
     return count;
 }

@@ -50,11 +50,8 @@ static int64_t count_rows(const tcc_node *dot, int row) {
     const int side = tcc_chunk_operand_row(dot, row, 0, &units) >= 0 ? 0 : 1;
     const tcc_dims *contract = side ? &dot->attrs->dot.contract_b : &dot->attrs->dot.contract_a;
     const tcc_type *type = &dot->operands[side]->type;
-    for (int d = 0; d < type->rank; d++) {
-        bool summed = false;
-        for (int i = 0; i < contract->count; i++) summed = summed || contract->v[i] == d;
-        if (!summed) rows *= type->dims[d];
-    }
+    for (int d = 0; d < type->rank; d++)
+        if (!tcc_dims_has(contract, d)) rows *= type->dims[d];
     return rows;
 }
 

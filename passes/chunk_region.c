@@ -15,12 +15,6 @@
 
 /* -- One operation -- */
 
-static bool has(const tcc_dims *dims, int64_t d) {
-    for (int i = 0; i < dims->count; i++)
-        if (dims->v[i] == d) return true;
-    return false;
-}
-
 /* The row-major position of row a of `units` is the same share of the whole in both, so the dims need only begin at the
  * same place. */
 static int through_reshape(const tcc_type *from, const tcc_type *to, int row, int64_t *units) {
@@ -43,23 +37,23 @@ static int through_dot(const tcc_node *n, int row, int k) {
         const tcc_dims *batch = side ? &dot->batch_b : &dot->batch_a;
         const tcc_dims *contract = side ? &dot->contract_b : &dot->contract_a;
         for (int d = 0; d < n->operands[side]->type.rank; d++)
-            if (!has(batch, d) && !has(contract, d) && at++ == row) return k == side ? d : TCC_CHUNK_ALL;
+            if (!tcc_dims_has(batch, d) && !tcc_dims_has(contract, d) && at++ == row)
+                return k == side ? d : TCC_CHUNK_ALL;
     }
     return TCC_CHUNK_NEVER;
 }
 
 static int through_broadcast(const tcc_node *n, int row) {
     const tcc_dims *dims = &n->attrs->broadcast.dims;
-    for (int i = 0; i < dims->count; i++)
-        if (dims->v[i] == row && n->operands[0]->type.dims[i] == n->type.dims[row]) return i;
-    return TCC_CHUNK_ALL;
+    const int i = tcc_dims_find(dims, row);
+    return i >= 0 && n->operands[0]->type.dims[i] == n->type.dims[row] ? i : TCC_CHUNK_ALL;
 }
 
 /* The dim of the operand that is dim `row` of what is left without `axes`. */
 static int through_reduction(const tcc_dims *axes, int row) {
     int d = 0;
     for (;; d++) {
-        if (has(axes, d)) continue;
+        if (tcc_dims_has(axes, d)) continue;
         if (row-- == 0) return d;
     }
 }
@@ -91,7 +85,7 @@ int tcc_chunk_operand_row(const tcc_node *n, int row, int k, int64_t *units) {
     case TCC_OP_BROADCAST: return through_broadcast(n, row);
     case TCC_OP_SLICE: return takes_all_of(n, row) ? row : TCC_CHUNK_NEVER;
     case TCC_OP_PAD: return n->type.dims[row] == n->operands[0]->type.dims[row] ? row : TCC_CHUNK_NEVER;
-    case TCC_OP_FLIP: return has(&n->attrs->axes.axes, row) ? TCC_CHUNK_NEVER : row;
+    case TCC_OP_FLIP: return tcc_dims_has(&n->attrs->axes.axes, row) ? TCC_CHUNK_NEVER : row;
     case TCC_OP_CONCAT:
     case TCC_OP_SCATTER_ADD_ALONG: return n->attrs->axis.axis == row ? TCC_CHUNK_NEVER : row;
     case TCC_OP_CUMSUM: return n->attrs->scan.axis == row ? TCC_CHUNK_NEVER : row;
@@ -163,7 +157,7 @@ static bool adds_up(const tcc_chunk_region *r, const tcc_node *n) {
         if (r->depends[n->operands[k]->id] && r->row[n->operands[k]->id] < 0) return false;
     if (n->op == TCC_OP_DOT) return tcc_chunk_summed_row(r, n, 0) >= 0;
     return (n->op == TCC_OP_REDUCE_SUM || n->op == TCC_OP_REDUCE_MAX || n->op == TCC_OP_REDUCE_MIN) &&
-           has(&n->attrs->axes.axes, r->row[n->operands[0]->id]);
+           tcc_dims_has(&n->attrs->axes.axes, r->row[n->operands[0]->id]);
 }
 
 /* Follows rows forward. Wide values, and what reads wide values, are of the region. */

@@ -40,11 +40,8 @@ void tcc_group_mark_across(const tcc_group *group, bool *across) {
 }
 
 static bool same_set(const tcc_dims *a, const tcc_dims *b) {
-    for (int i = 0; i < a->count; i++) {
-        bool found = false;
-        for (int k = 0; k < b->count; k++) found = found || a->v[i] == b->v[k];
-        if (!found) return false;
-    }
+    for (int i = 0; i < a->count; i++)
+        if (!tcc_dims_has(b, a->v[i])) return false;
     return a->count == b->count;
 }
 

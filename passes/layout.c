@@ -44,8 +44,7 @@ static tcc_dims permute_list(const tcc_dims *list, int rank) {
 static tcc_dims permute_axes(const tcc_dims *axes, int rank) {
     tcc_dims out = {0};
     for (int i = 0; i < rank; i++)
-        for (int k = 0; k < axes->count; k++)
-            if (axes->v[k] == last_of(rank, i)) out.v[out.count++] = i;
+        if (tcc_dims_has(axes, last_of(rank, i))) out.v[out.count++] = i;
     return out;
 }
 
@@ -91,13 +90,13 @@ static tcc_node *broadcast_last(rewriter *r, const tcc_node *old) {
     int rank = old->type.rank;
     tcc_attrs order = {.perm.perm.count = dims->count}, attrs = {.broadcast.dims.count = dims->count};
     bool ascending = true;
-    for (int i = 0, count = 0; i < rank; i++)
-        for (int k = 0; k < dims->count; k++)
-            if (dims->v[k] == last_of(rank, i)) {
-                ascending &= k == count;
-                order.perm.perm.v[count] = k;
-                attrs.broadcast.dims.v[count++] = i;
-            }
+    for (int i = 0, count = 0; i < rank; i++) {
+        const int k = tcc_dims_find(dims, last_of(rank, i));
+        if (k < 0) continue;
+        ascending &= k == count;
+        order.perm.perm.v[count] = k;
+        attrs.broadcast.dims.v[count++] = i;
+    }
     tcc_node *x = get(r, old->operands[0], PLAIN);
     if (x && !ascending) x = tcc_ir_build(r->rw.to, TCC_OP_TRANSPOSE, &x, 1, &order, NULL, old->loc);
     tcc_type type = last_type(&old->type);
@@ -192,11 +191,8 @@ static tcc_node *reduce_last(rewriter *r, const tcc_node *old) {
     tcc_node *reduced = operand ? build(r, old, &operand, &attrs, NULL) : NULL;
     /* Kept dims of the result, by their number in the plain operand. */
     int kept[TCC_MAX_RANK], count = 0;
-    for (int i = 0; i < rank; i++) {
-        bool gone = false;
-        for (int k = 0; k < attrs.axes.axes.count; k++) gone |= attrs.axes.axes.v[k] == i;
-        if (!gone) kept[count++] = last_of(rank, i);
-    }
+    for (int i = 0; i < rank; i++)
+        if (!tcc_dims_has(&attrs.axes.axes, i)) kept[count++] = last_of(rank, i);
     tcc_attrs order = {.perm.perm.count = count};
     bool ascending = true;
     for (int i = 0; i < count; i++) {

@@ -42,15 +42,6 @@ static tcc_axis regrouped(const tcc_type *from, const tcc_type *to, tcc_axis x) 
     return mixed;
 }
 
-static bool contains(const tcc_dims *list, int64_t d, int *index) {
-    for (int i = 0; i < list->count; i++)
-        if (list->v[i] == d) {
-            if (index) *index = i;
-            return true;
-        }
-    return false;
-}
-
 /* The result's dim of dim d of an operand of which the ascending `axes` vanish. */
 static int without(const tcc_dims *axes, int d) {
     int before = 0;
@@ -71,8 +62,8 @@ static tcc_axis broadcast_result(const tcc_node *n, tcc_axis x) {
 }
 
 static tcc_axis broadcast_operand(const tcc_node *n, tcc_axis y) {
-    int i;
-    if (!contains(&n->attrs->broadcast.dims, y.dim, &i)) return none;
+    const int i = tcc_dims_find(&n->attrs->broadcast.dims, y.dim);
+    if (i < 0) return none;
     return n->operands[0]->type.dims[i] == n->type.dims[y.dim] ? at(i, y) : none;
 }
 
@@ -161,10 +152,11 @@ static int free_dims(const tcc_node *n, int k) {
 
 /* The result's dim of dim d of operand k. */
 static int dot_dim(const tcc_node *n, int k, int d) {
-    int i, dim = batch_of(n, k)->count + (k ? free_dims(n, 0) : 0);
-    if (contains(batch_of(n, k), d, &i)) return i;
-    if (contains(contracted_of(n, k), d, NULL)) return TCC_AXIS_SUMMED;
-    for (int e = 0; e < d; e++) dim += !contains(batch_of(n, k), e, NULL) && !contains(contracted_of(n, k), e, NULL);
+    const int i = tcc_dims_find(batch_of(n, k), d);
+    if (i >= 0) return i;
+    if (tcc_dims_has(contracted_of(n, k), d)) return TCC_AXIS_SUMMED;
+    int dim = batch_of(n, k)->count + (k ? free_dims(n, 0) : 0);
+    for (int e = 0; e < d; e++) dim += !tcc_dims_has(batch_of(n, k), e) && !tcc_dims_has(contracted_of(n, k), e);
     return dim;
 }
 
@@ -175,9 +167,9 @@ static tcc_axis dot_operand(const tcc_node *n, int k, tcc_axis y) {
 }
 
 static tcc_axis dot_summed(const tcc_node *n, int k, tcc_axis x, int j) {
-    int i;
     if (j == k) return x;
-    return contains(contracted_of(n, k), x.dim, &i) ? at(contracted_of(n, j)->v[i], x) : mixed;
+    const int i = tcc_dims_find(contracted_of(n, k), x.dim);
+    return i >= 0 ? at(contracted_of(n, j)->v[i], x) : mixed;
 }
 
 /* -- What has its samples in dim 0: images, and what is normalized for itself -- */
@@ -235,12 +227,12 @@ tcc_axis tcc_axis_of_result(const tcc_node *n, int k, tcc_axis x) {
     if (is_pointwise(n)) return x;
     switch (n->op) {
     case TCC_OP_RESHAPE: return regrouped(&n->operands[0]->type, &n->type, x);
-    case TCC_OP_TRANSPOSE: return contains(&a->perm.perm, x.dim, &dim) ? at(dim, x) : mixed;
+    case TCC_OP_TRANSPOSE: return at(tcc_dims_find(&a->perm.perm, x.dim), x);
     case TCC_OP_BROADCAST: return broadcast_result(n, x);
     case TCC_OP_SLICE: return slice_result(n, x);
     case TCC_OP_PAD: return pads(&a->pad, x.dim) ? mixed : x;
     case TCC_OP_CONCAT: return concat_result(n, x, k);
-    case TCC_OP_FLIP: return contains(&a->axes.axes, x.dim, NULL) ? mixed : x;
+    case TCC_OP_FLIP: return tcc_dims_has(&a->axes.axes, x.dim) ? mixed : x;
     case TCC_OP_TAKE: return take_result(n, k, x);
     case TCC_OP_SCATTER_ADD:
     case TCC_OP_SCATTER_MAX: return scatter_result(n, k, x);
@@ -249,7 +241,7 @@ tcc_axis tcc_axis_of_result(const tcc_node *n, int k, tcc_axis x) {
     case TCC_OP_REDUCE_MAX:
     case TCC_OP_REDUCE_MIN:
     case TCC_OP_REDUCE_MEAN:
-    case TCC_OP_REDUCE_M2: return contains(&a->axes.axes, x.dim, NULL) ? summed : at(without(&a->axes.axes, x.dim), x);
+    case TCC_OP_REDUCE_M2: return tcc_dims_has(&a->axes.axes, x.dim) ? summed : at(without(&a->axes.axes, x.dim), x);
     case TCC_OP_ARGMAX: return x.dim == a->axis.axis ? summed : at(x.dim - (x.dim > a->axis.axis), x);
     case TCC_OP_TAKE_ALONG:
     case TCC_OP_SOFTMAX:
@@ -290,7 +282,7 @@ tcc_axis tcc_axis_of_operand(const tcc_node *n, int k, tcc_axis y) {
     case TCC_OP_SLICE: return slice_operand(n, y);
     case TCC_OP_PAD: return pads(&a->pad, y.dim) ? mixed : y;
     case TCC_OP_CONCAT: return concat_operand(n, y, k);
-    case TCC_OP_FLIP: return contains(&a->axes.axes, y.dim, NULL) ? mixed : y;
+    case TCC_OP_FLIP: return tcc_dims_has(&a->axes.axes, y.dim) ? mixed : y;
     case TCC_OP_TAKE: return take_operand(a->axis.axis, n->operands[1]->type.rank, k, y);
     case TCC_OP_SCATTER_ADD:
     case TCC_OP_SCATTER_MAX: return scatter_operand(n, k, y);

@@ -20,13 +20,14 @@ static const tcc_expr *product_sum(tcc_body *b, const tcc_node *n, const tcc_exp
                          loops);
 }
 
-static bool listed(const tcc_dims *d, int dim, int *at) {
-    for (int i = 0; i < d->count; i++)
-        if (d->v[i] == dim) {
-            *at = i;
-            return true;
-        }
-    return false;
+/* The coordinates of an operand: batch dims have those of the result's point `c`, contracted ones those of the loops,
+ * the others c's next. */
+static void place(tcc_affine *at, int rank, const tcc_dims *batch, const tcc_dims *contract, const tcc_affine *c,
+                  const tcc_affine *loops, int *next) {
+    for (int i = 0; i < rank; i++) {
+        const int b = tcc_dims_find(batch, i), k = tcc_dims_find(contract, i);
+        at[i] = b >= 0 ? c[b] : k >= 0 ? loops[k] : c[(*next)++];
+    }
 }
 
 static const tcc_expr *trace_dot(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
@@ -35,11 +36,9 @@ static const tcc_expr *trace_dot(tcc_body *b, const tcc_node *n, const tcc_affin
     tcc_affine at_a[TCC_MAX_RANK], at_w[TCC_MAX_RANK], inner[TCC_MAX_RANK];
     uint64_t loops = 0;
     for (int i = 0; i < dot->contract_a.count; i++) inner[i] = fold_loop(b, a->type.dims[dot->contract_a.v[i]], &loops);
-    int next = dot->batch_a.count, at;
-    for (int i = 0; i < a->type.rank; i++)
-        at_a[i] = listed(&dot->batch_a, i, &at) ? c[at] : listed(&dot->contract_a, i, &at) ? inner[at] : c[next++];
-    for (int i = 0; i < w->type.rank; i++)
-        at_w[i] = listed(&dot->batch_b, i, &at) ? c[at] : listed(&dot->contract_b, i, &at) ? inner[at] : c[next++];
+    int next = dot->batch_a.count;
+    place(at_a, a->type.rank, &dot->batch_a, &dot->contract_a, c, inner, &next);
+    place(at_w, w->type.rank, &dot->batch_b, &dot->contract_b, c, inner, &next);
     return product_sum(b, n, tcc_body_trace(b, a, at_a), tcc_body_trace(b, w, at_w), loops);
 }
 

@@ -8,12 +8,6 @@
 
 enum { B = TCC_CONTRACT_B, M = TCC_CONTRACT_M, N = TCC_CONTRACT_N, K = TCC_CONTRACT_K };
 
-static bool listed(const tcc_dims *d, int dim) {
-    for (int i = 0; i < d->count; i++)
-        if (d->v[i] == dim) return true;
-    return false;
-}
-
 /* The operand's value in the joint space, if it can be evaluated where it is read. `axes`: of the joint space, by dim
  * of n. */
 static tcc_status computed_operand(tcc_lowering *l, const tcc_iteration *it, const tcc_node *n, const int *axes,
@@ -81,10 +75,10 @@ static tcc_status lower_product(tcc_lowering *l, const tcc_node *sum, bool *summ
         dims[rank] = x->type.dims[dot->batch_a.v[i]], lists[rank] = B;
     }
     for (int i = 0; i < x->type.rank; i++)
-        if (!listed(&dot->batch_a, i) && !listed(&dot->contract_a, i))
+        if (!tcc_dims_has(&dot->batch_a, i) && !tcc_dims_has(&dot->contract_a, i))
             axis_a[i] = rank, dims[rank] = x->type.dims[i], lists[rank++] = M;
     for (int i = 0; i < w->type.rank; i++)
-        if (!listed(&dot->batch_b, i) && !listed(&dot->contract_b, i))
+        if (!tcc_dims_has(&dot->batch_b, i) && !tcc_dims_has(&dot->contract_b, i))
             axis_b[i] = rank, dims[rank] = w->type.dims[i], lists[rank++] = N;
     for (int i = 0; i < dot->contract_a.count; i++, rank++) {
         axis_a[dot->contract_a.v[i]] = axis_b[dot->contract_b.v[i]] = rank;

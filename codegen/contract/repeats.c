@@ -31,11 +31,8 @@ static int64_t repeats_on_gpu(const tcc_node *hero, int k) {
     const tcc_type *own = &hero->operands[k]->type;
     const tcc_dims *summed = k ? &hero->attrs->dot.contract_b : &hero->attrs->dot.contract_a;
     int64_t free = 1, others = tcc_type_numel(&hero->type);
-    for (int i = 0; i < own->rank; i++) {
-        bool contracted = false;
-        for (int c = 0; c < summed->count; c++) contracted = contracted || summed->v[c] == i;
-        if (!contracted) free *= own->dims[i];
-    }
+    for (int i = 0; i < own->rank; i++)
+        if (!tcc_dims_has(summed, i)) free *= own->dims[i];
     others = free ? others / free : 1; /* of the result's dims, those that the operand has not */
     return tiles(others);
 }

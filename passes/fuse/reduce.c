@@ -5,12 +5,6 @@
 
 #include "passes/group.h"
 
-static bool has_dim(const tcc_dims *list, int64_t dim) {
-    for (int i = 0; i < list->count; i++)
-        if (list->v[i] == dim) return true;
-    return false;
-}
-
 typedef struct space {
     const tcc_type *dims; /* the iteration space */
     tcc_dims axes;        /* reduced */
@@ -21,7 +15,7 @@ typedef struct space {
 static void open_space(const tcc_node *hero, space *out) {
     *out = (space){.dims = &hero->operands[0]->type, .axes = tcc_reduction_axes(hero)};
     for (int i = 0; i < out->dims->rank; i++) {
-        tcc_type *side = has_dim(&out->axes, i) ? &out->reduced : &out->kept;
+        tcc_type *side = tcc_dims_has(&out->axes, i) ? &out->reduced : &out->kept;
         side->dims[side->rank++] = out->dims->dims[i];
     }
 }
@@ -31,7 +25,7 @@ static bool is_row_space(const space *sp) {
     bool seen = false;
     for (int i = 0; i < sp->dims->rank; i++) {
         if (sp->dims->dims[i] == 1) continue;
-        if (has_dim(&sp->axes, i)) seen = true;
+        if (tcc_dims_has(&sp->axes, i)) seen = true;
         else if (seen) return false;
     }
     return true;
@@ -50,7 +44,7 @@ static bool sums_columns(const tcc_node *n, const space *sp) {
     if (n->op != TCC_OP_REDUCE_SUM || !tcc_same_dims(&n->operands[0]->type, sp->dims)) return false;
     tcc_dims axes = tcc_reduction_axes(n);
     for (int i = 0; i < sp->dims->rank; i++)
-        if (sp->dims->dims[i] != 1 && has_dim(&axes, i) == has_dim(&sp->axes, i)) return false;
+        if (sp->dims->dims[i] != 1 && tcc_dims_has(&axes, i) == tcc_dims_has(&sp->axes, i)) return false;
     return true;
 }
 
@@ -61,9 +55,9 @@ static bool restores(const tcc_node *n, const space *sp) {
     const tcc_type *from = &n->operands[0]->type;
     for (int i = 0; i < sp->dims->rank; i++) {
         if (sp->dims->dims[i] == 1) continue;
-        bool covered = false;
-        for (int k = 0; k < dims->count; k++) covered |= dims->v[k] == i && from->dims[k] > 1;
-        if (covered == has_dim(&sp->axes, i)) return false;
+        const int k = tcc_dims_find(dims, i);
+        const bool covered = k >= 0 && from->dims[k] > 1;
+        if (covered == tcc_dims_has(&sp->axes, i)) return false;
     }
     return true;
 }

@@ -3,12 +3,6 @@
  * contraction of dy with the other. */
 #include "passes/gradient/vjp.h"
 
-static bool has(const tcc_dims *dims, int64_t d) {
-    for (int i = 0; i < dims->count; i++)
-        if (dims->v[i] == d) return true;
-    return false;
-}
-
 static void append(tcc_dims *dims, int64_t d) { dims->v[dims->count++] = d; }
 
 /* How the gradient by one operand (`self`) is a dot of dy and the other: self's free dims and the
@@ -29,11 +23,12 @@ static tcc_dims result_order(const dot_side *s, bool dy_first) {
     for (int part = 0; part < 2; part++) {
         if ((part == 0) == dy_first) {
             for (int d = 0; d < s->self->rank; d++)
-                if (!has(s->self_batch, d) && !has(s->self_contract, d)) append(&order, d);
+                if (!tcc_dims_has(s->self_batch, d) && !tcc_dims_has(s->self_contract, d)) append(&order, d);
         } else {
-            for (int d = 0; d < s->other->rank; d++)
-                for (int i = 0; i < s->other_contract->count; i++)
-                    if (s->other_contract->v[i] == d) append(&order, s->self_contract->v[i]);
+            for (int d = 0; d < s->other->rank; d++) {
+                const int i = tcc_dims_find(s->other_contract, d);
+                if (i >= 0) append(&order, s->self_contract->v[i]);
+            }
         }
     }
     return order;
@@ -49,7 +44,7 @@ static tcc_node *dot_gradient(tcc_vjp *v, const dot_side *s, tcc_node *other) {
     tcc_dims dy_batch = {0}, dy_contract = {0}, other_contract = {0};
     for (int i = 0; i < s->self_batch->count; i++) append(&dy_batch, i);
     for (int d = 0; d < s->other->rank; d++) {
-        if (has(s->other_batch, d) || has(s->other_contract, d)) continue;
+        if (tcc_dims_has(s->other_batch, d) || tcc_dims_has(s->other_contract, d)) continue;
         append(&dy_contract, s->other_free + other_contract.count);
         append(&other_contract, d);
     }

@@ -14,7 +14,7 @@ typedef struct side {
 } side;
 
 static bool is_free(const side *a, int dim) {
-    return tcc__dims_find(&a->batch, dim) < 0 && tcc__dims_find(&a->contract, dim) < 0;
+    return tcc_dims_find(&a->batch, dim) < 0 && tcc_dims_find(&a->contract, dim) < 0;
 }
 
 static tcc_node *build_dot(tcc_simplifier *s, const side *a, const side *b) {

@@ -50,7 +50,7 @@ static bool cut_broadcast(const tcc_node *x, const tcc_type *to, broadcast_cut *
         int old = 0, all = 0;
         for (int i = parts.from_begin[p]; i < parts.from_begin[p + 1]; i++) {
             if (x->type.dims[i] == 1) continue;
-            int from = tcc__dims_find(dims, i);
+            int from = tcc_dims_find(dims, i);
             all++;
             old += from >= 0 && x->operands[0]->type.dims[from] > 1;
         }
@@ -128,8 +128,8 @@ static tcc_node *simplify_reduce(tcc_simplifier *s, tcc_node *n) {
         tcc_dims both = {0};
         const tcc_dims *inner = &x->attrs->axes.axes;
         for (int i = 0, kept = 0; i < x->operands[0]->type.rank; i++) {
-            bool gone = tcc__dims_find(inner, i) >= 0;
-            if (gone || tcc__dims_find(axes, kept) >= 0) both.v[both.count++] = i;
+            bool gone = tcc_dims_find(inner, i) >= 0;
+            if (gone || tcc_dims_find(axes, kept) >= 0) both.v[both.count++] = i;
             kept += !gone;
         }
         return tcc__simplify(s, tcc_ir_reduce(s->g, n->op, x->operands[0], &both));
@@ -144,7 +144,7 @@ static tcc_node *simplify_reduce(tcc_simplifier *s, tcc_node *n) {
         for (int i = parts.to_begin[p]; i < parts.to_begin[p + 1]; i++) {
             if (x->type.dims[i] == 1) continue;
             all++;
-            gone += tcc__dims_find(axes, i) >= 0;
+            gone += tcc_dims_find(axes, i) >= 0;
         }
         if (gone && gone < all) return NULL;
         for (int i = parts.from_begin[p]; gone && i < parts.from_begin[p + 1]; i++)

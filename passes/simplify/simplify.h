@@ -45,12 +45,6 @@ static inline bool tcc__same_dims(const tcc_type *a, const tcc_type *b) {
 static inline bool tcc__used_once(const tcc_simplifier *s, const tcc_node *n, int k) {
     return s->counted == n && s->once >> k & 1;
 }
-/* Index of `value` in `list`, or -1. */
-static inline int tcc__dims_find(const tcc_dims *list, int64_t value) {
-    for (int i = 0; i < list->count; i++)
-        if (list->v[i] == value) return i;
-    return -1;
-}
 
 /* The finest cut of a reshape into parts: dims [from_begin[i], from_begin[i+1]) of the operand hold the same elements
  * as dims [to_begin[i], to_begin[i+1]) of the result. Dims of 1 join the part before them, or the first. */

@@ -41,7 +41,7 @@ static tcc_node *simplify_transpose(tcc_simplifier *s, tcc_node *n) {
         tcc_attrs order = {.perm.perm.count = dims->count}, attrs = {.broadcast.dims.count = dims->count};
         int count = 0;
         for (int i = 0; i < perm->count; i++) {
-            int from = tcc__dims_find(dims, perm->v[i]);
+            int from = tcc_dims_find(dims, perm->v[i]);
             if (from < 0) continue;
             order.perm.perm.v[count] = from;
             attrs.broadcast.dims.v[count++] = i;
@@ -182,8 +182,8 @@ static tcc_node *simplify_flip(tcc_simplifier *s, tcc_node *n) {
     /* An axis of extent 1 does nothing, and one that was flipped before is flipped back. */
     const tcc_dims *before = x->op == TCC_OP_FLIP ? &x->attrs->axes.axes : NULL;
     for (int i = 0; i < n->type.rank; i++) {
-        bool flipped = tcc__dims_find(axes, i) >= 0;
-        if (before && tcc__dims_find(before, i) >= 0) flipped = !flipped;
+        bool flipped = tcc_dims_find(axes, i) >= 0;
+        if (before && tcc_dims_find(before, i) >= 0) flipped = !flipped;
         if (flipped && n->type.dims[i] > 1) attrs.axes.axes.v[attrs.axes.axes.count++] = i;
     }
     tcc_node *base = before ? x->operands[0] : x;
