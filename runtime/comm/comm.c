@@ -7,6 +7,7 @@
 #include "ir/support/alloc.h"
 #include "ir/support/dtype.h"
 #include "runtime/comm/combine.h"
+#include "runtime/comm/queue.h"
 
 #include <string.h>
 
@@ -16,16 +17,18 @@ typedef enum comm_kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, BARR
 static const char *const kinds[KINDS] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"};
 static const char *const reductions[] = {"sum", "max", "min"};
 
-/* A call as the ranks compare it. */
-typedef struct comm_call {
-    int64_t number; /* calls before it */
-    int64_t kind, reduction, type, count, root;
-} comm_call;
+typedef tcc_comm_call comm_call;
+typedef tcc_comm_job comm_job;
 
+/* All but the queue is the thread's while its queue has jobs, and the caller's otherwise. */
 struct tcc_comm {
     tcc_context *cx;
     tcc_transport *transport;
-    double timeout_s;
+    tcc_comm_queue *queue; /* NULL: nothing was started yet */
+    tcc_diag *diag;        /* of a call: the context's, or */
+    tcc_diag own;          /* the thread's */
+    double timeout_s;      /* of calls from now on, and */
+    double limit_s;        /* of this one */
     int64_t calls;
     tcc_comm_part *parts; /* by rank; */
     comm_call *others;    /* what each rank calls */
@@ -41,6 +44,7 @@ tcc_status tcc_comm_over(tcc_context *cx, tcc_transport *t, tcc_comm **out) {
     c->parts = tcc__calloc((size_t)t->size, sizeof *c->parts);
     c->others = tcc__calloc((size_t)t->size, sizeof *c->others);
     c->cx = cx;
+    c->diag = &cx->diag;
     c->timeout_s = 60;
     if (!c->parts || !c->others) {
         tcc_comm_destroy(c);
@@ -53,6 +57,8 @@ tcc_status tcc_comm_over(tcc_context *cx, tcc_transport *t, tcc_comm **out) {
 
 void tcc_comm_destroy(tcc_comm *c) {
     if (!c) return;
+    tcc_comm_queue_destroy(c->queue);
+    tcc_diag_clear(&c->own);
     if (c->transport) c->transport->ops->destroy(c->transport);
     tcc__free(c->parts);
     tcc__free(c->others);
@@ -73,7 +79,10 @@ static void keep_failure(tcc_comm *c, tcc_status status, const char *why) {
     c->transport->ops->abort(c->transport, why);
 }
 
-void tcc_comm_abort(tcc_comm *c, const char *why) { keep_failure(c, TCC_EIO, why); }
+void tcc_comm_abort(tcc_comm *c, const char *why) {
+    tcc_comm_queue_drain(c->queue);
+    keep_failure(c, TCC_EIO, why);
+}
 
 /* -- Calls -- */
 
@@ -99,7 +108,7 @@ static tcc_status different(tcc_comm *c, const comm_call *mine, int rank) {
     tcc_strbuf own = {0}, other = {0};
     print_call(&own, mine);
     print_call(&other, &c->others[rank]);
-    tcc_error(&c->cx->diag, TCC_EINVAL, TCC_NOWHERE, "collective %lld: rank %d calls %s, but rank %d calls %s",
+    tcc_error(c->diag, TCC_EINVAL, TCC_NOWHERE, "collective %lld: rank %d calls %s, but rank %d calls %s",
               (long long)mine->number, tcc_comm_rank(c), own.text ? own.text : "", rank, other.text ? other.text : "");
     tcc_strbuf_free(&own);
     tcc_strbuf_free(&other);
@@ -113,7 +122,7 @@ static tcc_comm_part *no_parts(tcc_comm *c) {
 }
 
 static tcc_status exchange(tcc_comm *c) {
-    return c->transport->ops->exchange(c->transport, &c->cx->diag, c->parts, c->timeout_s);
+    return c->transport->ops->exchange(c->transport, c->diag, c->parts, c->limit_s);
 }
 
 static tcc_status agree(tcc_comm *c, const comm_call *mine) {
@@ -128,7 +137,7 @@ static tcc_status agree(tcc_comm *c, const comm_call *mine) {
 }
 
 static tcc_status check_arguments(tcc_comm *c, const comm_call *a) {
-    tcc_diag *d = &c->cx->diag;
+    tcc_diag *d = c->diag;
     const char *name = kinds[a->kind];
     int64_t bytes;
     if (c->failed)
@@ -145,7 +154,6 @@ static tcc_status check_arguments(tcc_comm *c, const comm_call *a) {
 
 /* What is wrong with the arguments on one rank would leave the others waiting: they get that error, too. */
 static tcc_status begin(tcc_comm *c, comm_call a) {
-    tcc_diag_begin(&c->cx->diag);
     tcc_status status = check_arguments(c, &a);
     a.number = c->calls++;
     return status == TCC_OK ? agree(c, &a) : status;
@@ -156,14 +164,14 @@ static tcc_status reserve(tcc_comm *c, int64_t bytes) {
     tcc__free(c->scratch);
     c->scratch_bytes = 0;
     c->scratch = tcc__aligned(SLOT_ALIGNMENT, (size_t)bytes);
-    if (!c->scratch) return tcc_enomem(&c->cx->diag);
+    if (!c->scratch) return tcc_enomem(c->diag);
     c->scratch_bytes = bytes;
     return TCC_OK;
 }
 
 /* Ends a call: an error is the communicator's last word. */
 static tcc_status end(tcc_comm *c, comm_kind kind, tcc_status status) {
-    tcc_diag *d = &c->cx->diag;
+    tcc_diag *d = c->diag;
     if (status == TCC_OK || c->failed) return status;
     char *why = tcc__strdup(tcc_diag_words(d));
     if (status == TCC_EIO) { /* the transport's, which knows no collective */
@@ -225,15 +233,12 @@ static tcc_status gather_parts(tcc_comm *c, const comm_call *a, char *data) {
     return exchange(c);
 }
 
-tcc_status tcc_comm_all_reduce(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, void *data, int64_t count) {
-    const comm_call a = {.kind = ALL_REDUCE, .reduction = reduction, .type = type, .count = count};
-    tcc_status status = begin(c, a);
-    if (status == TCC_OK && tcc_comm_size(c) > 1 && count) {
-        char *own = (char *)data + part_begin(c, count, tcc_comm_rank(c)) * tcc_dtype_bytes(type);
-        status = reduce_part(c, &a, data, part_begin, own);
-        if (status == TCC_OK) status = gather_parts(c, &a, data);
-    }
-    return end(c, ALL_REDUCE, status);
+static tcc_status all_reduce(tcc_comm *c, const comm_job *job) {
+    const comm_call *a = &job->call;
+    if (tcc_comm_size(c) == 1 || !a->count) return TCC_OK;
+    const int64_t first = part_begin(c, a->count, tcc_comm_rank(c));
+    TCC_TRY(reduce_part(c, a, job->to, part_begin, (char *)job->to + first * tcc_dtype_bytes((tcc_dtype)a->type)));
+    return gather_parts(c, a, job->to);
 }
 
 static int64_t block_begin(const tcc_comm *c, int64_t count, int r) {
@@ -241,40 +246,110 @@ static int64_t block_begin(const tcc_comm *c, int64_t count, int r) {
     return count * r;
 }
 
-tcc_status tcc_comm_reduce_scatter(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, const void *from, void *to,
-                                   int64_t count) {
-    const comm_call a = {.kind = REDUCE_SCATTER, .reduction = reduction, .type = type, .count = count};
-    tcc_status status = begin(c, a);
-    if (status == TCC_OK && count) status = reduce_part(c, &a, from, block_begin, to);
-    return end(c, REDUCE_SCATTER, status);
+static tcc_status reduce_scatter(tcc_comm *c, const comm_job *job) {
+    return job->call.count ? reduce_part(c, &job->call, job->from, block_begin, job->to) : TCC_OK;
 }
 
 /* -- Copies -- */
 
+static tcc_status all_gather(tcc_comm *c, const comm_job *job) {
+    const int64_t bytes = job->call.count;
+    tcc_comm_part *parts = no_parts(c);
+    if (!bytes) return TCC_OK;
+    for (int r = 0; r < tcc_comm_size(c); r++)
+        parts[r] = (tcc_comm_part){job->from, (char *)job->to + r * bytes, bytes, bytes};
+    memcpy(parts[tcc_comm_rank(c)].from, job->from, (size_t)bytes);
+    return exchange(c);
+}
+
+static tcc_status broadcast(tcc_comm *c, const comm_job *job) {
+    const int root = (int)job->call.root;
+    const int64_t bytes = job->call.count;
+    tcc_comm_part *parts = no_parts(c);
+    for (int r = 0; r < tcc_comm_size(c) && root == tcc_comm_rank(c); r++)
+        parts[r] = (tcc_comm_part){.to = job->to, .to_bytes = bytes};
+    if (root != tcc_comm_rank(c)) parts[root] = (tcc_comm_part){.from = job->to, .from_bytes = bytes};
+    return exchange(c);
+}
+
+static tcc_status barrier(tcc_comm *c, const comm_job *job) {
+    (void)c;
+    (void)job;
+    return TCC_OK; /* that all have begun is enough */
+}
+
+/* -- Now, or by the thread -- */
+
+static tcc_status run(tcc_comm *c, const comm_job *job, tcc_diag *d) {
+    static tcc_status (*const bodies[KINDS])(tcc_comm *, const comm_job *) = {all_reduce, reduce_scatter, all_gather,
+                                                                              broadcast, barrier};
+    c->diag = d;
+    c->limit_s = job->timeout_s;
+    tcc_diag_begin(d);
+    tcc_status status = begin(c, job->call);
+    if (status == TCC_OK) status = bodies[job->call.kind](c, job);
+    return end(c, (comm_kind)job->call.kind, status);
+}
+
+static tcc_status run_started(void *comm, const comm_job *job) {
+    tcc_comm *c = comm;
+    return run(c, job, &c->own);
+}
+
+static tcc_status call(tcc_comm *c, comm_job job) {
+    tcc_comm_queue_drain(c->queue);
+    job.timeout_s = c->timeout_s;
+    return run(c, &job, &c->cx->diag);
+}
+
+static tcc_status start(tcc_comm *c, comm_job job, int64_t *request) {
+    tcc_diag_begin(&c->cx->diag);
+    if (!c->queue) TCC_TRY(tcc_comm_queue_create(&c->cx->diag, run_started, c, &c->queue));
+    job.timeout_s = c->timeout_s;
+    *request = tcc_comm_queue_add(c->queue, &job);
+    return TCC_OK;
+}
+
+tcc_status tcc_comm_wait(tcc_comm *c, int64_t request) {
+    tcc_diag *d = &c->cx->diag;
+    tcc_diag_begin(d);
+    if (!c->queue || request < 0 || request >= tcc_comm_queue_added(c->queue))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "no collective was started as request %lld", (long long)request);
+    const tcc_status status = tcc_comm_queue_wait(c->queue, request);
+    return status == TCC_OK ? TCC_OK : tcc_error(d, status, TCC_NOWHERE, "%s", c->why ? c->why : "out of memory");
+}
+
+#define REDUCTION(k) .call = {.kind = k, .reduction = reduction, .type = type, .count = count}
+
+tcc_status tcc_comm_all_reduce(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, void *data, int64_t count) {
+    return call(c, (comm_job){REDUCTION(ALL_REDUCE), .to = data});
+}
+
+tcc_status tcc_comm_start_all_reduce(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, void *data, int64_t count,
+                                     int64_t *request) {
+    return start(c, (comm_job){REDUCTION(ALL_REDUCE), .to = data}, request);
+}
+
+tcc_status tcc_comm_reduce_scatter(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, const void *from, void *to,
+                                   int64_t count) {
+    return call(c, (comm_job){REDUCTION(REDUCE_SCATTER), from, to, 0});
+}
+
+tcc_status tcc_comm_start_reduce_scatter(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, const void *from, void *to,
+                                         int64_t count, int64_t *request) {
+    return start(c, (comm_job){REDUCTION(REDUCE_SCATTER), from, to, 0}, request);
+}
+
 tcc_status tcc_comm_all_gather(tcc_comm *c, const void *from, void *to, int64_t size_bytes) {
-    const comm_call a = {.kind = ALL_GATHER, .count = size_bytes};
-    tcc_status status = begin(c, a);
-    if (status == TCC_OK && size_bytes) {
-        tcc_comm_part *parts = no_parts(c);
-        for (int r = 0; r < tcc_comm_size(c); r++)
-            parts[r] = (tcc_comm_part){from, (char *)to + r * size_bytes, size_bytes, size_bytes};
-        memcpy(parts[tcc_comm_rank(c)].from, from, (size_t)size_bytes);
-        status = exchange(c);
-    }
-    return end(c, ALL_GATHER, status);
+    return call(c, (comm_job){{.kind = ALL_GATHER, .count = size_bytes}, from, to, 0});
+}
+
+tcc_status tcc_comm_start_all_gather(tcc_comm *c, const void *from, void *to, int64_t size_bytes, int64_t *request) {
+    return start(c, (comm_job){{.kind = ALL_GATHER, .count = size_bytes}, from, to, 0}, request);
 }
 
 tcc_status tcc_comm_broadcast(tcc_comm *c, int root, void *data, int64_t size_bytes) {
-    const comm_call a = {.kind = BROADCAST, .count = size_bytes, .root = root};
-    tcc_status status = begin(c, a);
-    if (status == TCC_OK) {
-        tcc_comm_part *parts = no_parts(c);
-        for (int r = 0; r < tcc_comm_size(c) && root == tcc_comm_rank(c); r++)
-            parts[r] = (tcc_comm_part){.to = data, .to_bytes = size_bytes};
-        if (root != tcc_comm_rank(c)) parts[root] = (tcc_comm_part){.from = data, .from_bytes = size_bytes};
-        status = exchange(c);
-    }
-    return end(c, BROADCAST, status);
+    return call(c, (comm_job){.call = {.kind = BROADCAST, .count = size_bytes, .root = root}, .to = data});
 }
 
-tcc_status tcc_comm_barrier(tcc_comm *c) { return end(c, BARRIER, begin(c, (comm_call){.kind = BARRIER})); }
+tcc_status tcc_comm_barrier(tcc_comm *c) { return call(c, (comm_job){.call = {.kind = BARRIER}}); }

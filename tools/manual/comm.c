@@ -89,6 +89,48 @@ EXAMPLE(tcc_comm_broadcast) {
     tcc_comm_destroy(comm);
 }
 
+EXAMPLE(tcc_comm_start_all_reduce) {
+    tcc_comm *comm;
+    TCC_TRY(tcc_comm_create_local(&cx, 1, &comm));
+    double samples = 20;
+    int64_t request;
+    TCC_TRY(tcc_comm_start_all_reduce(comm, TCC_COMM_SUM, TCC_F64, &samples, 1, &request));
+    /* compute something else */
+    TCC_TRY(tcc_comm_wait(comm, request));
+    printf("%g\n", samples); /* 20 */
+    tcc_comm_destroy(comm);
+}
+
+EXAMPLE(tcc_comm_start_reduce_scatter) {
+    tcc_comm *comm;
+    TCC_TRY(tcc_comm_create_local(&cx, 1, &comm));
+    const float mine[3] = {1, 2, 3}; /* three elements for each rank */
+    float sum[3];
+    int64_t request;
+    TCC_TRY(tcc_comm_start_reduce_scatter(comm, TCC_COMM_SUM, TCC_F32, mine, sum, 3, &request));
+    TCC_TRY(tcc_comm_wait(comm, request));
+    printf("%g %g %g\n", sum[0], sum[1], sum[2]); /* 1 2 3 */
+    tcc_comm_destroy(comm);
+}
+
+EXAMPLE(tcc_comm_start_all_gather) {
+    tcc_comm *comm;
+    TCC_TRY(tcc_comm_create_local(&cx, 1, &comm));
+    const int64_t samples = 32;
+    int64_t of_each[1], request; /* tcc_comm_size(comm) of them */
+    TCC_TRY(tcc_comm_start_all_gather(comm, &samples, of_each, sizeof samples, &request));
+    TCC_TRY(tcc_comm_wait(comm, request));
+    printf("%lld\n", (long long)of_each[0]); /* 32 */
+    tcc_comm_destroy(comm);
+}
+
+EXAMPLE(tcc_comm_wait) {
+    tcc_comm *comm;
+    TCC_TRY(tcc_comm_create_local(&cx, 1, &comm));
+    if (tcc_comm_wait(comm, 7) == TCC_EINVAL) puts("nothing was started"); /* nothing was started */
+    tcc_comm_destroy(comm);
+}
+
 EXAMPLE(tcc_comm_barrier) {
     tcc_comm *comm;
     TCC_TRY(tcc_comm_create_local(&cx, 1, &comm));

@@ -57,9 +57,23 @@ TCC_API tcc_status tcc_comm_reduce_scatter(tcc_comm *c, tcc_comm_op reduction, t
 TCC_API tcc_status tcc_comm_all_gather(tcc_comm *c, const void *from, void *to, int64_t size_bytes);
 /* `size_bytes` bytes at `data` become those of rank `root`. */
 TCC_API tcc_status tcc_comm_broadcast(tcc_comm *c, int root, void *data, int64_t size_bytes);
+/* The same, made by a thread while the caller goes on: it yields to threads that compute. Collectives that were started
+ * are made one after the other, in the order of the calls; any other collective waits for them. The data must be left
+ * alone until tcc_comm_wait(c, *request) has returned, which gives the error of that collective or of one before it.
+ * The time limit counts from when a collective begins. Errors at once: TCC_ENOMEM, TCC_EIO (no thread). */
+TCC_API tcc_status tcc_comm_start_all_reduce(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, void *data,
+                                             int64_t count, int64_t *request);
+TCC_API tcc_status tcc_comm_start_reduce_scatter(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, const void *from,
+                                                 void *to, int64_t count, int64_t *request);
+TCC_API tcc_status tcc_comm_start_all_gather(tcc_comm *c, const void *from, void *to, int64_t size_bytes,
+                                             int64_t *request);
+/* Returns when the collective of this request, and all that were started before it, are done. Errors: theirs;
+ * TCC_EINVAL: nothing was started as this. */
+TCC_API tcc_status tcc_comm_wait(tcc_comm *c, int64_t request);
 /* Returns when all ranks have called it. */
 TCC_API tcc_status tcc_comm_barrier(tcc_comm *c);
-/* This rank gives up: the others get an error with this text from the collective that they are in, or the next. */
+/* This rank gives up, once what it has started is done: the others get an error with this text from the collective that
+ * they are in, or the next. */
 TCC_API void tcc_comm_abort(tcc_comm *c, const char *why);
 
 TCC_API_END

@@ -33,6 +33,7 @@ typedef struct rank {
     char text[2048];   /* its error */
     const char *fault; /* NULL: all was right */
     int64_t count;     /* for the body */
+    float kept[64];    /* what outlives it */
 } rank;
 
 static void *run_rank(void *user) {
@@ -213,6 +214,47 @@ static void test_nobody_leaves_a_barrier_early(void **state) {
     drop(ranks, 4);
 }
 
+/* More than the queue holds, in one another's data: so their order is seen. */
+static void reduce_while_computing(rank *r) {
+    enum { COUNT = 1001, TIMES = 300 };
+    static const double scale = 0.25;
+    float x[COUNT], gathered[MOST_RANKS * 2], part = 0, each[MOST_RANKS];
+    int64_t first = 0, last = 0, gather = 0, scatter = 0;
+    for (int i = 0; i < COUNT; i++) x[i] = (float)(r->number + i) * scale;
+    for (int i = 0; i < MOST_RANKS; i++) each[i] = (float)(i * r->number);
+    CALL(r, tcc_comm_start_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, x, COUNT, &first));
+    for (int i = 0; i < TIMES; i++)
+        CALL(r, tcc_comm_start_all_reduce(r->comm, TCC_COMM_MAX, TCC_F32, x + i, COUNT - i, &last));
+    CALL(r, tcc_comm_start_all_gather(r->comm, x, gathered, 2 * sizeof *x, &gather));
+    CALL(r, tcc_comm_start_reduce_scatter(r->comm, TCC_COMM_SUM, TCC_F32, each, &part, 1, &scatter));
+    CALL(r, tcc_comm_wait(r->comm, last));
+    CALL(r, tcc_comm_wait(r->comm, first)); /* it was done long ago */
+    const int n = r->size, ranks = n * (n - 1) / 2;
+    for (int i = 0; i < COUNT; i++) CHECK(r, x[i] == (float)(ranks + n * i) * scale);
+    float y = 1;
+    CALL(r, tcc_comm_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, &y, 1)); /* after all that were started */
+    CHECK(r, y == (float)n);
+    for (int i = 0; i < n; i++) CHECK(r, gathered[2 * i] == x[0] && gathered[2 * i + 1] == x[1]);
+    CHECK(r, part == (float)(r->number * ranks));
+    CALL(r, tcc_comm_wait(r->comm, gather));
+    CALL(r, tcc_comm_wait(r->comm, scatter));
+    CHECK(r, tcc_comm_wait(r->comm, scatter + 1) == TCC_EINVAL);
+    CHECK(r, tcc_comm_wait(r->comm, -1) == TCC_EINVAL);
+    CALL(r, tcc_comm_start_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, r->kept, 64, &last)); /* its end waits */
+}
+
+static void test_collectives_are_started_and_awaited(void **state) {
+    (void)state;
+    for (int size = 1; size <= MOST_RANKS; size += 2) {
+        rank ranks[MOST_RANKS];
+        make(ranks, size);
+        for (int r = 0; r < size; r++) assert_int_equal(tcc_comm_wait(ranks[r].comm, 0), TCC_EINVAL);
+        run_all(ranks, size, reduce_while_computing);
+        check_all(ranks, size);
+        drop(ranks, size);
+    }
+}
+
 /* -- Faults -- */
 
 /* What rank 2 of 3 does instead of the all_reduce of 10 floats. */
@@ -233,6 +275,25 @@ static void call_nonsense(rank *r) {
     float x[10] = {0};
     if (r->number != 2) call_alike(r);
     else CALL(r, tcc_comm_all_reduce(r->comm, (tcc_comm_op)7, TCC_F32, x, 10));
+}
+static void start_another_size(rank *r) {
+    float x[10] = {0}, y[4] = {0};
+    int64_t first = 0, second = 0;
+    CALL(r, tcc_comm_start_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, x, r->number == 2 ? 9 : 10, &first));
+    CALL(r, tcc_comm_start_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, y, 4, &second));
+    CHECK(r, tcc_comm_wait(r->comm, second) != TCC_OK);
+    CALL(r, tcc_comm_wait(r->comm, first));
+}
+static void start_and_give_up(rank *r) {
+    float x[10] = {0};
+    int64_t first = 0, second = 0;
+    CALL(r, tcc_comm_start_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, x, 10, &first));
+    if (r->number == 2) tcc_comm_abort(r->comm, "the disk is full");
+    else CALL(r, tcc_comm_start_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, x, 10, &second));
+    CALL(r, tcc_comm_wait(r->comm, first)); /* that is done on all */
+    CALL(r, tcc_comm_wait(r->comm, r->number == 2 ? first : second));
+    CHECK(r, r->number == 2);
+    call_alike(r);
 }
 static void give_up(rank *r) {
     if (r->number == 2) tcc_comm_abort(r->comm, "the disk is full");
@@ -269,6 +330,9 @@ static void test_faults_are_told(void **state) {
         {call_another_collective, TCC_EINVAL, "but rank 2 calls broadcast of 10 bytes from rank 2",
          "but rank 0 calls all_reduce (sum) of 10 f32"},
         {call_nonsense, TCC_EIO, "rank 2 gave up: all_reduce: no type 1 or no reduction 7", "no reduction 7"},
+        {start_another_size, TCC_EINVAL, "rank 2 calls all_reduce (sum) of 9 f32",
+         "rank 2 calls all_reduce (sum) of 9"},
+        {start_and_give_up, TCC_EIO, "rank 2 gave up: the disk is full", "failed before: the disk is full"},
         {give_up, TCC_EIO, "all_reduce, collective 1, on rank ", "failed before: the disk is full"},
         {give_up, TCC_EIO, " of 3: rank 2 gave up: the disk is full", ""},
         {go, TCC_EIO, "rank 2 is gone: it ended, or the connection to it broke", NULL},
@@ -456,6 +520,7 @@ int main(void) {
         cmocka_unit_test(test_each_collective),
         cmocka_unit_test(test_a_nan_wins),
         cmocka_unit_test(test_nobody_leaves_a_barrier_early),
+        cmocka_unit_test(test_collectives_are_started_and_awaited),
         cmocka_unit_test(test_faults_are_told),
         cmocka_unit_test(test_a_killed_process_is_seen),
         cmocka_unit_test(test_wrong_numbers_of_ranks),
