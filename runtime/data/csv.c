@@ -5,6 +5,7 @@
 #include "runtime/data/csv_scan.h"
 
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,15 @@ bool tcc__csv_add_text(tcc__csv *csv, const char *text, size_t *offset) {
     *offset = csv->texts.length;
     tcc_strbuf_addn(&csv->texts, text, strlen(text) + 1);
     return !csv->texts.failed;
+}
+
+tcc_status tcc__csv_add_label(tcc_diag *d, tcc__csv *csv, const char *text, int line, bool trained, int32_t *number) {
+    *number = tcc__words_add(&csv->label_texts, text);
+    if (*number < 0) return tcc_enomem(d);
+    if (*number == csv->labels.count && !tcc_vec_push(&csv->labels, (tcc__csv_label){.line = line, .trained = trained}))
+        return tcc_enomem(d);
+    csv->labels.data[*number].count++;
+    return TCC_OK;
 }
 
 /* ---- columns of a later file ---- */
@@ -174,6 +184,9 @@ static tcc_status add_word(tcc__csv_scan *s, int column, const char *text, bool 
     return learns && number < 0 ? tcc_enomem(s->records.diag) : TCC_OK;
 }
 
+/* Texts of a column that nobody asked for: where they are so many, they are no category. */
+static bool learns_more(const tcc__column *c) { return !c->guessed || c->words.offsets.count < TCC__GUESSED_WORDS; }
+
 /* What is kept of a cell. `learns`: categories that are new are taken, as words of other columns always are. */
 static tcc_status add_cell(tcc__csv_scan *s, const tcc_data_options *options, int column, bool learns, tcc__csv *csv) {
     const tcc__column *c = &csv->columns.data[column];
@@ -191,45 +204,40 @@ static tcc_status add_cell(tcc__csv_scan *s, const tcc_data_options *options, in
         if (c->kind == TCC__COLUMN_WEIGHT && x < 0)
             return LINE_ERROR(s, "column %d ('%s'): %g is a weight below 0", at + 1, c->name, x);
     } else if (at >= 0) {
-        TCC_TRY(add_word(s, column, text, learns || !input, csv, &x));
+        TCC_TRY(add_word(s, column, text, (learns && learns_more(c)) || !input, csv, &x));
     }
-    return tcc_vec_push(&csv->cells, x) ? TCC_OK : tcc_enomem(s->records.diag);
-}
-
-static tcc_status add_target(tcc__csv_scan *s, const tcc_data_options *options, int column, tcc__csv *csv) {
-    const int at = options->unlabelled ? -1 : s->columns.data[column];
-    tcc__csv_label label = {.line = s->records.line, .id = -1};
-    double x = NAN;
-    if (options->csv_regression) {
-        if (at >= 0) TCC_TRY(add_number(s, csv, column, &x));
-        return tcc_vec_push(&csv->targets, x) ? TCC_OK : tcc_enomem(s->records.diag);
-    }
-    if (at >= 0 && !*cell(s, at))
-        return LINE_ERROR(s, "column %d ('%s'): the label is missing", at + 1, name_of(csv, column));
-    if (!tcc__csv_add_text(csv, at < 0 ? "" : cell(s, at), &label.text) || !tcc_vec_push(&csv->labels, label))
-        return tcc_enomem(s->records.diag);
+    s->row[c->cell] = x;
     return TCC_OK;
 }
 
-static tcc_status add_row(tcc__csv_scan *s, const tcc_data_options *options, bool learns, tcc__csv *csv) {
+static tcc_status add_target(tcc__csv_scan *s, const tcc_data_options *options, int column, bool trained, tcc__csv *csv,
+                             double *out) {
+    const int at = options->unlabelled ? -1 : s->columns.data[column];
+    *out = options->csv_regression ? NAN : -1;
+    if (at < 0) return TCC_OK;
+    if (options->csv_regression) return add_number(s, csv, column, out);
+    int32_t number;
+    if (!*cell(s, at)) return LINE_ERROR(s, "column %d ('%s'): the label is missing", at + 1, name_of(csv, column));
+    TCC_TRY(tcc__csv_add_label(s->records.diag, csv, cell(s, at), s->records.line, trained, &number));
+    *out = number;
+    return TCC_OK;
+}
+
+static tcc_status add_row(tcc__csv_scan *s, const tcc_data_options *options, int index, bool learns, tcc__csv *csv) {
     size_t id;
+    int target = csv->n_cells;
     if (s->records.cells.count != s->n_cells)
         return LINE_ERROR(s, "the line has %d cells, but the first has %d", s->records.cells.count, s->n_cells);
     for (int i = 0; i < csv->columns.count; i++) {
         const tcc__column *c = &csv->columns.data[i];
         if (c->cell >= 0) TCC_TRY(add_cell(s, options, i, learns, csv));
-        if (c->kind == TCC__COLUMN_TARGET) TCC_TRY(add_target(s, options, i, csv));
+        if (c->kind == TCC__COLUMN_TARGET) TCC_TRY(add_target(s, options, i, !index, csv, &s->row[target++]));
     }
     if (s->id >= 0 && (!tcc__csv_add_text(csv, cell(s, s->id), &id) || !tcc_vec_push(&csv->ids, id)))
         return tcc_enomem(s->records.diag);
-    return TCC_OK;
-}
-
-static bool label_recurs(const tcc__csv *csv, int row) {
-    for (int i = row + 1; i < csv->labels.count; i++)
-        if (!strcmp(csv->texts.text + csv->labels.data[i].text, csv->texts.text + csv->labels.data[row].text))
-            return true;
-    return false;
+    if (csv->store.count == INT_MAX) return LINE_ERROR(s, "a table has at most %d rows", INT_MAX);
+    csv->rows[index]++;
+    return tcc__row_store_append(s->records.diag, &csv->store, s->row);
 }
 
 /* A first line whose features are numbers is taken for data. If it is the only one with its label, while the next
@@ -243,9 +251,10 @@ static tcc_status check_first_row(tcc__csv_scan *s, const tcc_data_options *opti
         return LINE_ERROR(s, "its cells are 0, 1, 2: say whether they name the columns (header: yes) or are data "
                              "(header: no)");
     }
-    const char *first = csv->texts.text + csv->labels.data[0].text;
+    const char *first = tcc__words_text(&csv->label_texts, 0);
     const bool named = !tcc__csv_number(s->locale, first, &x) || s->counts_up;
-    if (!named || label_recurs(csv, 0) || !label_recurs(csv, 1)) return TCC_OK;
+    if (!named || csv->labels.data[0].count > 1 || csv->labels.count < 2 || csv->labels.data[1].count < 2)
+        return TCC_OK;
     s->records.line = csv->labels.data[0].line;
     return LINE_ERROR(s,
                       "its label '%.64s' occurs in no other line: say whether it names the columns (header: yes) or is "
@@ -253,21 +262,28 @@ static tcc_status check_first_row(tcc__csv_scan *s, const tcc_data_options *opti
                       first);
 }
 
+/* The first line of data, or of names. */
+static tcc_status begin_rows(tcc__csv_scan *s, const tcc_data_options *options, bool known, tcc__csv *csv) {
+    s->n_cells = s->records.cells.count;
+    if (!known && s->n_cells != csv->columns.count) return LINE_ERROR(s, "the file changes while it is read");
+    TCC_TRY(known ? match_columns(s, options, csv) : take_order(s, csv, NULL));
+    if (options->csv_id) TCC_TRY(find_id(s, options->csv_id));
+    const size_t row_bytes = (size_t)(csv->n_cells + csv->n_targets) * sizeof *s->row;
+    tcc__row_store_begin(&csv->store, row_bytes, csv->surveyed);
+    s->row = tcc__malloc(row_bytes);
+    return s->row ? TCC_OK : tcc_enomem(s->records.diag);
+}
+
 static tcc_status parse_rows(tcc__csv_scan *s, const tcc_data_options *options, int index, bool known, tcc__csv *csv) {
-    bool more, first = true;
-    for (;;) {
+    for (bool more;;) {
         TCC_TRY(tcc__records_next(&s->records, &more));
         if (!more) break;
         if (s->records.blank) continue;
-        if (first) {
-            first = false;
-            s->n_cells = s->records.cells.count;
-            TCC_TRY(known ? match_columns(s, options, csv) : take_order(s, csv, NULL));
-            if (options->csv_id) TCC_TRY(find_id(s, options->csv_id));
+        if (!s->row) {
+            TCC_TRY(begin_rows(s, options, known, csv));
             if (s->has_header) continue;
         }
-        TCC_TRY(add_row(s, options, !known, csv));
-        csv->rows[index]++;
+        TCC_TRY(add_row(s, options, index, !known, csv));
     }
     if (csv->rows[index] == 0)
         return tcc_error(s->records.diag, TCC_EFORMAT, (tcc_loc){s->records.path, 0}, "has no rows of data");
@@ -281,11 +297,11 @@ tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file,
     const bool known = out->columns.count > 0;
     tcc_status status = TCC_OK;
     if (!s.locale) return tcc_enomem(d);
-    out->separator = options->csv_separator ? options->csv_separator : tcc__csv_separator(file);
     if (!known) status = tcc__csv_survey(&s, file, options, out);
-    if (status == TCC_OK) status = tcc__records_begin(d, path, file, out->separator, false, &s.records);
+    if (status == TCC_OK) status = tcc__records_begin(d, path, file, options->csv_separator, false, &s.records);
     if (status == TCC_OK) status = parse_rows(&s, options, index, known, out);
     freelocale(s.locale);
+    tcc__free(s.row);
     tcc_vec_free(&s.columns);
     tcc__records_free(&s.records);
     return status;
@@ -294,8 +310,8 @@ tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file,
 void tcc__csv_free(tcc__csv *csv) {
     tcc__columns_free(&csv->columns);
     tcc_strbuf_free(&csv->texts);
-    tcc_vec_free(&csv->cells);
-    tcc_vec_free(&csv->targets);
+    tcc__row_store_free(&csv->store);
+    tcc__words_free(&csv->label_texts);
     tcc_vec_free(&csv->labels);
     tcc_vec_free(&csv->ids);
     tcc_vec_free(&csv->classes);

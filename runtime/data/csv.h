@@ -5,14 +5,16 @@
 
 #include "ir/support/vec.h"
 #include "runtime/data/columns.h"
+#include "runtime/data/row_store.h"
 
 #include <locale.h>
 
-/* One label as it stands in a file. */
+/* A label as it stands in a file, once. */
 typedef struct tcc__csv_label {
-    size_t text; /* offset into `texts`, NUL-terminated */
-    int line;
-    int32_t id;
+    int line;      /* the first that has it */
+    bool trained;  /* the first file has it */
+    int32_t id;    /* of its class */
+    int64_t count; /* of rows */
 } tcc__csv_label;
 
 /* A table of one or, with a file of its own for validation, two files, whose rows follow one
@@ -22,12 +24,12 @@ typedef struct tcc__csv {
     int n_cells;          /* that are kept of a row */
     int n_targets;
     bool has_header;
-    char separator;                 /* of the first file */
-    tcc_strbuf texts;               /* of labels, each NUL-terminated */
-    tcc_vec(double) cells;          /* row after row: NaN where one is missing, a word's number of texts, -1 where it is
-                                       not known */
-    tcc_vec(double) targets;        /* regression: row after row */
-    tcc_vec(tcc__csv_label) labels; /* classification */
+    int64_t surveyed;               /* rows that a survey has counted, a header among them */
+    tcc__row_store store;           /* of a row n_cells doubles: NaN where one is missing, a word's number of texts, -1
+                                       where it is not known. Then the targets: numbers, or a label's number or -1 */
+    tcc__words label_texts;         /* classification: its labels */
+    tcc_vec(tcc__csv_label) labels; /* the same by their numbers */
+    tcc_strbuf texts;               /* of classes and ids, each NUL-terminated */
     tcc_vec(size_t) ids;            /* of rows, offsets into texts; none unless they are asked for */
     tcc_vec(size_t) classes;        /* distinct labels, offsets into texts; numbers by value, else by bytes */
     int64_t rows[2];                /* of each file */
@@ -39,13 +41,15 @@ bool tcc__csv_number(locale_t locale, const char *text, double *out);
 bool tcc__csv_comma_number(locale_t locale, const char *text, double *out);
 /* Whether a text stands for nothing: "", "?", "NA", "nan", ... */
 bool tcc__csv_is_missing(const char *text);
-/* What separates the cells of a file: that which its first lines agree on. */
-char tcc__csv_separator(const tcc__bytes *file);
 /* Append a text; false when memory is short. */
 bool tcc__csv_add_text(tcc__csv *csv, const char *text, size_t *offset);
 
+/* A label of a row: its number. `line`: where it is, `trained`: in the first file. */
+tcc_status tcc__csv_add_label(tcc_diag *d, tcc__csv *csv, const char *text, int line, bool trained, int32_t *number);
+
 /* Parse the first file (`index` 0: finds header, columns) or the second (1: must agree with the
- * first). Errors leave `out` to be freed. */
+ * first). `file`: what it holds; NULL: it is read from `path`, in windows, twice if its columns are not known. Errors
+ * leave `out` to be freed. */
 tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file, const tcc_data_options *options,
                           int index, tcc__csv *out);
 /* The columns are known before a file is parsed, which must then agree. */

@@ -21,7 +21,7 @@ static int compare_texts(const label_order *o, const char *x, const char *y) {
     return strcmp(x, y);
 }
 
-/* Equal ones by their place, so that the first file's come first. */
+/* Equal ones as they come, so that the first file's come first. */
 static int compare_places(const void *a, const void *b, void *context) {
     const label_order *o = context;
     const int i = *(const int *)a, j = *(const int *)b, order = compare_texts(o, o->texts[i], o->texts[j]);
@@ -47,10 +47,12 @@ static tcc_status number_sorted(tcc_diag *d, const char *val_path, tcc__csv *csv
     for (int i = 0; i < csv->labels.count; i++) {
         tcc__csv_label *label = &csv->labels.data[order[i]];
         if (i == 0 || compare_texts(o, o->texts[order[i - 1]], o->texts[order[i]])) {
-            if (order[i] >= csv->rows[0])
+            size_t text;
+            if (!label->trained)
                 return tcc_error(d, TCC_EFORMAT, (tcc_loc){val_path, label->line},
                                  "label '%.64s' does not occur in the training file", o->texts[order[i]]);
-            if (!tcc_vec_push(&csv->classes, label->text)) return tcc_enomem(d);
+            if (!tcc__csv_add_text(csv, o->texts[order[i]], &text) || !tcc_vec_push(&csv->classes, text))
+                return tcc_enomem(d);
         }
         label->id = csv->classes.count - 1;
     }
@@ -61,7 +63,7 @@ static tcc_status number_sorted(tcc_diag *d, const char *val_path, tcc__csv *csv
 static tcc_status find_classes(tcc_diag *d, const char *path, tcc__csv *csv, const label_order *o, const int *order) {
     for (int i = 0; i < csv->labels.count; i++) {
         tcc__csv_label *label = &csv->labels.data[i];
-        const char *text = csv->texts.text + label->text;
+        const char *text = tcc__words_text(&csv->label_texts, i);
         int low = 0, high = csv->classes.count; /* it is in [low, high) */
         while (high - low > 1) {
             const int middle = low + (high - low) / 2;
@@ -83,7 +85,7 @@ tcc_status tcc__csv_number_classes(tcc_diag *d, const char *val_path, tcc__csv *
     label_order o = {.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
     const char **texts = tcc__malloc((size_t)count * sizeof *texts);
     for (int i = 0; i < count && texts; i++)
-        texts[i] = csv->texts.text + (known ? csv->classes.data[i] : csv->labels.data[i].text);
+        texts[i] = known ? csv->texts.text + csv->classes.data[i] : tcc__words_text(&csv->label_texts, i);
     int *order = texts && o.locale ? sort(&o, texts, count) : NULL;
     tcc_status status = !order  ? tcc_enomem(d)
                         : known ? find_classes(d, val_path, csv, &o, order)

@@ -12,9 +12,10 @@
 
 static int64_t training_rows(const tcc_dataset *data) { return data->info.samples[TCC_SPLIT_TRAIN]; }
 
-static float cell_at(const tcc__table *t, const tcc__column *c, int64_t row) {
-    return t->cells[row * t->csv.n_cells + c->cell];
-}
+/* Rows that lie in memory; those of a file are not compared with each other. */
+static const float *row_at(const tcc__table *t, int64_t row) { return tcc__row_store_at(&t->cells, row); }
+
+static float cell_at(const tcc__table *t, const tcc__column *c, int64_t row) { return row_at(t, row)[c->cell]; }
 
 /* ---- columns ---- */
 
@@ -51,28 +52,17 @@ static void describe_column(const tcc__table *t, int index, int64_t rows, tcc_st
 /* ---- the target ---- */
 
 static void describe_targets(const tcc_dataset *data, const tcc__table *t, tcc_strbuf *out) {
-    const int n = t->csv.n_targets;
-    for (int i = 0; i < t->csv.columns.count && t->csv.targets.count; i++) {
-        static const char indent[] = "  ";
-        double least = INFINITY, most = -INFINITY, sum = 0;
+    for (int i = 0; i < t->csv.columns.count && !data->info.classes && !data->learned; i++) {
         const tcc__column *c = &t->csv.columns.data[i];
         if (c->kind != TCC__COLUMN_TARGET) continue;
-        int target = 0;
-        for (int k = 0; k < i; k++) target += t->csv.columns.data[k].kind == TCC__COLUMN_TARGET;
-        for (int64_t k = 0; k < training_rows(data); k++) {
-            const double y = t->csv.targets.data[tcc__table_row(t, TCC_SPLIT_TRAIN, k) * n + target];
-            least = fmin(least, y);
-            most = fmax(most, y);
-            sum += y / (double)training_rows(data);
-        }
-        tcc_strbuf_printf(out, "%starget '%s': %g to %g, mean %g\n", indent, c->name, least, most, sum);
+        tcc_strbuf_printf(out, "  target '%s': %g to %g, mean %g\n", c->name, c->least, c->most, c->mean);
     }
 }
 
 /* The target as a number of training sample i. */
-static double target_of(const tcc__table *t, int64_t i) {
-    const int64_t row = tcc__table_row(t, TCC_SPLIT_TRAIN, i);
-    return t->csv.targets.count ? t->csv.targets.data[row * t->csv.n_targets] : t->csv.labels.data[row].id;
+static double target_of(const tcc_dataset *data, const tcc__table *t, int64_t i) {
+    const float *row = row_at(t, tcc__table_row(t, TCC_SPLIT_TRAIN, i));
+    return data->info.classes ? tcc__table_class(t, row) : (double)row[t->csv.n_cells];
 }
 
 /* ---- warnings ---- */
@@ -104,13 +94,13 @@ static bool tells_target(const tcc_dataset *data, const tcc__table *t, const tcc
         memset(slots, 0, (mask + 1) * sizeof *slots);
         for (int64_t i = 0; i < rows; i++) {
             const double value = (double)cell_at(t, c, tcc__table_row(t, TCC_SPLIT_TRAIN, i));
-            const double target = target_of(t, i), key = pass ? target : value, other = pass ? value : target;
+            const double target = target_of(data, t, i), key = pass ? target : value, other = pass ? value : target;
             if (isnan(value)) return false;
             size_t at = (size_t)tcc_hash_f64(0, key + 0.0) & mask;
             for (; slots[at]; at = (at + 1) & mask) {
                 const int64_t j = slots[at] - 1;
                 const double v = (double)cell_at(t, c, tcc__table_row(t, TCC_SPLIT_TRAIN, j));
-                const double y = target_of(t, j);
+                const double y = target_of(data, t, j);
                 if ((pass ? y : v) != key) continue;
                 if ((pass ? v : y) != other) return false;
                 break;
@@ -141,10 +131,10 @@ static int64_t different(const tcc_dataset *data, const tcc__table *t, const tcc
 static bool is_linear(const tcc_dataset *data, const tcc__table *t, const tcc__column *c) {
     double xy = 0, yy = 0, mean = 0;
     const int64_t rows = training_rows(data);
-    if (c->kind != TCC__COLUMN_NUMBER || c->missing || !t->csv.targets.count) return false;
-    for (int64_t i = 0; i < rows; i++) mean += target_of(t, i) / (double)rows;
+    if (c->kind != TCC__COLUMN_NUMBER || c->missing || data->info.classes) return false;
+    for (int64_t i = 0; i < rows; i++) mean += target_of(data, t, i) / (double)rows;
     for (int64_t i = 0; i < rows; i++) {
-        const double y = target_of(t, i) - mean;
+        const double y = target_of(data, t, i) - mean;
         xy += (double)cell_at(t, c, tcc__table_row(t, TCC_SPLIT_TRAIN, i)) * y / (double)rows;
         yy += y * y / (double)rows;
     }
@@ -161,8 +151,7 @@ static bool warn_leaks(const tcc_dataset *data, const tcc__table *t, tcc_strbuf 
     for (int i = 0; i < t->csv.columns.count && slots; i++) {
         const tcc__column *c = &t->csv.columns.data[i];
         if (!tcc__column_is_input(c)) continue;
-        const bool labels = t->csv.labels.count && data->info.classes > 1 &&
-                            different(data, t, c, slots, size - 1) <= data->info.classes;
+        const bool labels = data->info.classes > 1 && different(data, t, c, slots, size - 1) <= data->info.classes;
         if (is_linear(data, t, c) || (labels && tells_target(data, t, c, slots, size - 1)))
             tcc__warn(out, "column '%s' tells the target by itself; is it known when predicting?", c->name);
     }
@@ -179,9 +168,8 @@ uint64_t tcc__table_hash(const tcc_dataset *data, tcc_split split, int64_t numbe
         const tcc__column *c = &t->csv.columns.data[i];
         if (tcc__column_is_input(c)) hash = tcc_hash_f64(hash, (double)cell_at(t, c, row) + 0.0);
     }
-    if (t->csv.labels.count) return tcc_hash_add(hash, (uint64_t)t->csv.labels.data[row].id);
-    for (int i = 0; i < t->csv.n_targets; i++)
-        hash = tcc_hash_f64(hash, t->csv.targets.data[row * t->csv.n_targets + i]);
+    if (data->info.classes) return tcc_hash_add(hash, (uint64_t)tcc__table_class(t, row_at(t, row)));
+    for (int i = 0; i < t->csv.n_targets; i++) hash = tcc_hash_f64(hash, (double)row_at(t, row)[t->csv.n_cells + i]);
     return hash;
 }
 
@@ -208,7 +196,12 @@ bool tcc__table_describe(const tcc_dataset *data, tcc_strbuf *out) {
     if (!rows) return true;
     describe_targets(data, t, out);
     for (int i = 0; i < columns->count; i++) warn_constant(t, &columns->data[i], rows, out);
-    for (int i = 0; i < columns->count; i++) warn_counter(data, t, &columns->data[i], out);
     warn_many_classes(data, t, out);
+    if (t->cells.in_file) {
+        tcc_strbuf_printf(out, "rows: %.1f MiB in a temporary file, so they are not compared with each other\n",
+                          (double)t->cells.count * (double)t->cells.row_bytes / (1 << 20));
+        return true;
+    }
+    for (int i = 0; i < columns->count; i++) warn_counter(data, t, &columns->data[i], out);
     return warn_leaks(data, t, out);
 }

@@ -3,31 +3,20 @@
  * training rows alone. */
 #include "ir/support/alloc.h"
 #include "runtime/data/csv_table.h"
-#include "runtime/memory_limits.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
 enum { ONE_HOT = 32 }; /* by default: the most categories of a column that is one-hot */
 
+/* A table whose columns are not known is read twice; what cannot be, as a pipe, is read as a whole. */
 static tcc_status parse_file(tcc_diag *d, const char *path, const tcc_data_options *options, int index, tcc__csv *csv) {
-    tcc__bytes file;
     struct stat info;
-    const int64_t left = tcc_memory_left("/proc", "/sys/fs/cgroup");
-    if (left && !stat(path, &info) && S_ISREG(info.st_mode) && info.st_size >= left)
-        return tcc_error(d, TCC_ENOMEM, (tcc_loc){path, 0},
-                         "the table is read as a whole; it has %.1f MiB, and %.1f MiB of memory are left",
-                         (double)info.st_size / (1 << 20), (double)left / (1 << 20));
+    if (csv->columns.count || stat(path, &info) || S_ISREG(info.st_mode))
+        return tcc__csv_parse(d, path, NULL, options, index, csv);
+    tcc__bytes file;
     TCC_TRY(tcc__file_load(d, path, &file));
-    const char *columnar = file.size < 6                     ? NULL
-                           : !memcmp(file.data, "PAR1", 4)   ? "Parquet"
-                           : !memcmp(file.data, "ARROW1", 6) ? "Arrow"
-                                                             : NULL;
-    tcc_status status = columnar
-                            ? tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
-                                        "is a file of %s, which is not read; convert it to CSV, as by pandas' to_csv",
-                                        columnar)
-                            : tcc__csv_parse(d, path, &file, options, index, csv);
+    const tcc_status status = tcc__csv_parse(d, path, &file, options, index, csv);
     tcc__free(file.data);
     return status;
 }
@@ -94,11 +83,13 @@ static tcc_status open_csv(tcc_diag *d, const tcc_data_options *options, tcc_dat
     if (data->learned) TCC_TRY(take_columns(d, options, data->learned, t));
     if (options->path) TCC_TRY(parse_file(d, options->path, options, 0, &t->csv));
     if (options->val_path) TCC_TRY(parse_file(d, options->val_path, options, 1, &t->csv));
+    TCC_TRY(tcc__row_store_finish(d, &t->csv.store));
     TCC_TRY(split(d, options, data, t));
     if (!options->unlabelled)
         TCC_TRY(tcc__csv_number_classes(d, options->val_path ? options->val_path : options->path, &t->csv));
     data->info.classes = t->csv.classes.count;
     TCC_TRY(tcc__table_fit(d, data, t));
+    data->in_file = t->cells.in_file;
     data->info.x.dtype = TCC_F32;
     data->info.x.rank = 1;
     data->info.x.dims[0] = t->n_features;
@@ -108,21 +99,29 @@ static tcc_status open_csv(tcc_diag *d, const tcc_data_options *options, tcc_dat
     return TCC_OK;
 }
 
+static void write_sample(const tcc_dataset *data, const float *row, void *x, void *y) {
+    const tcc__table *t = data->own;
+    tcc__columns_write(&t->csv.columns, row, x);
+    if (data->info.classes) *(int32_t *)y = tcc__table_class(t, row);
+    else memcpy(y, row + t->csv.n_cells, (size_t)t->csv.n_targets * sizeof *row);
+}
+
 static tcc_status read_csv(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
-    (void)d;
     const tcc__table *t = data->own;
     const int64_t row = tcc__table_row(t, sample->split, sample->number);
-    tcc__columns_write(&t->csv.columns, t->cells + row * t->csv.n_cells, x);
-    if (data->info.classes) *(int32_t *)y = t->csv.labels.data[row].id;
-    for (int i = 0; i < data->info.y.dims[0]; i++)
-        ((float *)y)[i] = (float)t->csv.targets.data[row * t->csv.n_targets + i];
-    return TCC_OK;
+    const float *here = tcc__row_store_at(&t->cells, row);
+    if (here) return write_sample(data, here, x, y), TCC_OK;
+    float *read = tcc__malloc(t->cells.row_bytes);
+    const tcc_status status = read ? tcc__row_store_read(d, &t->cells, row, read) : tcc_enomem(d);
+    if (status == TCC_OK) write_sample(data, read, x, y);
+    tcc__free(read);
+    return status;
 }
 
 static void close_csv(tcc_dataset *data) {
     tcc__table *t = data->own;
     tcc__csv_free(&t->csv);
-    tcc__free(t->cells);
+    tcc__row_store_free(&t->cells);
     for (int i = 0; i < TCC_SPLIT_COUNT; i++) tcc_vec_free(&t->rows[i]);
     tcc__free(t);
 }
@@ -132,11 +131,6 @@ static const char *label_csv(const tcc_dataset *data, int64_t id, size_t *length
     const char *text = t->csv.texts.text + t->csv.classes.data[id];
     *length = strlen(text);
     return text;
-}
-
-static int32_t class_of_csv(const tcc_dataset *data, tcc_split split, int64_t number) {
-    const tcc__table *t = data->own;
-    return t->csv.labels.data[tcc__table_row(t, split, number)].id;
 }
 
 static const char *id_of_row(const tcc_dataset *data, tcc_split split, int64_t number) {
@@ -183,7 +177,6 @@ const tcc__reader tcc__csv_reader = {
     .sample_name = id_of_row,
     .label = label_csv,
     .names_classes = true,
-    .class_of = class_of_csv,
     .counts = true,
     .hash = tcc__table_hash,
     .describe = tcc__table_describe,

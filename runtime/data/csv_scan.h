@@ -6,6 +6,9 @@
 #include "runtime/data/csv.h"
 #include "runtime/data/records.h"
 
+/* A column that is guessed to be a category, and has as many different texts, is none. */
+enum { TCC__GUESSED_WORDS = 1 << 20 };
+
 typedef struct tcc__csv_scan {
     tcc__records records;
     locale_t locale;
@@ -13,6 +16,7 @@ typedef struct tcc__csv_scan {
     bool has_header, counts_up; /* its first line; counts_up: it is 0, 1, 2, ..., as columns without names are called */
     int n_cells;
     tcc_vec(int) columns; /* the cell of each column; -1: it is not there */
+    double *row;          /* that is read, as the table keeps it */
     int id;               /* the cell that identifies a row; -1: none */
 } tcc__csv_scan;
 

@@ -6,9 +6,7 @@
  * table without numbers, if none of its texts occurs again below. */
 #include "ir/support/alloc.h"
 #include "runtime/data/csv_scan.h"
-#include "runtime/memory_limits.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,27 +231,6 @@ static tcc_status check_columns(const survey *s) {
     return TCC_OK;
 }
 
-/* A table is in memory as a whole: its cells as they are read, and then as features. It is refused before that where
- * there is no room for it, rather than that the system ends the process for it. */
-static tcc_status check_room(const survey *s) {
-    const finding *f = &s->found[0];
-    const int64_t rows = 1 + f->numbers + f->commas + f->texts + f->missing,
-                  left = tcc_memory_left("/proc", "/sys/fs/cgroup");
-    const size_t target = s->options->csv_regression ? sizeof(double) * (size_t)s->csv->n_targets
-                                                     : sizeof(tcc__csv_label);
-    const double needed = (double)rows * ((double)(sizeof(double) + sizeof(float)) * s->csv->n_cells + (double)target);
-    if (!left || needed < (double)left) {
-        const int64_t cells = rows * s->csv->n_cells;
-        if (cells && cells < INT_MAX && (s->csv->cells.data = tcc__malloc((size_t)cells * sizeof(double))))
-            s->csv->cells.capacity = (int)cells; /* as it grows it would take up to three times as much */
-        return TCC_OK;
-    }
-    return tcc_error(s->scan->records.diag, TCC_ENOMEM, (tcc_loc){s->scan->records.path, 0},
-                     "the table has %lld rows, whose %d columns take %.1f MiB of memory, and %.1f MiB are left: drop "
-                     "columns, or train on fewer rows",
-                     (long long)rows, s->csv->n_cells, needed / (1 << 20), (double)left / (1 << 20));
-}
-
 static tcc_status find_columns(survey *s) {
     if (!s->found) return TCC_OK; /* an empty file */
     if (s->first.count < 2) {
@@ -267,15 +244,16 @@ static tcc_status find_columns(survey *s) {
     guess_kinds(s);
     s->csv->n_targets = count_kind(s->csv, TCC__COLUMN_TARGET);
     s->csv->n_cells = tcc__columns_number_cells(&s->csv->columns);
-    TCC_TRY(check_columns(s));
-    return check_room(s);
+    const finding *f = &s->found[0];
+    s->csv->surveyed = 1 + f->numbers + f->commas + f->texts + f->missing;
+    return check_columns(s);
 }
 
 tcc_status tcc__csv_survey(tcc__csv_scan *scan, const tcc__bytes *file, const tcc_data_options *options,
                            tcc__csv *csv) {
     survey s = {.scan = scan, .options = options, .csv = csv};
     tcc__records *r = &scan->records;
-    tcc_status status = tcc__records_begin(r->diag, r->path, file, csv->separator, false, r);
+    tcc_status status = tcc__records_begin(r->diag, r->path, file, options->csv_separator, false, r);
     if (status == TCC_OK) status = read_all(&s);
     if (status == TCC_OK) status = find_columns(&s);
     tcc__records_free(r);

@@ -82,6 +82,7 @@ struct tcc_dataset {
     int64_t *counts;        /* training samples, or pixels of them, of each class; NULL: they are not counted */
     int64_t held_out_of;    /* source samples from which tcc__hold_out draws both splits; 0: it was not
                               used */
+    bool in_file;           /* samples lie in a temporary file, so they are not compared with each other */
     void *own;              /* the reader's */
 };
 

@@ -98,7 +98,7 @@ tcc_status tcc_dataset_describe(tcc_context *cx, const tcc_dataset *data, char *
                           (long long)info->tokens[TCC_SPLIT_TRAIN], (long long)info->tokens[TCC_SPLIT_VALIDATION],
                           (long long)info->classes);
     const bool ok = (!data->reader->describe || data->reader->describe(data, &out)) &&
-                    (!data->reader->hash || warn_duplicates(data, &out));
+                    (!data->reader->hash || data->in_file || warn_duplicates(data, &out));
     *text = ok ? tcc_strbuf_take(&out) : NULL;
     tcc_strbuf_free(&out);
     return *text ? TCC_OK : tcc_enomem(&cx->diag);

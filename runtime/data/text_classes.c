@@ -173,14 +173,14 @@ static tcc_status find_columns(const tcc__records *r, const tcc_data_options *op
     return TCC_OK;
 }
 
-static tcc_status add_row(const tcc__records *r, const columns *c, text_classes *t) {
+static tcc_status add_row(const tcc__records *r, const columns *c, bool trained, text_classes *t) {
     if (r->cells.count != c->count)
         return LINE_ERROR(r, "the line has %d cells, but the first has %d", r->cells.count, c->count);
-    tcc__csv_label label = {.line = r->line, .text = t->table.texts.length};
+    int32_t label;
     const char *name = tcc__records_cell(r, c->label), *text = tcc__records_cell(r, c->text);
     if (!*name) return LINE_ERROR(r, "the label, in column %d, is missing", c->label);
-    tcc_strbuf_addn(&t->table.texts, name, strlen(name) + 1);
-    if (t->table.texts.failed || !tcc_vec_push(&t->table.labels, label)) return tcc_enomem(r->diag);
+    TCC_TRY(tcc__csv_add_label(r->diag, &t->table, name, r->line, trained, &label));
+    if (!tcc_vec_push(&t->labels, label)) return tcc_enomem(r->diag);
     const tcc__passage passage = {.text = (const uint8_t *)text, .size = strlen(text), .path = r->path};
     return add_text(r->diag, t, &passage, r->line);
 }
@@ -231,7 +231,7 @@ static tcc_status add_rows(tcc__records *r, const tcc__bytes *file, const tcc_da
             else TCC_TRY(find_header(r, file, options, c, &c->header));
             if (c->header) continue;
         }
-        TCC_TRY(add_row(r, c, t));
+        TCC_TRY(add_row(r, c, !index, t));
         t->count[index]++;
     }
     if (t->count[index]) return TCC_OK;
@@ -261,8 +261,7 @@ static tcc_status open_files(tcc_diag *d, const tcc_data_options *options, text_
         t->table.rows[i] = t->count[i];
     }
     TCC_TRY(tcc__csv_number_classes(d, paths[paths[1] != NULL], &t->table));
-    for (int i = 0; i < t->table.labels.count; i++)
-        if (!tcc_vec_push(&t->labels, t->table.labels.data[i].id)) return tcc_enomem(d);
+    for (int i = 0; i < t->labels.count; i++) t->labels.data[i] = t->table.labels.data[t->labels.data[i]].id;
     if (t->table.classes.count < 2)
         return tcc_error(d, TCC_EFORMAT, (tcc_loc){paths[!paths[0]], 0}, "all labels are '%.64s'; there are at least 2",
                          t->table.texts.text + t->table.classes.data[0]);

@@ -89,13 +89,15 @@ typedef struct tcc_label_color {
  * else it is bare numbers. A folder, or a pattern as "train_*.bin", names several files, whose tokens follow one
  * another. Pictures are shown as EXIF says, whatever their colours and depth; masks of 0 and 255 alone have two
  * classes. Files of kinds text, idx, cifar, csv and text_classes may be compressed by gzip or Zstandard; those of idx
- * and cifar with or without ".gz" in the name. Columns of a second csv file are found by their names where there is a
- * header; others are left out. Labels of csv and text_classes that are all numbers are told apart by value: 1 and 1.0
- * are one class. Where no comma separates cells of csv, numbers of a column may have a decimal comma, as 1.234,5; it is
- * found by the training file's cells. Parquet and Arrow files are not read, for Debian 12 has no library that does:
- * convert them to csv. Rows of text_classes are comma-separated as in csv; or, in a file that is named .tsv,
- * tab-separated, with \t, \n, \r and \\ for what a cell cannot hold, and no quotes. A folder named unsup, of texts
- * without a class, is left out. Texts are tokenized when the data set is opened, and stay in memory. */
+ * and cifar with or without ".gz" in the name. A file of kind csv may be larger than the memory: where its rows would
+ * take a quarter of what is left, they lie in a temporary file without a name, in the folder TMPDIR, else /var/tmp.
+ * Columns of a second csv file are found by their names where there is a header; others are left out. Labels of csv and
+ * text_classes that are all numbers are told apart by value: 1 and 1.0 are one class. Where no comma separates cells of
+ * csv, numbers of a column may have a decimal comma, as 1.234,5; it is found by the training file's cells. Parquet and
+ * Arrow files are not read, for Debian 12 has no library that does: convert them to csv. Rows of text_classes are
+ * comma-separated as in csv; or, in a file that is named .tsv, tab-separated, with \t, \n, \r and \\ for what a cell
+ * cannot hold, and no quotes. A folder named unsup, of texts without a class, is left out. Texts are tokenized when the
+ * data set is opened, and stay in memory. */
 typedef struct tcc_data_options {
     size_t size;      /* sizeof(tcc_data_options) */
     const char *kind; /* see above */
