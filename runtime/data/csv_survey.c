@@ -208,6 +208,27 @@ static tcc_status check_commas(const survey *s) {
     return TCC_OK;
 }
 
+/* Several numbers are one vector, which one loss compares; several classes would be as many tasks. */
+static tcc_status several_classes(const survey *s) {
+    tcc_strbuf names = {0};
+    bool numbers = true;
+    for (int i = 0; i < s->first.count; i++) {
+        const tcc__column *c = &s->csv->columns.data[i];
+        if (c->kind != TCC__COLUMN_TARGET) continue;
+        tcc_strbuf_add(&names, names.length ? ", " : "");
+        if (*c->name) tcc_strbuf_printf(&names, "'%s'", c->name);
+        else tcc_strbuf_printf(&names, "%d", i);
+        numbers = numbers && is_numbers(&s->found[i]);
+    }
+    const tcc_status status = tcc_error(
+        s->scan->records.diag, TCC_EINVAL, (tcc_loc){s->scan->records.path, s->line},
+        "columns %s are targets, but a model has one class to predict: let all but one be of kind drop, and train a "
+        "model for each%s",
+        names.text ? names.text : "", numbers ? "; regression predicts numbers together" : "");
+    tcc_strbuf_free(&names);
+    return status;
+}
+
 static tcc_status check_columns(const survey *s) {
     static const tcc__column_kind splits[] = {TCC__COLUMN_GROUP, TCC__COLUMN_TIME, TCC__COLUMN_SPLIT};
     const tcc__csv *csv = s->csv;
@@ -217,9 +238,7 @@ static tcc_status check_columns(const survey *s) {
     for (int i = 0; i < 3; i++) splitting += count_kind(csv, splits[i]);
     if (!count_kind(csv, TCC__COLUMN_NUMBER) && !count_kind(csv, TCC__COLUMN_CATEGORY))
         return FIRST_LINE_ERROR(s, "no column is left to predict the target from");
-    if (csv->n_targets > 1 && !s->options->csv_regression)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "there are %d targets; several go with csv_regression",
-                         csv->n_targets);
+    if (csv->n_targets > 1 && !s->options->csv_regression) return several_classes(s);
     if (count_kind(csv, TCC__COLUMN_WEIGHT) > 1)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "there are %d columns of kind weight; one is enough",
                          count_kind(csv, TCC__COLUMN_WEIGHT));
