@@ -21,6 +21,7 @@
 #define DEFINITION_CONTRACT(id)
 #define DEFINITION_WINDOW(id)
 #define DEFINITION_ATTENTION(id)
+#define DEFINITION_COLLECTIVE(id)
 #define DEFINITION_COMPOSITE(id) [TCC_OP_##id] = tcc__define_##id,
 
 static tcc_definition *const definitions[TCC_OP_COUNT] = {

@@ -6,6 +6,7 @@
  * goal beyond running one step of a small model in a second or two, and every rule is written to be
  * read. */
 #include "ir/eval.h"
+#include "ir/collective.h"
 #include "ir/decompose.h"
 #include "ir/eval_rules.h"
 #include "ir/support/alloc.h"
@@ -77,10 +78,11 @@ tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tc
     return eval_node(n, false, operands, out, diag);
 }
 
-/* What an evaluation holds: a value a node, and how many uses of it are still to come (outputs
+/* What an evaluation holds: a value a node on each rank, and how many uses of it are still to come (outputs
  * count as uses). */
 typedef struct evaluation {
     const tcc_graph *graph;
+    int ranks;
     bool rounds;
     tcc_overflow *overflow; /* NULL: nobody asks */
     tcc_value *values;
@@ -88,9 +90,17 @@ typedef struct evaluation {
     int *input_of; /* position in graph->inputs, or -1 */
 } evaluation;
 
+static tcc_value *value_of(const evaluation *e, int rank, const tcc_node *n) {
+    return &e->values[rank * e->graph->nodes.count + n->id];
+}
+
+static void free_values(evaluation *e, const tcc_node *n) {
+    for (int r = 0; r < e->ranks; r++) tcc_value_free(value_of(e, r, n));
+}
+
 /* Values of inputs are the caller's. */
 static void drop(evaluation *e, const tcc_node *n) {
-    if (--e->uses[n->id] == 0 && e->input_of[n->id] < 0) tcc_value_free(&e->values[n->id]);
+    if (--e->uses[n->id] == 0 && e->input_of[n->id] < 0) free_values(e, n);
 }
 
 static void count_uses(evaluation *e) {
@@ -106,13 +116,13 @@ static void count_uses(evaluation *e) {
 static tcc_status bind_inputs(evaluation *e, const tcc_value *inputs, tcc_diag *diag) {
     const tcc_graph *g = e->graph;
     for (int i = 0; i < g->nodes.count; i++) e->input_of[i] = -1;
-    for (int i = 0; i < g->inputs.count; i++) {
-        const tcc_node *n = g->inputs.data[i];
+    for (int i = 0; i < e->ranks * g->inputs.count; i++) {
+        const tcc_node *n = g->inputs.data[i % g->inputs.count];
         if (!tcc_type_equal(&inputs[i].type, &n->type))
             return tcc_error(diag, TCC_EINVAL, n->loc, "input '%s' is %s, but the value given for it is %s",
                              n->attrs->input.name, tcc_type_text(&n->type), tcc_type_text(&inputs[i].type));
-        e->input_of[n->id] = i;
-        e->values[n->id] = inputs[i];
+        e->input_of[n->id] = i % g->inputs.count;
+        *value_of(e, i / g->inputs.count, n) = inputs[i];
     }
     return TCC_OK;
 }
@@ -136,23 +146,46 @@ static void look_for_overflow(tcc_overflow *o, const tcc_node *n, const tcc_valu
     *o = (tcc_overflow){n, element, value->f[element], largest};
 }
 
+typedef tcc_vec(const tcc_value *) value_vec;
+
+/* A collective of all ranks. */
+static tcc_status eval_together(evaluation *e, const tcc_node *n, value_vec *in, tcc_diag *diag) {
+    if (n->attrs->collective.ranks != e->ranks)
+        return tcc_error(diag, TCC_EINVAL, n->loc, "%s is one of %lld ranks, here are %d", tcc_node_text(n),
+                         (long long)n->attrs->collective.ranks, e->ranks);
+    in->count = 0;
+    for (int r = 0; r < e->ranks; r++)
+        if (!tcc_vec_push(in, value_of(e, r, n->operands[0]))) return tcc_enomem(diag);
+    for (int r = 0; r < e->ranks; r++) {
+        TCC_TRY(tcc_value_create(&n->type, value_of(e, r, n), diag));
+        tcc__eval_ranks(n, r, in->data, value_of(e, r, n));
+        if (e->rounds) tcc_value_round(value_of(e, r, n));
+    }
+    return TCC_OK;
+}
+
+static tcc_status eval_apart(evaluation *e, const tcc_node *n, int rank, value_vec *in, tcc_diag *diag) {
+    tcc_value *out = value_of(e, rank, n);
+    in->count = 0;
+    for (int k = 0; k < n->n_operands; k++)
+        if (!tcc_vec_push(in, value_of(e, rank, n->operands[k]))) return tcc_enomem(diag);
+    TCC_TRY(eval_node(n, e->rounds, in->data, out, diag));
+    if (e->overflow) look_for_overflow(e->overflow, n, in->data, in->count, out);
+    return TCC_OK;
+}
+
 static tcc_status eval_nodes(evaluation *e, tcc_diag *diag) {
     const tcc_graph *g = e->graph;
-    tcc_vec(const tcc_value *) operands = {0};
+    value_vec operands = {0};
     tcc_status status = TCC_OK;
     for (int i = 0; i < g->nodes.count && status == TCC_OK; i++) {
         const tcc_node *n = g->nodes.data[i];
         if (e->uses[i] == 0 || e->input_of[i] >= 0) continue;
-        operands.count = 0;
-        for (int k = 0; k < n->n_operands && status == TCC_OK; k++)
-            if (!tcc_vec_push(&operands, &e->values[n->operands[k]->id])) status = tcc_enomem(diag);
-        if (status == TCC_OK) status = eval_node(n, e->rounds, operands.data, &e->values[i], diag);
-        if (status == TCC_OK && e->overflow) {
-            look_for_overflow(e->overflow, n, operands.data, operands.count, &e->values[i]);
-            if (e->overflow->node) break;
-        }
-        if (status == TCC_OK)
-            for (int k = 0; k < n->n_operands; k++) drop(e, n->operands[k]);
+        if (e->ranks > 1 && tcc_op_is_collective(n->op)) status = eval_together(e, n, &operands, diag);
+        else
+            for (int r = 0; r < e->ranks && status == TCC_OK; r++) status = eval_apart(e, n, r, &operands, diag);
+        if (status != TCC_OK || (e->overflow && e->overflow->node)) break;
+        for (int k = 0; k < n->n_operands; k++) drop(e, n->operands[k]);
     }
     tcc_vec_free(&operands);
     return status;
@@ -160,8 +193,8 @@ static tcc_status eval_nodes(evaluation *e, tcc_diag *diag) {
 
 static tcc_status copy_outputs(evaluation *e, tcc_value *outputs, tcc_diag *diag) {
     const tcc_graph *g = e->graph;
-    for (int i = 0; i < g->outputs.count; i++) {
-        const tcc_value *v = &e->values[g->outputs.data[i].node->id];
+    for (int i = 0; i < e->ranks * g->outputs.count; i++) {
+        const tcc_value *v = value_of(e, i / g->outputs.count, g->outputs.data[i % g->outputs.count].node);
         tcc_status status = tcc_value_create(&v->type, &outputs[i], diag);
         if (status != TCC_OK) {
             while (i > 0) tcc_value_free(&outputs[--i]);
@@ -173,13 +206,14 @@ static tcc_status copy_outputs(evaluation *e, tcc_value *outputs, tcc_diag *diag
 }
 
 /* `outputs`: NULL where only `overflow` is asked for. */
-static tcc_status eval_all(const tcc_graph *g, bool rounds, const tcc_value *inputs, tcc_value *outputs,
+static tcc_status eval_all(const tcc_graph *g, int ranks, bool rounds, const tcc_value *inputs, tcc_value *outputs,
                            tcc_overflow *overflow, tcc_diag *diag) {
     size_t count = (size_t)g->nodes.count;
     evaluation e = {g,
+                    ranks,
                     rounds,
                     overflow,
-                    tcc__calloc(count, sizeof *e.values),
+                    tcc__calloc(count * (size_t)ranks, sizeof *e.values),
                     tcc__calloc(count, sizeof *e.uses),
                     tcc__calloc(count, sizeof *e.input_of)};
     tcc_status status = e.values && e.uses && e.input_of ? bind_inputs(&e, inputs, diag) : tcc_enomem(diag);
@@ -188,7 +222,7 @@ static tcc_status eval_all(const tcc_graph *g, bool rounds, const tcc_value *inp
         status = eval_nodes(&e, diag);
         if (status == TCC_OK && outputs) status = copy_outputs(&e, outputs, diag);
         for (int i = 0; i < g->nodes.count; i++)
-            if (e.input_of[i] < 0) tcc_value_free(&e.values[i]);
+            if (e.input_of[i] < 0) free_values(&e, g->nodes.data[i]);
     }
     tcc__free(e.values);
     tcc__free(e.uses);
@@ -198,14 +232,14 @@ static tcc_status eval_all(const tcc_graph *g, bool rounds, const tcc_value *inp
 
 static tcc_status eval_graph(const tcc_graph *g, bool rounds, const tcc_value *inputs, tcc_value *outputs,
                              tcc_diag *diag) {
-    return eval_all(g, rounds, inputs, outputs, NULL, diag);
+    return eval_all(g, 1, rounds, inputs, outputs, NULL, diag);
 }
 
 tcc_status tcc_graph_find_overflow(const tcc_graph *g, const tcc_value *inputs, tcc_overflow *out, tcc_diag *diag) {
     *out = (tcc_overflow){0};
     for (int i = 0; i < g->inputs.count && !out->node; i++)
         look_for_overflow(out, g->inputs.data[i], NULL, 0, &inputs[i]);
-    return out->node ? TCC_OK : eval_all(g, true, inputs, NULL, out, diag);
+    return out->node ? TCC_OK : eval_all(g, 1, true, inputs, NULL, out, diag);
 }
 
 tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag) {
@@ -214,4 +248,9 @@ tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value
 
 tcc_status tcc_graph_eval_rounded(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag) {
     return eval_graph(g, true, inputs, outputs, diag);
+}
+
+tcc_status tcc_graph_eval_ranks(const tcc_graph *g, int ranks, const tcc_value *inputs, tcc_value *outputs,
+                                tcc_diag *diag) {
+    return eval_all(g, ranks, false, inputs, outputs, NULL, diag);
 }

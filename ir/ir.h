@@ -44,6 +44,7 @@ typedef enum tcc_fusion_class {
     TCC_FUSION_WINDOW,
     TCC_FUSION_ATTENTION,
     TCC_FUSION_COMPOSITE,
+    TCC_FUSION_COLLECTIVE,
 } tcc_fusion_class;
 
 /* What the pass amp does with an op whose operands are f32; passes/amp.c says it in full. */
@@ -167,6 +168,7 @@ typedef enum tcc_group_kind {
     TCC_GROUP_WINDOW,
     TCC_GROUP_ATTENTION,
     TCC_GROUP_NORM,
+    TCC_GROUP_COLLECTIVE,
     TCC_GROUP_KIND_COUNT
 } tcc_group_kind;
 

@@ -249,6 +249,7 @@ void tcc__sample_tie(tcc_sample *s, const tcc_node *n) {
         return;
     case TCC_FUSION_WINDOW: window(s, n); return;
     case TCC_FUSION_ATTENTION: attention(s, n); return;
+    case TCC_FUSION_COLLECTIVE:
     case TCC_FUSION_COMPOSITE: whole(s, n); return;
     }
 }

@@ -5,6 +5,7 @@
  * by passes/memory/plan.c, which knows lifetimes. */
 #include "ir/attrs.h"
 #include "ir/builder.h"
+#include "ir/collective.h"
 #include "ir/support/alloc.h"
 
 #include <stdio.h>
@@ -94,6 +95,24 @@ static void check_nodes(verifier *v) {
         if (n->op == TCC_OP_CONSTANT) check_values(v, n);
         const tcc_node *found = tcc__ir_find(v->g, n->op, n->operands, n->n_operands, n->attrs, &n->type, n->marks);
         if (found != n) report(v, n, "%s is %s", tcc_node_text(n), found ? "there twice" : "not in the table of nodes");
+    }
+}
+
+/* Collectives wait for each other in one chain. */
+static void check_collectives(verifier *v) {
+    const tcc_node *last = NULL;
+    for (int id = 0; id < v->g->nodes.count; id++) {
+        const tcc_node *n = v->g->nodes.data[id];
+        if (!tcc_op_is_collective(n->op)) continue;
+        const tcc_node *before = n->n_operands > 1 ? n->operands[1] : NULL;
+        if (before != last)
+            report(v, n, "%s waits for %s, not for the collective before it, %s", tcc_node_text(n),
+                   before ? tcc_node_text(before) : "none", last ? tcc_node_text(last) : "of which there is none");
+        else if (last && last->attrs->collective.ranks != n->attrs->collective.ranks)
+            report(v, n, "%s is one of %lld ranks, those before it of %lld", tcc_node_text(n),
+                   (long long)n->attrs->collective.ranks, (long long)last->attrs->collective.ranks);
+        if (n->marks & TCC_MARK_REMAT) report(v, n, "%s would be repeated", tcc_node_text(n));
+        last = n;
     }
 }
 
@@ -372,6 +391,7 @@ tcc_status tcc_graph_verify(const tcc_graph *g, tcc_diag *diag) {
     check_nodes(&v);
     /* The lists are of nodes: they are worth a look only when those are sound. */
     if (!v.reports) {
+        check_collectives(&v);
         check_inputs(&v);
         check_outputs(&v);
     }

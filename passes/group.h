@@ -41,6 +41,8 @@
  *            all results, each by such views that keep its last dim.
  * NORM       batch_norm, its mean and scale, of equal x and attributes; or its gradients, of equal operands. Nothing
  *            else is inside. Such groups exist only where the target has said that its library computes the norm whole.
+ * COLLECTIVE One collective (ir/collective.h) by itself. It is a reader of the collective before it, without reading
+ *            memory.
  *
  * In REDUCE, CONTRACT and WINDOW an output may also be a reshape of a full value: it has that value's row-major memory,
  * and nothing in the group reads it. What an output may be written over, in_step.h says. */

@@ -84,6 +84,8 @@ static bool in_step(const tcc_group *group, const tcc_node *input, const tcc_nod
 
 bool tcc_group_same_element(const tcc_group *group, const tcc_node *input, const tcc_node *output) {
     if (group->kind == TCC_GROUP_SCATTER) return output == group->hero && scatters_onto(group, input);
+    if (group->kind == TCC_GROUP_COLLECTIVE)
+        return group->hero->op == TCC_OP_ALL_REDUCE && group->hero->operands[0] == input;
     if (group->kind != TCC_GROUP_POINTWISE && group->kind != TCC_GROUP_REDUCE && group->kind != TCC_GROUP_CONTRACT)
         return false;
     if (tcc_type_numel(&output->type) != tcc_type_numel(&input->type)) return false;

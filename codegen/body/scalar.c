@@ -219,6 +219,7 @@ static LLVMValueRef rule_select(const scalar_cx *c, LLVMValueRef *v) { return se
 #define EMITTED_WINDOW(rule) NULL
 #define EMITTED_ATTENTION(rule) NULL
 #define EMITTED_COMPOSITE(rule) NULL
+#define EMITTED_COLLECTIVE(rule) NULL
 static const scalar_rule rules[TCC_OP_COUNT] = {
 #define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, noise, emit, doc) \
     [TCC_OP_##id] = EMITTED_##fusion(emit),

@@ -50,6 +50,12 @@ static bool check_norm(const tcc_draft *d, tcc_draft_scratch *s, const char **re
     return true;
 }
 
+/* By itself. */
+static bool check_collective(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    s->level[0] = TCC_LEVEL_FULL;
+    return d->n_nodes == 1 || fail(reason, "other work beside a collective");
+}
+
 /* A pointwise output that another output reads elsewhere than at its own index would be computed twice. */
 static bool check_outputs(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     if (d->kind != TCC_GROUP_POINTWISE) return true;
@@ -174,6 +180,7 @@ static bool find_hero(tcc_draft *d, const tcc_draft_scratch *s, const char **rea
             if (!tcc_is_batch_norm(n->op)) return fail(reason, "a composite");
             kind = TCC_GROUP_NORM;
             break;
+        case TCC_FUSION_COLLECTIVE: kind = TCC_GROUP_COLLECTIVE; break;
         default: continue;
         }
         bool many = kind == TCC_GROUP_REDUCE || kind == TCC_GROUP_ATTENTION || kind == TCC_GROUP_NORM ||
@@ -200,6 +207,7 @@ static bool check_kind(const tcc_draft *d, tcc_draft_scratch *s, const char **re
     case TCC_GROUP_WINDOW: return tcc_draft_check_window(d, s, reason);
     case TCC_GROUP_ATTENTION: return tcc_draft_check_attention(d, s, reason);
     case TCC_GROUP_NORM: return check_norm(d, s, reason);
+    case TCC_GROUP_COLLECTIVE: return check_collective(d, s, reason);
     case TCC_GROUP_KIND_COUNT: break;
     }
     return false;

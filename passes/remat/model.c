@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "passes/remat/model.h"
 
+#include "ir/collective.h"
 #include "ir/support/alloc.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/draft.h"
@@ -92,14 +93,15 @@ static bool has_column_sums(const tcc_group *group) {
     return false;
 }
 
-/* Values that belong to one kernel with others: what attention makes beside its result, which is as much work by
- * itself; and sums of rows and columns. */
+/* Collectives; and values that belong to one kernel with others: what attention makes beside its result, which is as
+ * much work by itself, and sums of rows and columns. */
 static void mark_what_stays(tcc_remat_model *m, const tcc_group *group) {
     const bool columns = has_column_sums(group);
     for (int i = 0; i < group->n_outputs; i++) {
         const tcc_node *n = group->outputs[i];
         const bool beside = tcc_fusion_of(n) == TCC_FUSION_ATTENTION && n->op != TCC_OP_SDPA;
-        if (m->value_of[n->id] >= 0) m->lives[m->value_of[n->id]].stays = columns || beside;
+        if (m->value_of[n->id] >= 0)
+            m->lives[m->value_of[n->id]].stays = columns || beside || tcc_op_is_collective(n->op);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * simplify: nodes whose operands are constants. A splat stays a splat, so that no large literal is ever made. */
-#include "ir/eval.h"
+#include "ir/collective.h"
 #include "ir/support/alloc.h"
 #include "passes/simplify/simplify.h"
 
@@ -93,7 +93,7 @@ static tcc_node *view_of_splat(tcc_simplifier *s, const tcc_node *n) {
 }
 
 tcc_node *tcc__simplify_fold(tcc_simplifier *s, tcc_node *n) {
-    if (n->n_operands == 0 || n->n_operands > MOST_OPERANDS) return NULL;
+    if (n->n_operands == 0 || n->n_operands > MOST_OPERANDS || tcc_op_is_collective(n->op)) return NULL;
     bool constant = true, splat = true;
     int64_t elements = tcc_type_numel(&n->type);
     for (int i = 0; i < n->n_operands; i++) {

@@ -90,14 +90,21 @@ static void add_op(tcc_gen *r) {
         int weight;
         void (*add)(tcc_gen *r);
     } kinds[] = {
-        {TCC_FUSION_POINT, 40, tcc__gen_point},        {TCC_FUSION_VIEW, 18, tcc__gen_view},
-        {TCC_FUSION_REDUCE, 10, tcc__gen_reduce},      {TCC_FUSION_SCAN, 2, tcc__gen_scan},
-        {TCC_FUSION_INDEX, 4, tcc__gen_take},          {TCC_FUSION_SCATTER, 3, tcc__gen_scatter},
-        {TCC_FUSION_CONTRACT, 8, tcc__gen_contract},   {TCC_FUSION_WINDOW, 4, tcc__gen_window},
-        {TCC_FUSION_ATTENTION, 3, tcc__gen_attention}, {TCC_FUSION_COMPOSITE, 10, tcc__gen_composite},
+        {TCC_FUSION_POINT, 40, tcc__gen_point},
+        {TCC_FUSION_VIEW, 18, tcc__gen_view},
+        {TCC_FUSION_REDUCE, 10, tcc__gen_reduce},
+        {TCC_FUSION_SCAN, 2, tcc__gen_scan},
+        {TCC_FUSION_INDEX, 4, tcc__gen_take},
+        {TCC_FUSION_SCATTER, 3, tcc__gen_scatter},
+        {TCC_FUSION_CONTRACT, 8, tcc__gen_contract},
+        {TCC_FUSION_WINDOW, 4, tcc__gen_window},
+        {TCC_FUSION_ATTENTION, 3, tcc__gen_attention},
+        {TCC_FUSION_COMPOSITE, 10, tcc__gen_composite},
+        {TCC_FUSION_COLLECTIVE, 20, tcc__gen_collective},
     };
     enum { KINDS = sizeof kinds / sizeof *kinds };
     unsigned classes = r->options->classes ? r->options->classes | 1u << TCC_FUSION_POINT : ~0u;
+    if (!r->options->ranks) classes &= ~(1u << TCC_FUSION_COLLECTIVE);
     int total = 0;
     for (int i = 0; i < KINDS; i++) total += classes >> kinds[i].class & 1 ? kinds[i].weight : 0;
     int64_t at = tcc__gen_below(r, total);

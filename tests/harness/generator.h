@@ -18,6 +18,7 @@ typedef struct tcc_random_options {
                              gradients alone */
     int64_t max_elements; /* of one tensor; 0: 4096 */
     bool mixed;           /* also f16, bf16 and f64; else floats are f32 */
+    int ranks;            /* with collectives of so many ranks; 0: without */
 } tcc_random_options;
 
 /* Values of two backends differ by less than this, absolutely. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Random graphs: reductions and scans. */
 #include "harness/generator_values.h"
+#include "ir/collective.h"
 
 static tcc_dims random_axes(tcc_gen *r, int rank) {
     tcc_dims axes = {0};
@@ -115,4 +116,24 @@ void tcc__gen_scan(tcc_gen *r) {
     tcc_node *n = tcc__gen_build(r, TCC_OP_CUMSUM, &x.n, 1, &attrs, NULL);
     tcc__gen_keep(
         r, tcc__gen_made(n, tcc__gen_min(x.lo, count * x.lo), tcc__gen_max(x.hi, count * x.hi), count * x.err, x.grid));
+}
+
+/* Its interval is that of one rank alone, too, to which the others bring nothing. */
+void tcc__gen_collective(tcc_gen *r) {
+    static const tcc_op ops[] = {TCC_OP_ALL_REDUCE, TCC_OP_ALL_REDUCE, TCC_OP_REDUCE_SCATTER, TCC_OP_ALL_GATHER};
+    const tcc_op op = TCC_GEN_ONE_OF(r, ops);
+    tcc_gen_value x =
+        tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT | TCC_GEN_INT, op != TCC_OP_ALL_REDUCE, TCC_MAX_RANK, false});
+    const bool sums = tcc__gen_chance(r, 70);
+    if (!x.n || x.n->type.dtype == TCC_U8) return; /* sums of bytes overflow */
+    const double ranks = r->options->ranks;
+    tcc_type type = x.n->type;
+    if (op == TCC_OP_ALL_GATHER) type.dims[0] *= r->options->ranks;
+    if (!tcc__gen_fits(r, &type) || (op == TCC_OP_REDUCE_SCATTER && type.dims[0] % r->options->ranks)) return;
+    tcc_rank_reduction how = sums ? TCC_REDUCTION_SUM : (tcc_rank_reduction)(1 + tcc__gen_below(r, 3));
+    if (how == TCC_REDUCTION_FIRST && (op != TCC_OP_ALL_REDUCE || r->options->differentiable)) how = TCC_REDUCTION_MIN;
+    tcc_node *n = tcc_ir_collective(r->g, op, x.n, how, r->options->ranks);
+    const double times = op != TCC_OP_ALL_GATHER && sums ? ranks : 1, zero = op == TCC_OP_ALL_GATHER ? 0 : x.lo;
+    tcc__gen_keep(r, tcc__gen_made(n, tcc__gen_min(zero, tcc__gen_min(x.lo, times * x.lo)),
+                                   tcc__gen_max(zero, tcc__gen_max(x.hi, times * x.hi)), times * x.err, x.grid));
 }

@@ -87,5 +87,6 @@ void tcc__gen_contract(tcc_gen *r);
 void tcc__gen_window(tcc_gen *r);
 void tcc__gen_attention(tcc_gen *r);
 void tcc__gen_composite(tcc_gen *r);
+void tcc__gen_collective(tcc_gen *r);
 
 #endif

@@ -5,6 +5,7 @@
 #include "harness/check.h"
 #include "harness/gradcheck.h"
 #include "ir/build.h"
+#include "ir/collective.h"
 #include "passes/gradient/gradients.h"
 
 #include <math.h>
@@ -66,6 +67,15 @@ static tcc_node *build2(world *w, tcc_op op, const tcc_attrs *attrs, const tcc_t
 }
 static tcc_node *build3(world *w, tcc_op op, const tcc_attrs *attrs, tcc_node *a, tcc_node *b, tcc_node *c) {
     return build(w, op, attrs, NULL, 3, a, b, c);
+}
+
+/* -- Between ranks: this one alone -- */
+
+static tcc_node *of_ranks(world *w, tcc_op op, tcc_rank_reduction reduction) {
+    enum { RANKS = 3 };
+    tcc_node *x = param(w, -1, 1, DIMS(6, 2));
+    tcc_node *first = tcc_ir_collective(w->g, op, tcc_ir_binary(w->g, TCC_OP_MUL, x, x), reduction, RANKS);
+    return tcc_ir_collective(w->g, TCC_OP_ALL_GATHER, first, TCC_REDUCTIONS, RANKS);
 }
 
 /* -- Element by element -- */
@@ -507,6 +517,11 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(group_norm, of_norm(w, TCC_OP_GROUP_NORM, 1, 2, 3)) \
     C(group_norm_last, of_norm(w, TCC_OP_GROUP_NORM, 2, 5, 2)) \
     C(batch_norm_inference, make_batch_norm_inference(w)) \
+    C(all_reduce, of_ranks(w, TCC_OP_ALL_REDUCE, TCC_REDUCTION_SUM)) \
+    C(all_reduce_max, of_ranks(w, TCC_OP_ALL_REDUCE, TCC_REDUCTION_MAX)) \
+    C(reduce_scatter, of_ranks(w, TCC_OP_REDUCE_SCATTER, TCC_REDUCTION_SUM)) \
+    C(reduce_scatter_min, of_ranks(w, TCC_OP_REDUCE_SCATTER, TCC_REDUCTION_MIN)) \
+    C(all_gather, of_ranks(w, TCC_OP_ALL_GATHER, TCC_REDUCTIONS)) \
     C(cross_entropy, of_cross_entropy(w, 0, UNWEIGHTED, -100)) \
     C(cross_entropy_ignore, of_cross_entropy(w, 0, UNWEIGHTED, 2)) \
     C(cross_entropy_smooth, of_cross_entropy(w, 0.2, UNWEIGHTED, 2)) \
