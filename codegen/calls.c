@@ -3,11 +3,13 @@
  * kind; the rules between fields are one function per call. */
 #include "codegen/calls.h"
 
+#include "ir/support/reduction.h"
+
 #include <string.h>
 
 /* -- The table -- */
 
-typedef enum param_kind { SIZE, COUNT, FLAG, TYPE, F32, ALIGNMENT, BIAS, ACTIVATION } param_kind;
+typedef enum param_kind { SIZE, COUNT, FLAG, TYPE, F32, ALIGNMENT, BIAS, ACTIVATION, ELEMENT, REDUCTION } param_kind;
 
 typedef struct param {
     const char *name;
@@ -23,6 +25,7 @@ FIELDS(matmul)
 FIELDS(cudnn_conv)
 FIELDS(sdpa)
 FIELDS(norm)
+FIELDS(collective)
 
 static const char *const biases[] = {"none", "bias", "sums_of_a", "sums_of_b"};
 static const char *const activations[] = {"linear", "relu", "gelu", "gelu_gradient", "relu_gradient"};
@@ -52,16 +55,19 @@ static const char *check_value(param_kind kind, int64_t v) {
     case ALIGNMENT: return v >= 1 && !(v & (v - 1)) ? NULL : "must be a power of two";
     case BIAS: return v >= 0 && v <= TCC_MATMUL_SUMS_OF_B ? NULL : "is no kind of bias";
     case ACTIVATION: return v >= 0 && v < TCC_MATMUL_ACTIVATIONS ? NULL : "is no activation";
+    case ELEMENT: return v >= 0 && v < TCC_DTYPE_COUNT ? NULL : "is no type";
+    case REDUCTION: return v >= 0 && v < TCC_REDUCTIONS ? NULL : "is no reduction";
     }
     return "has no kind";
 }
 
 static void print_value(tcc_strbuf *out, param_kind kind, int64_t v) {
     if (check_value(kind, v)) kind = COUNT;
-    if (kind == TYPE) tcc_strbuf_add(out, tcc_dtype_text((tcc_dtype)v));
+    if (kind == TYPE || kind == ELEMENT) tcc_strbuf_add(out, tcc_dtype_text((tcc_dtype)v));
     else if (kind == F32) tcc_strbuf_printf(out, "%.9g", (double)float_of(v));
     else if (kind == BIAS) tcc_strbuf_add(out, biases[v]);
     else if (kind == ACTIVATION) tcc_strbuf_add(out, activations[v]);
+    else if (kind == REDUCTION) tcc_strbuf_add(out, tcc_reduction_text((tcc_rank_reduction)v));
     else tcc_strbuf_printf(out, "%lld", (long long)v);
 }
 
@@ -153,6 +159,26 @@ static const char *check_norm_backward(const void *params) {
     return ((const tcc_norm_params *)params)->eps_bits ? "the gradient has no eps" : check_norm_forward(params);
 }
 
+static const char *check_all_gather(const void *params) {
+    const tcc_collective_params *p = params;
+    enum { LARGEST_ELEMENT = 8 };
+    if (p->reduction) return "nothing is reduced where values are gathered";
+    if (p->ranks > TCC_MOST_RANKS) return "there are too many ranks";
+    return p->count > INT64_MAX / LARGEST_ELEMENT / p->ranks ? "count x ranks overflows" : NULL;
+}
+
+static const char *check_all_reduce(const void *params) {
+    tcc_collective_params p = *(const tcc_collective_params *)params;
+    if (p.type == TCC_BOOL && p.reduction != TCC_REDUCTION_FIRST) return "truth values have no sum and no maximum";
+    p.reduction = 0;
+    return check_all_gather(&p);
+}
+
+static const char *check_reduce_scatter(const void *params) {
+    return ((const tcc_collective_params *)params)->reduction == TCC_REDUCTION_FIRST ? "there is nothing to scatter"
+                                                                                     : check_all_reduce(params);
+}
+
 /* -- Calls -- */
 
 static const struct {
@@ -187,7 +213,7 @@ tcc_algorithm_params *tcc_call_algorithm(tcc_call call, int64_t *params) {
 void tcc_call_print_params(tcc_strbuf *out, tcc_call call, const int64_t *params) {
     const char *between = "{";
     for (const param *f = calls[call].fields; f->name; params += f->n, f++) {
-        bool zero = f->kind != TYPE;
+        bool zero = f->kind != TYPE && f->kind != ELEMENT;
         for (int i = 0; i < f->n; i++) zero = zero && !params[i];
         if (zero) continue;
         tcc_strbuf_printf(out, "%s%s=", between, f->name);

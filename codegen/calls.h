@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The calls of libraries that a program may hold, apart from the program's own format. calls.def has a row for each,
  * and the fields of its params. The structs here are made from these fields, and so are the checker and the printer.
- * The last buffer is a workspace; it is not touched where params say 0 bytes.
+ * The last buffer is a workspace, but of collectives; it is not touched where params say 0 bytes.
  *
  * MATMUL: C = activation(op(A) op(B) + addend + bias), for each of `batch` matrices. There are `outer` such calls, one
  * after another, each at further offsets in a, b, addend and c; if all have the same C, they add to it. Buffers: a, b,
@@ -19,7 +19,10 @@
  *
  * NORM_FORWARD: y = (x - mean) scale weight + bias, by the mean of each channel and scale = 1 / sqrt(variance + eps);
  * sums in f32. Buffers: x, weight, bias, y, mean, scale, workspace.
- * NORM_BACKWARD: dx, dweight, dbias from dy. Buffers: dy, x, mean, scale, weight, dx, dweight, dbias, workspace. */
+ * NORM_BACKWARD: dx, dweight, dbias from dy. Buffers: dy, x, mean, scale, weight, dx, dweight, dbias, workspace.
+ *
+ * ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER: the collectives of ir/ops.def, by the program's communicator
+ * (runtime/device.h). Buffers: x, result. Those of ALL_REDUCE may be the same memory. */
 #ifndef TCC_CODEGEN_CALLS_H
 #define TCC_CODEGEN_CALLS_H
 

@@ -6,6 +6,7 @@
 
 #include "codegen/choice.h"
 #include "codegen/library/call.h"
+#include "codegen/library/collective.h"
 #include "codegen/library/norm.h"
 #include "codegen/schedule/lowering.h"
 #include "codegen/signature.h"
@@ -47,6 +48,7 @@ static const implementation implementations[] = {
     {"contract.apart", OF(CONTRACT), ANY, false, tcc_lower_apart},
     {"cudnn.sdpa", OF(ATTENTION), ON(CUDA), false, tcc_lower_attention_call},
     {"attention", OF(ATTENTION), ANY, false, tcc_lower_attention},
+    {"collective", OF(COLLECTIVE), ANY, false, tcc_lower_collective},
     {"cudnn.batch_norm", OF(NORM), ON(CUDA), false, tcc_lower_norm_call},
     {"reduce", OF(REDUCE), ANY, false, tcc_lower_reduce},
     {"scan", OF(SCAN), ANY, false, tcc_lower_scan},

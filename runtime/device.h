@@ -4,6 +4,7 @@
 #ifndef TCC_RUNTIME_DEVICE_H
 #define TCC_RUNTIME_DEVICE_H
 
+#include "codegen/calls.h"
 #include "codegen/program.h"
 #include "codegen/target.h"
 #include "ir/support/context.h"
@@ -73,6 +74,14 @@ typedef struct tcc_code_store {
     void (*flush)(void *user); /* after a few were kept */
 } tcc_code_store;
 
+/* What runs the collectives of a program: the calls ALL_REDUCE, REDUCE_SCATTER and ALL_GATHER of codegen/calls.h. It
+ * returns when this rank's part is done. */
+typedef struct tcc_collectives {
+    void *user;
+    tcc_status (*run)(void *user, tcc_diag *d, tcc_call call, const tcc_collective_params *params, const void *from,
+                      void *to);
+} tcc_collectives;
+
 typedef struct tcc_device_ops {
     const char *kind; /* "cpu", "cuda" */
     tcc_target target;
@@ -104,6 +113,9 @@ typedef struct tcc_device_ops {
     void (*release)(tcc_commands *commands);
     /* Say where a space begins, or a binding; the commands keep it until it is said again. */
     void (*place)(tcc_commands *commands, tcc_space space, int binding, void *base);
+    /* What runs the program's collectives; NULL: nothing does, and none can be run. Borrowed. The op itself is NULL
+     * where a device has no collectives, and makes no program ready that has some. */
+    void (*set_collectives)(tcc_commands *commands, const tcc_collectives *collectives);
     /* Run all steps; everything must be placed. It may return before they are done, and their errors come out of a
      * later call; with `times` (NULL, or one entry a step to fill) it waits. Behind those stand `threads` entries a
      * step: when each thread worked on it, from its first item to its last; 0 and 0 where it had none. */

@@ -165,6 +165,10 @@ tcc_status tcc_exec_poison(tcc_exec *e, tcc_diag *d) {
     return TCC_OK;
 }
 
+void tcc_exec_set_collectives(tcc_exec *e, const tcc_collectives *collectives) {
+    if (e->device->ops->set_collectives) e->device->ops->set_collectives(e->commands, collectives);
+}
+
 tcc_status tcc_exec_run(tcc_exec *e, tcc_diag *d) {
     if (e->n_unbound) return unbound(e, d);
     if (!e->arena && e->program->arena_bytes)

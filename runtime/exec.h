@@ -27,6 +27,9 @@ tcc_status tcc_exec_set_arena(tcc_exec *exec, tcc_diag *d, void *memory, int64_t
  * an address that is not a multiple of its element size). */
 tcc_status tcc_exec_bind(tcc_exec *exec, tcc_diag *d, int binding, void *memory, int64_t size_bytes);
 
+/* What runs the program's collectives from now on (tcc_collectives, device.h); NULL: nothing does. Borrowed. */
+void tcc_exec_set_collectives(tcc_exec *exec, const tcc_collectives *collectives);
+
 /* Run all steps once and return when they are done. Nothing is allocated. Runs of one executable are the caller's to
  * order; other executables of the device may run in other threads. Errors: TCC_EINVAL (a binding is unbound),
  * TCC_EDEVICE (a step failed). */

@@ -88,6 +88,26 @@ static void regions_of_norm_backward(const int64_t *params, tcc_region *out) {
     regions_of_norm(params, "rr111r11", out);
 }
 
+static tcc_region parts(const tcc_collective_params *p, int64_t parts) {
+    return tcc_region_whole(parts * p->count * bytes_of(p->type));
+}
+
+static void regions_of_all_reduce(const int64_t *params, tcc_region *out) {
+    out[0] = out[1] = parts((const tcc_collective_params *)params, 1);
+}
+
+static void regions_of_reduce_scatter(const int64_t *params, tcc_region *out) {
+    const tcc_collective_params *p = (const tcc_collective_params *)params;
+    out[0] = parts(p, p->ranks);
+    out[1] = parts(p, 1);
+}
+
+static void regions_of_all_gather(const int64_t *params, tcc_region *out) {
+    const tcc_collective_params *p = (const tcc_collective_params *)params;
+    out[0] = parts(p, 1);
+    out[1] = parts(p, p->ranks);
+}
+
 static void (*const regions[])(const int64_t *params, tcc_region *out) = {
 #define TCC_CALL(id, text, params, buffers, check, regions) regions_of_##regions,
     TCC_EACH_CALL(TCC_CALL)

@@ -14,6 +14,7 @@ bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const t
 bool tcc_launch_in_step(const tcc_plan_launch *launch, const bool *used, int read, int write) {
     const tcc_body *b = launch->body;
     const int from = read - launch->first_of_body, to = write - launch->first_of_body;
+    if (launch->in_place) return true;
     if (!b || !launch->kernel.in_step || from < 0 || to < 0) return false;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];

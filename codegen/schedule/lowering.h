@@ -58,6 +58,8 @@ typedef struct tcc_plan_launch {
     bool matrices;        /* and that unit multiplies matrices, as tensor cores do */
     double bytes;         /* that it moves, as its body tells; 0: all of its buffers */
     bool copies;          /* only copies a value to another: nothing to do where both are the same memory */
+    bool in_place;        /* a call that may write its result over what it reads, its first two buffers */
+    double waits_ns;      /* for other ranks, and for what comes from them */
     bool beside;          /* may run together with the launch before it: they write different parts of one value */
     const char *library;  /* not NULL: a library call of that name instead of a kernel; kernel.n_buffers and n_params
                             hold for it */

@@ -132,5 +132,5 @@ void tcc_predict(const tcc_lowering *l, const tcc_plan_launch *launch, tcc_launc
     const double memory = bytes / bytes_a_ns(l->target), work = launch->flop / rate;
     out->bytes = (int64_t)bytes;
     out->flop = (int64_t)launch->flop;
-    out->ns = (int64_t)(TCC_LAUNCH_NS + (memory > work ? memory : work));
+    out->ns = (int64_t)(TCC_LAUNCH_NS + launch->waits_ns + (memory > work ? memory : work));
 }

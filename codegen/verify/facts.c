@@ -127,6 +127,8 @@ static bool same_start(const tcc_buffer *a, const tcc_buffer *b) {
 /* Pairs of buffers that begin at one address and of which one is written: all that may be in step. */
 static bool keep_pairs(tcc_program_facts *f, const tcc_plan_launch *launch, const tcc_buffer *buffers, const bool *used,
                        tcc_fact_launch *out) {
+    static const tcc_fact_pair call = {0, 1};
+    if (launch->in_place) out->n_in_step = 1, out->in_step = &call;
     if (!launch->kernel.in_step) return true;
     tcc_vec(tcc_fact_pair) pairs = {0};
     bool ok = true;
@@ -173,7 +175,7 @@ tcc_status tcc_program_facts_add(tcc_program_facts *f, const tcc_lowering *l, co
     bool *used = tcc_launch_used(launch);
     accesses room = {tcc__malloc(sizeof *room.regions * (b ? (size_t)(b->exprs.count + b->stores.count) + 1 : 1)), 0};
     bool ok = uses && used && room.regions && open_group(f, l, label);
-    ok = ok && keep_uses(f, launch, used, &room, uses) && (!b || keep_pairs(f, launch, buffers, used, &out)) &&
+    ok = ok && keep_uses(f, launch, used, &room, uses) && keep_pairs(f, launch, buffers, used, &out) &&
          tcc_vec_push(&f->launches, out);
     tcc__free(used);
     tcc__free(room.regions);

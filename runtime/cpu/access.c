@@ -156,6 +156,15 @@ void tcc_accesses_copy(tcc_accesses *a, int step) {
     if (!is_right(a, &s->to, &to)) remember(a, &to);
 }
 
+/* Of a collective: from, to. */
+void tcc_accesses_call(tcc_accesses *a, int step) {
+    const tcc_buffer *b = a->program->steps[step].call->buffers;
+    found from = {.step = step, .buffer = 0, .bytes = b[0].size_bytes},
+          to = {.stores = true, .step = step, .buffer = 1, .bytes = b[1].size_bytes};
+    if (!is_right(a, &b[0], &from)) remember(a, &from);
+    if (!is_right(a, &b[1], &to)) remember(a, &to);
+}
+
 static void describe_buffer(const tcc_accesses *a, const found *f, tcc_strbuf *out) {
     const tcc_step *s = &a->program->steps[f->step];
     const bool copies = s->kind == TCC_STEP_COPY;
@@ -163,7 +172,9 @@ static void describe_buffer(const tcc_accesses *a, const found *f, tcc_strbuf *o
         tcc_strbuf_printf(out, "its scratch of %lld bytes", (long long)a->program->kernels[s->kernel].scratch_bytes);
         return;
     }
-    const tcc_buffer *b = copies ? (f->buffer ? &s->from : &s->to) : &s->instances[f->instance].buffers[f->buffer];
+    const tcc_buffer *b = copies                        ? (f->buffer ? &s->from : &s->to)
+                          : s->kind == TCC_STEP_LIBRARY ? &s->call->buffers[f->buffer]
+                                                        : &s->instances[f->instance].buffers[f->buffer];
     tcc_strbuf_printf(out, "buffer %d", f->buffer);
     if (b->space == TCC_SPACE_BINDING) {
         const tcc_binding *binding = &a->program->bindings[b->binding];
@@ -184,7 +195,9 @@ tcc_status tcc_accesses_judge(const tcc_accesses *a, tcc_diag *d) {
     const tcc_step *s = &a->program->steps[f->step];
     tcc_strbuf buffer = {0};
     describe_buffer(a, f, &buffer);
-    const char *name = s->kind == TCC_STEP_COPY ? "a copy" : a->program->kernels[s->kernel].symbol;
+    const char *name = s->kind == TCC_STEP_COPY      ? "a copy"
+                       : s->kind == TCC_STEP_LIBRARY ? s->call->name
+                                                     : a->program->kernels[s->kernel].symbol;
     tcc_status status = TCC_BUG(d, "%s %s %lld bytes at offset %lld of %s, %s", name, f->stores ? "writes" : "reads",
                                 (long long)f->bytes, (long long)f->offset, buffer.text ? buffer.text : "a buffer",
                                 texts[f->mistake]);

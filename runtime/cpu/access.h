@@ -23,6 +23,8 @@ void tcc_accesses_run(tcc_accesses *a, tcc_host_kernel kernel, int step, int ins
                       int64_t begin, int64_t end, void *scratch);
 /* The copy of a step: it reads what was written, too. */
 void tcc_accesses_copy(tcc_accesses *a, int step);
+/* The collective of a step, likewise. */
+void tcc_accesses_call(tcc_accesses *a, int step);
 /* Behind a step: TCC_EBUG, naming kernel, buffer and offset, if one of its accesses was wrong. */
 tcc_status tcc_accesses_judge(const tcc_accesses *a, tcc_diag *d);
 

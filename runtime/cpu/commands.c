@@ -32,9 +32,11 @@ typedef struct command {
     int64_t items, grain;
     tcc_accesses *accesses; /* NULL: they are not checked */
     int step;
-    /* copy: to, from */
+    /* copy: to, from; collective: from, to */
     void **buffers;
     int64_t copy_bytes;
+    tcc_call call;
+    const int64_t *params;
 } command;
 
 struct tcc_commands {
@@ -46,6 +48,7 @@ struct tcc_commands {
     command *commands;
     int n_commands; /* that were made; fewer than steps after a failure */
     tcc_places *places;
+    const tcc_collectives *collectives; /* NULL: there are none */
 };
 
 /* --- making --- */
@@ -78,14 +81,27 @@ static tcc_status make_kernel(tcc_commands *c, tcc_diag *d, const tcc_step *s, c
     return TCC_OK;
 }
 
+static tcc_status make_collective(tcc_commands *c, tcc_diag *d, const tcc_library_call *call, command *m) {
+    m->call = tcc_call_find(call->name);
+    m->params = call->params;
+    if (m->call != TCC_CALL_ALL_REDUCE && m->call != TCC_CALL_REDUCE_SCATTER && m->call != TCC_CALL_ALL_GATHER)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry on the CPU", call->name);
+    const tcc_collective_params *p = (const tcc_collective_params *)m->params;
+    const int64_t part = p->count * tcc_dtype_bytes((tcc_dtype)p->type), whole = p->ranks * part;
+    if (call->buffers[0].size_bytes < (m->call == TCC_CALL_REDUCE_SCATTER ? whole : part) ||
+        call->buffers[1].size_bytes < (m->call == TCC_CALL_ALL_GATHER ? whole : part))
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "'%s': its buffers are smaller than its params say", call->name);
+    m->buffers = TCC_ARENA_ARRAY(&c->memory, void *, call->n_buffers);
+    return m->buffers ? TCC_OK : tcc_enomem(d);
+}
+
 static tcc_status make_command(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
     m->kind = s->kind;
     m->pool = c->device->pool;
     m->accesses = c->accesses;
     m->step = c->n_commands;
     if (s->kind == TCC_STEP_KERNEL) return make_kernel(c, d, s, m);
-    if (s->kind == TCC_STEP_LIBRARY)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry on the CPU", s->call->name);
+    if (s->kind == TCC_STEP_LIBRARY) return make_collective(c, d, s->call, m);
     m->copy_bytes = s->to.size_bytes;
     m->buffers = TCC_ARENA_ARRAY(&c->memory, void *, 2);
     return m->buffers ? TCC_OK : tcc_enomem(d);
@@ -154,6 +170,10 @@ void tcc__commands_cpu_place(tcc_commands *c, tcc_space space, int binding, void
     tcc_places_set(c->places, space, binding, base);
 }
 
+void tcc__commands_cpu_set_collectives(tcc_commands *c, const tcc_collectives *collectives) {
+    c->collectives = collectives;
+}
+
 /* --- running --- */
 
 static void run_kernel(void *user, int worker, int64_t begin, int64_t end) {
@@ -209,10 +229,21 @@ static void run_on_pool(command *m, tcc_pool_task task, int64_t items, int64_t g
     else tcc_pool_run(m->pool, task, m, items, grain);
 }
 
-static tcc_status run_command(command *m, tcc_diag *d, int64_t start, tcc_step_time *threads) {
+static tcc_status run_collective(const command *m, const tcc_collectives *by, tcc_diag *d) {
+    if (!by)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                         "'%s': the program was made for several ranks, and here is no communicator",
+                         tcc_call_get_info(m->call)->name);
+    if (m->accesses) tcc_accesses_call(m->accesses, m->step);
+    return by->run(by->user, d, m->call, (const tcc_collective_params *)m->params, m->buffers[0], m->buffers[1]);
+}
+
+static tcc_status run_command(const tcc_commands *c, command *m, tcc_diag *d, int64_t start, tcc_step_time *threads) {
     switch (m->kind) {
     case TCC_STEP_KERNEL: run_on_pool(m, run_kernel, m->items, m->grain, start, threads); return TCC_OK;
-    case TCC_STEP_LIBRARY: break; /* refused when it was made */
+    case TCC_STEP_LIBRARY:
+        if (threads) memset(threads, 0, sizeof *threads * (size_t)tcc_pool_threads(m->pool));
+        return run_collective(m, c->collectives, d);
     case TCC_STEP_COPY:
         if (m->accesses) tcc_accesses_copy(m->accesses, m->step);
         run_on_pool(m, run_copy, (m->copy_bytes + COPY_ITEM_BYTES - 1) / COPY_ITEM_BYTES, COPY_GRAIN, start, threads);
@@ -230,7 +261,7 @@ tcc_status tcc__commands_cpu_run(tcc_commands *c, tcc_diag *d, tcc_step_time *ti
     tcc_step_time *threads = times ? times + c->n_commands : NULL;
     for (int i = 0; i < c->n_commands && s == TCC_OK; i++) {
         if (times) times[i].begin_ns = tcc_clock_ns() - start;
-        s = run_command(&c->commands[i], d, start, threads ? threads + i * n_threads : NULL);
+        s = run_command(c, &c->commands[i], d, start, threads ? threads + i * n_threads : NULL);
         if (c->accesses && s == TCC_OK) s = tcc_accesses_judge(c->accesses, d);
         if (times) times[i].end_ns = tcc_clock_ns() - start;
         if (s != TCC_OK) tcc_program_note_step(d, c->program, i);

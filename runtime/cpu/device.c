@@ -121,6 +121,7 @@ static const tcc_device_ops cpu_ops = {
     .prepare = tcc__commands_cpu_prepare,
     .release = tcc__commands_cpu_release,
     .place = tcc__commands_cpu_place,
+    .set_collectives = tcc__commands_cpu_set_collectives,
     .run = tcc__commands_cpu_run,
     .threads = cpu_threads,
     .synchronize = cpu_synchronize,

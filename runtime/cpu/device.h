@@ -22,6 +22,7 @@ tcc_status tcc__commands_cpu_prepare(tcc_device *device, tcc_context *cx, const 
                                      const tcc_code_store *store, tcc_commands **out);
 void tcc__commands_cpu_release(tcc_commands *commands);
 void tcc__commands_cpu_place(tcc_commands *commands, tcc_space space, int binding, void *base);
+void tcc__commands_cpu_set_collectives(tcc_commands *commands, const tcc_collectives *collectives);
 tcc_status tcc__commands_cpu_run(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);
 /* In roofline.c. */
 tcc_status tcc__device_cpu_measure(tcc_device *device, tcc_diag *d, tcc_roofline *out);

@@ -250,6 +250,16 @@ compiled *compiled_create(const tcc_graph *g, const compiled_options *options) {
     return c;
 }
 
+/* As the interpreter: the other ranks bring nothing. */
+static tcc_status run_alone(void *user, tcc_diag *d, tcc_call call, const tcc_collective_params *p, const void *from,
+                            void *to) {
+    (void)user, (void)d;
+    const size_t part = (size_t)(p->count * tcc_dtype_bytes((tcc_dtype)p->type));
+    if (call == TCC_CALL_ALL_GATHER) memset(to, 0, (size_t)p->ranks * part);
+    memmove(to, from, part);
+    return TCC_OK;
+}
+
 void compiled_use_threads(compiled *c, int threads) {
     tcc_diag *diag = &c->cx.diag;
     tcc_exec_destroy(c->exec);
@@ -257,7 +267,9 @@ void compiled_use_threads(compiled *c, int threads) {
     c->exec = NULL;
     c->device = NULL;
     assert_ok(tcc_device_cpu_create(&c->cx, threads, &c->device), diag);
+    static const tcc_collectives alone = {NULL, run_alone};
     assert_ok(tcc_exec_create(&c->cx, c->device, c->program, &c->exec), diag);
+    tcc_exec_set_collectives(c->exec, &alone);
     for (int i = 0; i < c->program->n_bindings; i++)
         assert_ok(tcc_exec_bind(c->exec, diag, i, c->memory[i], tcc_type_bytes(&c->program->bindings[i].type)), diag);
 }
