@@ -21,9 +21,9 @@ tcc_node *tcc_ir_collective(tcc_graph *g, tcc_op op, tcc_node *x, tcc_rank_reduc
 /* The last collective among the first `end` nodes; NULL: there is none. */
 tcc_node *tcc_ir_last_collective(const tcc_graph *g, int end);
 
-/* Test hook: tcc_graph_eval on `ranks` ranks side by side: inputs of rank 0, then those of rank 1, and so on; outputs likewise.
- * tcc_graph_eval itself is rank 0, to which the others bring nothing: no terms, no candidates, zeros where values are
- * gathered. */
+/* Test hook: tcc_graph_eval on `ranks` ranks side by side: inputs of rank 0, then those of rank 1, and so on; outputs
+ * likewise. tcc_graph_eval itself is rank 0, to which the others bring nothing: no terms, no candidates, zeros where
+ * values are gathered. */
 tcc_status tcc_graph_eval_ranks(const tcc_graph *g, int ranks, const tcc_value *inputs, tcc_value *outputs,
                                 tcc_diag *diag);
 /* What rank `rank` gets of a collective; in[r]: what rank r brings, NULL: nothing. `out` is created and zeroed. */

@@ -6,6 +6,7 @@
 
 #include "ir/ir.h"
 #include "ir/support/context.h"
+#include "ir/support/network.h"
 #include "ir/support/optimizer.h"
 #include "ir/support/train_step.h"
 
@@ -15,20 +16,22 @@ typedef struct tcc_train_spec {
     tcc_step_part part;
     bool no_update; /* gradients are computed, and no parameter changes */
     tcc_optimizer_kind optimizer;
-    bool momentum, nesterov; /* SGD: keep a momentum buffer; use Nesterov's form */
-    double loss_scale;       /* what the scale of the loss begins with (train_step.h); 0: it is not scaled */
-    bool clip_norm;          /* scale gradients to a global L2 norm of at most hyper[CLIP_NORM] */
-    bool ema;                /* average the parameters: state "NAME.ema" */
-    bool ema_buffers;        /* and buffers of floats */
-    int n_groups;            /* parameter groups, each with its own lr and weight decay; at least 1 */
-    int n_rates;             /* sets of betas and momentum; 0: as 1 */
-    const int *rates_of;     /* by group: its set; NULL: all have set 0 */
-    const int *group_of;     /* by parameter, in the order of PARAM inputs; NULL: all in group 0 */
-    const bool *frozen;      /* by parameter: no gradient, no update; NULL: none */
-    bool keep_gradients;     /* outputs "grad.NAME" stay outputs of the step */
-    bool input_gradients;    /* there are such of float inputs of the batch, too, which are outputs in any case */
-    bool detect_anomaly;     /* output TCC_ANOMALY_OUTPUT (train_step.h) */
-    bool statistics;         /* outputs TCC_PARAMETER_STATISTICS_PREFIX NAME and those of modules (train_step.h) */
+    bool momentum, nesterov;    /* SGD: keep a momentum buffer; use Nesterov's form */
+    double loss_scale;          /* what the scale of the loss begins with (train_step.h); 0: it is not scaled */
+    bool clip_norm;             /* scale gradients to a global L2 norm of at most hyper[CLIP_NORM] */
+    bool ema;                   /* average the parameters: state "NAME.ema" */
+    bool ema_buffers;           /* and buffers of floats */
+    int n_groups;               /* parameter groups, each with its own lr and weight decay; at least 1 */
+    int n_rates;                /* sets of betas and momentum; 0: as 1 */
+    const int *rates_of;        /* by group: its set; NULL: all have set 0 */
+    const int *group_of;        /* by parameter, in the order of PARAM inputs; NULL: all in group 0 */
+    const bool *frozen;         /* by parameter: no gradient, no update; NULL: none */
+    bool keep_gradients;        /* outputs "grad.NAME" stay outputs of the step */
+    bool input_gradients;       /* there are such of float inputs of the batch, too, which are outputs in any case */
+    bool detect_anomaly;        /* output TCC_ANOMALY_OUTPUT (train_step.h) */
+    int ranks;                  /* that have parts of the batch; 0 or 1: it is on one */
+    const tcc_network *network; /* between them; NULL: that of processes on one machine */
+    bool statistics;            /* outputs TCC_PARAMETER_STATISTICS_PREFIX NAME and those of modules (train_step.h) */
 } tcc_train_spec;
 
 /* Bytes of the states that train-step adds to an update of the graph's parameters. */

@@ -24,6 +24,7 @@ static void print_options(tcc_strbuf *b, tcc_model *m, bool train, tcc_step_part
     tcc__options_print_key(b, TCC_OPTION_OF_MODEL, &o, train);
     if (!train) return;
     tcc_strbuf_printf(b, " part=%d", (int)part);
+    if (part == TCC_STEP_UPDATE && o.comm) tcc_strbuf_printf(b, " ranks=%d", tcc_comm_size(o.comm));
     tcc__options_print_key(b, TCC_OPTION_OF_OPTIMIZER, p, train);
     for (int i = 0; i < p->n_groups; i++) /* the other numbers of a group are data */
         tcc_strbuf_printf(b, " group=%d,%d,%zu:%s", p->groups[i].frozen, tcc__group_rates(m, &p->groups[i]),

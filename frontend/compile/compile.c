@@ -182,7 +182,8 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gro
                  .n_rates = grouping->n_rates,
                  .rates_of = grouping->rates_of,
                  .group_of = grouping->group_of,
-                 .frozen = grouping->frozen},
+                 .frozen = grouping->frozen,
+                 .ranks = m->options.comm ? tcc_comm_size(m->options.comm) : 1},
     };
 #define TCC_OPTION(of, field, type, range, key, plan, pass) pass PASSES_##key(of->field);
 #include "frontend/run/options.def"

@@ -142,6 +142,7 @@ struct tcc_model {
     tcc_vec(tcc_array) slice;        /* of the batch that it is */
     int64_t ranks_rows, ranks_whole; /* with options.comm: samples of the step's batch on this rank, and on all */
     bool ranks_compared;             /* all ranks have begun alike */
+    tcc_collectives collectives;     /* of its programs */
     void *bucket;                    /* for what ranks send; owned */
     int64_t bucket_bytes;
     int64_t loss_tickets[TCC_FETCHES]; /* of training step i, in place i % TCC_FETCHES */
@@ -212,8 +213,10 @@ tcc_status tcc__ranks_begin(tcc_model *m, const tcc_array *batch, int count);
 /* Before the first step, once its programs are there: TCC_EINVAL where ranks have other options, parameters or states.
  */
 tcc_status tcc__ranks_compare(tcc_model *m);
-/* Adds up over ranks what a program's micro-batches have left: totals of a level, or, 0, what the update reads. */
-tcc_status tcc__ranks_reduce(tcc_model *m, const tcc_program *p, int level);
+/* Adds up over ranks the totals of a level that a program's micro-batches have left. */
+tcc_status tcc__ranks_add_totals(tcc_model *m, const tcc_program *p, int level);
+/* Lets the model's communicator run the collectives of a program. */
+void tcc__ranks_connect(tcc_model *m, tcc_exec *exec);
 /* This rank's step failed, as the error says, so that the other ranks' steps fail. */
 void tcc__ranks_fail(tcc_model *m);
 

@@ -105,6 +105,7 @@ tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
     const double filled = tcc_clock_seconds(), filling = filled - before + waited - start;
     const tcc_code_store *store = m->maker ? m->maker->code_store(m) : NULL;
     if (m->device) TCC_TRY(tcc_exec_create_without_arena(m->cx, m->device, c->program, store, &c->exec));
+    if (m->device && m->options.comm) tcc__ranks_connect(m, c->exec);
     if (m->device && runs) {
         TCC_TRY(tcc__model_share_arena(m, c));
         TCC_TRY(tcc__compiled_set_replay(m, c));

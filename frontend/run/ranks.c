@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Steps whose batch lies on several ranks (options.comm). A rank takes its part of the batch in one or more
- * micro-batches. Totals are added up over ranks after each level, and the sums of gradients between the last
- * micro-batch and the update, in the order of ranks. So the step is that of the whole batch, and N ranks with a
- * micro-batch each give the bits of one rank with N micro-batches. All ranks then make the same update: parameters are
- * never sent, and are compared before the first step.
- *
- * Buffers take the next values that rank 0 has for them. */
+ * micro-batches. Totals are added up over ranks after each level. The update is a program with collectives, which reads
+ * sums over all ranks (passes/distribute.c). Both are taken in the order of ranks. So the step is that of the whole
+ * batch, and N ranks with a micro-batch each give the bits of one rank with N micro-batches. All ranks then make the
+ * same update: parameters are never sent, and are compared before the first step.
+ */
 #include "frontend/run/model.h"
 #include "frontend/run/options.h"
 
 #include "ir/support/alloc.h"
 #include "ir/support/hash.h"
+#include "ir/support/reduction.h"
 
 #include <stdlib.h>
 
@@ -120,14 +120,13 @@ tcc_status tcc__ranks_compare(tcc_model *m) {
     return TCC_OK;
 }
 
-/* -- Sums over ranks -- */
+/* -- Totals -- */
 
-/* States that travel together: they are laid one behind the other. */
+/* Totals of a level that are combined alike travel together: they are laid one behind the other. */
 typedef struct bucket {
-    bool next;       /* next values of buffers, which are rank 0's; else sums: */
-    int level;       /* totals of that level; 0: what the update reads */
-    tcc_comm_op how; /* of a sum, */
-    tcc_dtype type;  /* whose elements are these */
+    int level;
+    tcc_comm_op how;
+    tcc_dtype type;
 } bucket;
 
 static tcc_comm_op how_of(const char *name) {
@@ -135,15 +134,12 @@ static tcc_comm_op how_of(const char *name) {
 }
 
 static bool is_in(const bucket *k, const tcc_binding *b) {
-    if (b->role != TCC_ROLE_STATE || k->next) return b->role == TCC_ROLE_STATE && begins(b->name, TCC_NEXT_PREFIX);
-    const bool sum = begins(b->name, TCC_SUM_PREFIX) || !strcmp(b->name, TCC_LOSS_SUM_STATE) ||
-                     !strcmp(b->name, TCC_WEIGHT_SUM_STATE);
-    const int level = begins(b->name, TCC_TOTAL_PREFIX) ? atoi(b->name + sizeof TCC_TOTAL_PREFIX - 1) : 0;
-    if (k->level ? level != k->level : !sum) return false;
-    return b->type.dtype == k->type && (!k->level || how_of(b->name) == k->how);
+    if (b->role != TCC_ROLE_STATE || !begins(b->name, TCC_TOTAL_PREFIX)) return false;
+    return atoi(b->name + sizeof TCC_TOTAL_PREFIX - 1) == k->level && b->type.dtype == k->type &&
+           how_of(b->name) == k->how;
 }
 
-/* Copies the states of a bucket to m->bucket, or back. Returns their bytes; without memory it only counts these. */
+/* Copies the totals of a bucket to m->bucket, or back. Returns their bytes; without memory it only counts these. */
 static int64_t copy(tcc_model *m, const tcc_program *p, const bucket *k, char *memory, bool back) {
     int64_t at = 0;
     for (int i = 0; i < p->n_bindings; i++) {
@@ -156,25 +152,46 @@ static int64_t copy(tcc_model *m, const tcc_program *p, const bucket *k, char *m
     return at;
 }
 
-static tcc_status send_bucket(tcc_model *m, const tcc_program *p, const bucket *k) {
-    tcc_comm *comm = m->options.comm;
-    const int64_t bytes = copy(m, p, k, NULL, false);
-    if (!bytes) return TCC_OK;
-    TCC_TRY(reserve(m, bytes));
-    copy(m, p, k, m->bucket, false);
-    if (k->next) TCC_TRY(tcc_comm_broadcast(comm, 0, m->bucket, bytes));
-    else TCC_TRY(tcc_comm_all_reduce(comm, k->how, k->type, m->bucket, bytes / tcc_dtype_bytes(k->type)));
-    copy(m, p, k, m->bucket, true);
+tcc_status tcc__ranks_add_totals(tcc_model *m, const tcc_program *p, int level) {
+    for (int how = TCC_COMM_SUM; how <= TCC_COMM_MIN; how++)
+        for (int type = 0; type < TCC_DTYPE_COUNT; type++) {
+            const bucket k = {level, (tcc_comm_op)how, (tcc_dtype)type};
+            const int64_t bytes = copy(m, p, &k, NULL, false);
+            if (!bytes) continue;
+            TCC_TRY(reserve(m, bytes));
+            copy(m, p, &k, m->bucket, false);
+            TCC_TRY(tcc_comm_all_reduce(m->options.comm, k.how, k.type, m->bucket, bytes / tcc_dtype_bytes(k.type)));
+            copy(m, p, &k, m->bucket, true);
+        }
     return TCC_OK;
 }
 
-tcc_status tcc__ranks_reduce(tcc_model *m, const tcc_program *p, int level) {
-    for (int how = TCC_COMM_SUM; how <= (level ? TCC_COMM_MIN : TCC_COMM_SUM); how++)
-        for (int type = 0; type < TCC_DTYPE_COUNT; type++) {
-            const bucket k = {.level = level, .how = (tcc_comm_op)how, .type = (tcc_dtype)type};
-            TCC_TRY(send_bucket(m, p, &k));
-        }
-    return level ? TCC_OK : send_bucket(m, p, &(bucket){.next = true});
+/* -- Collectives of programs -- */
+
+_Static_assert((int)TCC_REDUCTION_SUM == (int)TCC_COMM_SUM && (int)TCC_REDUCTION_MAX == (int)TCC_COMM_MAX &&
+                   (int)TCC_REDUCTION_MIN == (int)TCC_COMM_MIN,
+               "reductions of programs and of communicators are the same");
+
+/* Errors are kept by the communicator's context, which is the model's. */
+static tcc_status run_collective(void *user, tcc_diag *d, tcc_call call, const tcc_collective_params *p,
+                                 const void *from, void *to) {
+    tcc_comm *comm = user;
+    const tcc_comm_op how = (tcc_comm_op)p->reduction;
+    const tcc_dtype type = (tcc_dtype)p->type;
+    const int64_t bytes = p->count * tcc_dtype_bytes(type);
+    if (p->ranks != tcc_comm_size(comm))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the program was made for %lld ranks, and here are %d",
+                         (long long)p->ranks, tcc_comm_size(comm));
+    if (call == TCC_CALL_ALL_GATHER) return tcc_comm_all_gather(comm, from, to, bytes);
+    if (call == TCC_CALL_REDUCE_SCATTER) return tcc_comm_reduce_scatter(comm, how, type, from, to, p->count);
+    if (from != to) memcpy(to, from, (size_t)bytes);
+    return p->reduction == TCC_REDUCTION_FIRST ? tcc_comm_broadcast(comm, 0, to, bytes)
+                                               : tcc_comm_all_reduce(comm, how, type, to, p->count);
+}
+
+void tcc__ranks_connect(tcc_model *m, tcc_exec *exec) {
+    m->collectives = (tcc_collectives){m->options.comm, run_collective};
+    tcc_exec_set_collectives(exec, &m->collectives);
 }
 
 void tcc__ranks_fail(tcc_model *m) {

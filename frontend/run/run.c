@@ -78,7 +78,7 @@ static tcc_status run_totals(tcc_model *m, const tcc_array *batch, int count, co
                                  (long long)samples, (long long)slice->dims[0]);
             TCC_TRY(tcc__program_run(m, c->totals, slice));
             if (m->options.comm && begin + samples >= all)
-                TCC_TRY(tcc__ranks_reduce(m, c->totals->program, m->micro_level));
+                TCC_TRY(tcc__ranks_add_totals(m, c->totals->program, m->micro_level));
         }
     return TCC_OK;
 }
@@ -98,7 +98,6 @@ static tcc_status run_micro_batches(tcc_model *m, const tcc_array *batch, int co
         *update = m->last->next;
         TCC_TRY(tcc__program_run(m, m->last, slice));
     }
-    if (m->options.comm) TCC_TRY(tcc__ranks_reduce(m, m->last->program, 0));
     return tcc__program_run(m, *update, NULL);
 }
 

@@ -6,6 +6,7 @@
 #define IF_AMP TCC_WHEN_AMP
 #define IF_TRAINING TCC_WHEN_TRAINING
 #define IF_GRADIENTS TCC_WHEN_GRADIENTS
+#define IF_RANKS TCC_WHEN_RANKS
 #define UNLESS_EAGER TCC_WHEN_FUSING
 #define IF_ALIGNED TCC_WHEN_ALIGNED
 #define IF_NORMS TCC_WHEN_NORMS
@@ -19,6 +20,7 @@ const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP},
     {TCC_PASS_AUTODIFF,    IF_GRADIENTS, MUST},     /* before decompose: gradient rules know composites */
     {TCC_PASS_TRAIN_STEP,  IF_TRAINING,  MUST},
+    {TCC_PASS_DISTRIBUTE,  IF_RANKS,     MUST},     /* whatever reads a sum of one rank is there */
     {TCC_PASS_LOW_COPIES,  IF_AMP,       MAY_SKIP}, /* after the updates of weights */
     {TCC_PASS_DECOMPOSE,   ALWAYS,       MUST},
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP}, /* layout looks for primitive patterns */

@@ -10,6 +10,7 @@ typedef enum tcc_pass_when {
     TCC_WHEN_AMP,
     TCC_WHEN_TRAINING,
     TCC_WHEN_GRADIENTS,
+    TCC_WHEN_RANKS,
     TCC_WHEN_FUSING,
     TCC_WHEN_ALIGNED,
     TCC_WHEN_NORMS,

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 14, WIDTH = 6, CLASSES = 5, STEPS = 4, MOST_RANKS = 4, MOST_BYTES = 1 << 14 };
+enum { ROWS = 14, WIDTH = 6, CLASSES = 5, STEPS = 4, MOST_RANKS = 4, MOST_BYTES = 1 << 21, WIDE = 400 };
 
 typedef struct test_case {
     const char *name;
@@ -49,6 +49,14 @@ static void weighed(tcc_trace *t, void *user) {
     tcc_tensor h = used_twice(t, WIDTH);
     tcc_loss(t, tcc_sqrt(tcc_mean(tcc_mul(h, h), TCC_ALL)));
     tcc_loss_weight(t, tcc_constant(t, (double)tcc_dim(h, 0), TCC_F32, 0, NULL));
+}
+
+/* Gradients that take more than one bucket. */
+static void wide(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor h = tcc_tanh(tcc_linear(used_twice(t, WIDTH), "in", WIDE));
+    h = tcc_tanh(tcc_linear(tcc_tanh(tcc_linear(h, "first", WIDE)), "second", WIDE));
+    tcc_loss(t, tcc_mean(tcc_mul(h, h), TCC_ALL));
 }
 
 /* -- Runs -- */
@@ -202,6 +210,10 @@ static const test_case cases[] = {
      .net = counted,
      .optimizer = OPTIMIZER(TCC_ADAM, 0.01, .clip_grad_norm = 0.1),
      .options = {.mixed_precision = TCC_MIXED_FP16, .loss_scale = 1e6}},
+    {.name = "wide",
+     .net = wide,
+     .optimizer = OPTIMIZER(TCC_SGD, 0.1, .clip_grad_norm = 0.01),
+     .options = {.keep_gradients = true, .statistics = true, .detect_anomaly = true}},
     {.name = "eager", .net = totals, .optimizer = OPTIMIZER(TCC_ADAFACTOR, 0.01), .options = {.mode = TCC_MODE_EAGER}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
