@@ -3,6 +3,7 @@
  * machine is taken. */
 #include "harness/check.h"
 #include "harness/optimizer.h"
+#include "harness/patience.h"
 
 #include "frontend/run/made_file.h"
 #include "ir/support/alloc.h"
@@ -12,6 +13,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum { ROWS = 8, WIDTH = 16, STEPS = 4 };
@@ -218,6 +221,75 @@ static void test_damaged(void **state) {
     tcc_context_destroy(cx);
 }
 
+/* Loads a plan and trains with it; as the exit status of a process: 0: it did, 1: it was refused. */
+static int load_and_train(const char *path) {
+    tcc_context *cx = fresh_context();
+    tcc_model *m;
+    tcc_array batch[2];
+    batch_of(ROWS, batch);
+    tcc_status status = tcc_model_load_plan(cx, path, NULL, &m);
+    if (status == TCC_OK) status = tcc_model_train(m, batch, 2);
+    if (status == TCC_OK) status = tcc_model_evaluate(m, batch, 1);
+    const bool said = status == TCC_OK || *tcc_context_error(cx);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+    return !said ? 3 : status != TCC_OK;
+}
+
+/* Whether byte `at` is machine code, which is trusted. */
+static bool is_code(const tcc__bytes *plan, const tcc_model *m, size_t at) {
+    for (int i = 0; i < m->programs.count; i++) {
+        const tcc_program *p = m->programs.data[i]->program;
+        for (int k = 0; k < p->n_modules; k++) {
+            const unsigned char *code = memmem(plan->data, plan->size, p->modules[k].code,
+                                               (size_t)p->modules[k].size_bytes);
+            if (code && at >= (size_t)(code - plan->data) &&
+                at < (size_t)(code - plan->data) + (size_t)p->modules[k].size_bytes)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Plans with right checksums and one wrong byte: each is refused, or trains, and ends. TCC_TEST_COUNT says how many. */
+static void test_changed_and_run(void **state) {
+    (void)state;
+    const char *count = getenv("TCC_TEST_COUNT");
+    tcc_context *cx = fresh_context();
+    tcc_model *m = make(cx, NULL);
+    tcc__bytes plan;
+    uint32_t random = 11;
+    int ends[2] = {0};
+    assert_ok(tcc_model_save_plan(m, NULL, "good.plan"), &cx->diag);
+    assert_ok(tcc__file_load(&cx->diag, "good.plan", &plan), &cx->diag);
+    for (int i = 0; i < (count ? atoi(count) : 40); i++) {
+        size_t at;
+        do at = 32 + next_random(&random) % (plan.size - 32);
+        while (is_code(&plan, m, at));
+        const unsigned char before = plan.data[at];
+        static const unsigned char values[] = {0, 1, 0x7f, 0x80, 0xff};
+        plan.data[at] = i % 2 ? values[next_random(&random) % sizeof values] : (unsigned char)next_random(&random);
+        seal(plan.data, plan.size);
+        write_file("changed.plan", plan.data, plan.size);
+        int status;
+        const pid_t child = fork();
+        if (!child) {
+            alarm((unsigned)test_seconds(20));
+            _exit(load_and_train("changed.plan"));
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
+            fail_msg("byte %zu, %d instead of %d: ended with %d", at, plan.data[at], before, status);
+        ends[WEXITSTATUS(status)]++;
+        plan.data[at] = before;
+    }
+    print_message("%d changed plans trained, %d were refused\n", ends[0], ends[1]);
+    assert_true(ends[1]);
+    tcc__free(plan.data);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
 /* The plan of `m`, its first program changed. */
 static void save_changed(tcc_context *cx, tcc_model *m, const char *cpu) {
     void *bytes;
@@ -286,9 +358,8 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trains_the_same),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_another_machine),
+        cmocka_unit_test(test_trains_the_same), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_changed_and_run), cmocka_unit_test(test_another_machine),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
