@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SPATIAL = 3, SIZE = 8, MOST_CHANNELS = 64, BATCH = 2, ALIGNMENT = 256, WORKSPACE_BYTES = 16 << 20 };
+enum { SPATIAL = 3, SIZE = 8, MOST_CHANNELS = 64, BATCH = 8, ALIGNMENT = 256, WORKSPACE_BYTES = 16 << 20 };
 enum { X, W, BIAS, Y, TENSORS };
 static const double tolerance = 0.02; /* bf16 rounds each term, and the sum */
 

@@ -2,6 +2,7 @@
  * Networks as cuDNN is to run them, compiled without a device: which work is left between its calls, and whether the
  * real library takes them all: it plans for a GPU whose properties it is told (cuDNN 9.8 and newer). That needs the
  * library and no driver; with the stand-in, or none, it is skipped. */
+#include "bench/models.h"
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "harness/conv_forms.h"
@@ -10,11 +11,13 @@
 
 #include "codegen/calls.h"
 #include "codegen/emit/llvm.h"
+#include "frontend/trace.h"
 #include "ir/support/alloc.h"
 #include "runtime/cuda/cudnn_conv_graph.h"
 #include "runtime/cuda/cudnn_probe.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A convolution of square images, channels last. */
@@ -269,23 +272,30 @@ static bool answer(void *user, const char *name, int64_t *params) {
     return false;
 }
 
-/* A step of training, as the pipeline makes it. */
-static void compile_network(const char *model, int scale, bool tf32, asked *a, tcc_graph **planned,
-                            tcc_program **program) {
+#define TO_LAYOUT "autodiff,train-step,decompose,simplify,layout,simplify"
+
+/* A step of training, as the pipeline makes it; it takes over `g`. */
+static void compile_step(tcc_graph *g, const tcc_amp_spec *amp, bool tf32, asked *a, tcc_graph **planned,
+                         tcc_program **program) {
     tcc_context cx;
     tcc_llvm_target target;
-    tcc_diag d = {0};
     assert_ok(tcc_context_init(&cx), &cx.diag);
     assert_ok(tcc_llvm_target_cuda("sm_90", NULL, &cx.diag, &target), &cx.diag);
-    tcc_graph *g = model_graph(model, scale, &d);
-    tcc_graph *step = run_passes(g, "simplify,autodiff,train-step,decompose,simplify,layout,simplify",
-                                 &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_SGD, .n_groups = 1}});
+    tcc_graph *step =
+        run_passes(g, amp ? "amp,simplify," TO_LAYOUT : "simplify," TO_LAYOUT,
+                   &(tcc_pass_options){.amp = amp, .train = true, .spec = {.optimizer = TCC_SGD, .n_groups = 1}});
     const compiled_options options = {.takes_call = answer, .takes_call_user = a, .tf32 = tf32, .prefer = "cudnn"};
     compiled_build(step, &options, &target, &cx, planned, program);
     tcc_graph_destroy(g);
     tcc_graph_destroy(step);
     tcc_llvm_target_clear(&target);
     tcc_context_clear(&cx);
+}
+
+static void compile_network(const char *model, int scale, bool tf32, asked *a, tcc_graph **planned,
+                            tcc_program **program) {
+    tcc_diag d = {0};
+    compile_step(model_graph(model, scale, &d), NULL, tf32, a, planned, program);
     tcc_diag_clear(&d);
 }
 
@@ -347,6 +357,55 @@ static void test_networks(void **state) {
         }
 }
 
+static tcc_graph *segmentation_graph(const bench_model *m) {
+    tcc_diag d = {0};
+    tcc_store store = {0};
+    tcc_trace t = {0};
+    tcc_graph *g = NULL;
+    const tcc_array batch[] = {
+        {.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {m->batch, 3, m->crop[0], m->crop[1]}},
+        {.name = "y", .dtype = TCC_I32, .rank = 3, .dims = {m->batch, m->crop[0], m->crop[1]}}};
+    assert_ok(tcc_trace_begin(&t, m->name, &store, true, batch, 2, &d), &d);
+    bench_model_build(&t, (void *)m);
+    assert_ok(tcc_trace_end(&t, &g), &d);
+    tcc_store_free(&store);
+    return g;
+}
+
+/* Networks at the size that they are trained with, in bf16: each convolution that is offered to the library is one that
+ * it plans. For the suite's time two of the five; TCC_TEST_EVERY_NETWORK has all. */
+static void test_segmentation(void **state) {
+    (void)state;
+    if (!cudnn_planners_available()) skip();
+    const tcc_amp_spec amp = {.low = TCC_BF16};
+    for (int i = 0; i < n_bench_models; i++) {
+        const char *name = bench_models[i].name;
+        if (!bench_models[i].crop[0]) continue;
+        if (!getenv("TCC_TEST_EVERY_NETWORK") && strcmp(name, "pp_liteseg_t") != 0 && strcmp(name, "segformer_b0") != 0)
+            continue;
+        asked a = {.device = newest()};
+        tcc_graph *planned;
+        tcc_program *p;
+        int convolutions = 0, own = 0, called = 0;
+        compile_step(segmentation_graph(&bench_models[i]), &amp, false, &a, &planned, &p);
+        for (int id = 0; id < planned->nodes.count; id++) {
+            const tcc_op op = planned->nodes.data[id]->op;
+            convolutions += op == TCC_OP_CONV || op == TCC_OP_CONV_GRAD_INPUT || op == TCC_OP_CONV_GRAD_WEIGHT;
+        }
+        for (int k = 0; k < p->n_steps; k++) {
+            const bool here = strstr(p->steps[k].label, "conv") != NULL;
+            called += here && p->steps[k].kind == TCC_STEP_LIBRARY;
+            own += here && p->steps[k].kind != TCC_STEP_LIBRARY;
+        }
+        printf("%s: %d convolutions and gradients; cuDNN plans %d of %d forms; %d calls, %d kernels of ours\n", name,
+               convolutions, a.taken, a.calls, called, own);
+        assert_true(a.calls > 10);
+        assert_int_equal(a.taken, a.calls);
+        tcc_program_destroy(p);
+        tcc_graph_destroy(planned);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions),
                                        cmocka_unit_test(test_transposed),
@@ -356,6 +415,7 @@ int main(void) {
                                        cmocka_unit_test(test_packs),
                                        cmocka_unit_test(test_refusals),
                                        cmocka_unit_test(test_moves),
-                                       cmocka_unit_test(test_networks)};
+                                       cmocka_unit_test(test_networks),
+                                       cmocka_unit_test(test_segmentation)};
     return cmocka_run_group_tests(tests, cudnn_planners_open, cudnn_planners_close);
 }
