@@ -297,8 +297,8 @@ void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef 
  */
 void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
 
-/* The same across the lane groups of an item. */
-void tcc_fold_split(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
+/* The same across the lane groups of an item. The first one has the results; `all`: each has. */
+void tcc_fold_split(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry, bool all);
 
 /* --- Mean and M2 in one sweep (moments.c). A state is a count, a mean and an M2, all of the element's type; at first
  * 0. A segment is two sums, of x - mean and of its square, and the number of its elements. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Reductions: the identity, one step, and the combination of lanes, of a lane group's threads and of lane groups. */
 #include "codegen/body/body.h"
-#include "ir/support/alloc.h"
+
+#include <string.h>
 
 int tcc_fold_carries(tcc_op op) { return tcc_is_moment(op) ? TCC_MOMENT_STATE : op == TCC_OP_ARGMAX ? 2 : 1; }
 
@@ -160,19 +161,32 @@ void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *
         fold_threads(e, ops[i], carry + c, group / TCC_EMIT_WARP);
 }
 
-void tcc_fold_split(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry) {
+/* Half of the lane groups give what they have to the other half, until one is left. */
+void tcc_fold_split(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry, bool all) {
     int n_carry = 0;
     for (int i = 0; i < n_ops; i++) n_carry += tcc_fold_carries(ops[i]);
     if (!e->split || n_carry == 0) return;
-    LLVMValueRef *all = tcc__calloc((size_t)e->shape.shape.split * (size_t)n_carry, sizeof(LLVMValueRef));
-    if (!all) {
-        e->status = tcc_enomem(e->diag);
-        return;
+    LLVMValueRef arrays[TCC_EMIT_MAX_CARRY], merged[TCC_EMIT_MAX_CARRY], other[TCC_EMIT_MAX_CARRY];
+    tcc_emit_if branch;
+    tcc_emit_split_arrays(e, carry, n_carry, arrays);
+    for (int half = e->shape.shape.split / 2; half; half /= 2) {
+        LLVMValueRef count = tcc_emit_i64(e, half), from = tcc_emit_sub(e, e->split, count);
+        tcc_emit_if_begin(e, &branch, LLVMBuildICmp(e->builder, LLVMIntULT, from, count, ""));
+        tcc_emit_split_put(e, arrays, carry, n_carry);
+        tcc_emit_if_end(e, &branch);
+        tcc_emit_barrier(e);
+        tcc_emit_if_begin(e, &branch, LLVMBuildICmp(e->builder, LLVMIntULT, e->split, count, ""));
+        memcpy(merged, carry, sizeof *carry * (size_t)n_carry);
+        memcpy(other, carry, sizeof *carry * (size_t)n_carry);
+        tcc_emit_split_get(e, arrays, tcc_emit_add(e, e->split, count), other, n_carry);
+        for (int i = 0, c = 0; i < n_ops; c += tcc_fold_carries(ops[i++])) fold_pair(e, ops[i], merged + c, other + c);
+        tcc_emit_if_end(e, &branch);
+        for (int k = 0; k < n_carry; k++) carry[k] = tcc_emit_if_value(e, &branch, merged[k], carry[k]);
     }
-    tcc_emit_gather_split(e, carry, n_carry, all);
-    for (int i = 0, c = 0; i < n_ops; c += tcc_fold_carries(ops[i++])) {
-        for (int k = 0; k < tcc_fold_carries(ops[i]); k++) carry[c + k] = all[c + k];
-        for (int d = 1; d < e->shape.shape.split; d++) fold_pair(e, ops[i], carry + c, all + d * n_carry + c);
-    }
-    tcc__free(all);
+    if (!all) return;
+    tcc_emit_leader_begin(e, &branch, true);
+    tcc_emit_split_put(e, arrays, carry, n_carry);
+    tcc_emit_leader_end(e, &branch);
+    tcc_emit_barrier(e);
+    tcc_emit_split_get(e, arrays, tcc_emit_i64(e, 0), carry, n_carry);
 }

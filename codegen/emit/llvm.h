@@ -183,8 +183,11 @@ void tcc_emit_leader_end(tcc_emitter *e, tcc_emit_if *branch);
 /* A loop that the lane groups of an item share; each takes every split-th step. */
 void tcc_emit_split_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to,
                                const LLVMValueRef *initial, int n_carry);
-/* n values of each of the `split` lane groups: all[i * n + k] is group i's values[k]. */
-void tcc_emit_gather_split(tcc_emitter *e, const LLVMValueRef *values, int n, LLVMValueRef *all);
+/* Shared memory in which the `split` lane groups of an item give each other values like these n: each thread has a
+ * place of its own, which the same thread of another group reads behind a barrier. `values` get what is read. */
+void tcc_emit_split_arrays(tcc_emitter *e, const LLVMValueRef *values, int n, LLVMValueRef *arrays);
+void tcc_emit_split_put(tcc_emitter *e, const LLVMValueRef *arrays, const LLVMValueRef *values, int n);
+void tcc_emit_split_get(tcc_emitter *e, const LLVMValueRef *arrays, LLVMValueRef group, LLVMValueRef *values, int n);
 
 enum { TCC_EMIT_WARP = 32 };
 /* The value of the thread whose index in the group differs in `bit`, at most half a warp away. i1, i32, i64, f32 or

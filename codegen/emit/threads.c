@@ -82,31 +82,37 @@ void tcc_emit_warp_barrier(tcc_emitter *e) {
     call(e, "llvm.nvvm.bar.warp.sync", &all, 1);
 }
 
-void tcc_emit_gather_split(tcc_emitter *e, const LLVMValueRef *values, int n, LLVMValueRef *all) {
-    const int split = e->shape.shape.split, group = e->shape.shape.group;
-    LLVMBuilderRef b = e->builder;
-    LLVMValueRef arrays[2 * TCC_EMIT_MAX_CARRY];
-    for (int k = 0; k < n; k++) {
-        LLVMTypeRef type = LLVMTypeOf(values[k]), flag = tcc_emit_type_like(e, e->i1, type);
-        LLVMValueRef value = type == flag ? LLVMBuildZExt(b, values[k], tcc_emit_type_like(e, e->i8, type), "")
-                                          : values[k];
-        arrays[k] = shared_array(e, LLVMTypeOf(value), (int64_t)split * group);
-        LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, e->split, tcc_emit_i64(e, group)), e->thread);
-        tcc_emit_store(e, value, tcc_emit_at(e, LLVMTypeOf(value), arrays[k], at),
-                       shared_alignment(e, LLVMTypeOf(value)));
-    }
-    tcc_emit_barrier(e);
-    for (int k = 0; k < n; k++) {
-        LLVMTypeRef type = LLVMTypeOf(values[k]), flag = tcc_emit_type_like(e, e->i1, type);
-        LLVMTypeRef memory = type == flag ? tcc_emit_type_like(e, e->i8, type) : type;
-        for (int i = 0; i < split; i++) {
-            LLVMValueRef at = tcc_emit_add(e, e->thread, tcc_emit_i64(e, (int64_t)i * group));
-            LLVMValueRef value = tcc_emit_load(e, memory, tcc_emit_at(e, memory, arrays[k], at),
-                                               shared_alignment(e, memory));
-            all[i * n + k] = type == flag ? LLVMBuildTrunc(b, value, type, "") : value;
-        }
-    }
+/* The places are bytes for flags. */
+static LLVMTypeRef split_memory(tcc_emitter *e, LLVMTypeRef type) {
+    return type == tcc_emit_type_like(e, e->i1, type) ? tcc_emit_type_like(e, e->i8, type) : type;
+}
+
+static LLVMValueRef split_place(tcc_emitter *e, LLVMValueRef array, LLVMTypeRef memory, LLVMValueRef group) {
+    LLVMValueRef first = tcc_emit_mul(e, group, tcc_emit_i64(e, e->shape.shape.group));
+    return tcc_emit_at(e, memory, array, tcc_emit_add(e, first, e->thread));
+}
+
+void tcc_emit_split_arrays(tcc_emitter *e, const LLVMValueRef *values, int n, LLVMValueRef *arrays) {
+    const int64_t places = (int64_t)e->shape.shape.split * e->shape.shape.group;
+    for (int k = 0; k < n; k++) arrays[k] = shared_array(e, split_memory(e, LLVMTypeOf(values[k])), places);
     e->shared_reused = true;
+}
+
+void tcc_emit_split_put(tcc_emitter *e, const LLVMValueRef *arrays, const LLVMValueRef *values, int n) {
+    for (int k = 0; k < n; k++) {
+        LLVMTypeRef memory = split_memory(e, LLVMTypeOf(values[k]));
+        LLVMValueRef value = memory == LLVMTypeOf(values[k]) ? values[k]
+                                                             : LLVMBuildZExt(e->builder, values[k], memory, "");
+        tcc_emit_store(e, value, split_place(e, arrays[k], memory, e->split), shared_alignment(e, memory));
+    }
+}
+
+void tcc_emit_split_get(tcc_emitter *e, const LLVMValueRef *arrays, LLVMValueRef group, LLVMValueRef *values, int n) {
+    for (int k = 0; k < n; k++) {
+        LLVMTypeRef type = LLVMTypeOf(values[k]), memory = split_memory(e, type);
+        values[k] = tcc_emit_load(e, memory, split_place(e, arrays[k], memory, group), shared_alignment(e, memory));
+        if (memory != type) values[k] = LLVMBuildTrunc(e->builder, values[k], type, "");
+    }
 }
 
 void tcc_emit_last_threads(tcc_emitter *e, LLVMValueRef value, LLVMValueRef *all) {

@@ -407,7 +407,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
     }
     tcc_op ops[TCC_GROUP_MAX_REDUCTIONS];
     for (int i = 0; i < s->n; i++) ops[i] = s->reductions[i]->op;
-    if (p->columns) tcc_fold_split(e, ops, s->n, carry);
+    if (p->columns) tcc_fold_split(e, ops, s->n, carry, s->sweep + 1 < p->n_sweeps);
     else tcc_fold_lanes(e, ops, s->n, carry);
     for (int i = 0, c = 0; i < s->n; c += tcc_fold_carries(ops[i++]))
         for (int k = 0; k < b->exprs.count; k++) {
