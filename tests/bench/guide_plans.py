@@ -53,19 +53,17 @@ def assembled(folder, arch):
 
 
 def moving(folder):
-    """Launches, and the launches and MB of those that only cast and only move."""
-    launches, casts, moves = 0, [0, 0.0], [0, 0.0]
+    """Launches and MB: of all, of those that only cast, and of those that only move."""
+    every, casts, moves = [0, 0.0], [0, 0.0], [0, 0.0]
     for line in (folder / "steps.txt").read_text().splitlines():
         found = STEP.match(line)
         if not found:
             continue
-        launches += 1
         ops = set(found[4].split("+"))
-        if ops <= MOVES:
-            of = casts if ops == {"cast"} else moves
+        for of in [every] + ([casts if ops == {"cast"} else moves] if ops <= MOVES else []):
             of[0] += 1
             of[1] += float(found[3]) / 1000
-    return launches, casts, moves
+    return every, casts, moves
 
 
 def main():
@@ -74,8 +72,8 @@ def main():
     parser.add_argument("--recipes", nargs="+", default=RECIPES)
     o = parser.parse_args()
     recipes = pathlib.Path(__file__).parents[2] / "tools" / "recipes"
-    print("recipe, GPU, type, planned peak GiB, launches, most registers, spilled bytes, kernels that spill, casts, MB, "
-          "moves, MB", flush=True)
+    print("recipe, GPU, type, planned peak GiB, launches, MB, most registers, spilled bytes, kernels that spill, "
+          "casts, MB, moves, MB", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         pictures(scratch)
@@ -88,10 +86,10 @@ def main():
                      "--dump-ir", ir, "--run-dir", scratch / "run"],
                     capture_output=True, text=True, check=True).stdout
                 peak = float(re.search(r"peak memory ([\d.]+) MiB", said)[1]) / 1024
-                launches, casts, moves = moving(ir / "00-train")
+                every, casts, moves = moving(ir / "00-train")
                 most, spilled, kernels = assembled(ir / "00-train", arch)
-                print(f"{name}, {arch}, {low}, {peak:.2f}, {launches}, {most}, {spilled}, {kernels}, {casts[0]}, "
-                      f"{casts[1]:.1f}, {moves[0]}, {moves[1]:.1f}", flush=True)
+                print(f"{name}, {arch}, {low}, {peak:.2f}, {every[0]}, {every[1]:.0f}, {most}, {spilled}, {kernels}, "
+                      f"{casts[0]}, {casts[1]:.1f}, {moves[0]}, {moves[1]:.1f}", flush=True)
 
 
 main()

@@ -84,7 +84,6 @@ static const gpu_spill known_spills[] = {
      "the copy of a small table that a scatter of a random graph then adds to: the assembler keeps to 32 registers by "
      "itself",
      NULL},
-    {"reduce", 4, "a reduction in the GPT's step, on sm_90: the assembler is one register short of its bound", NULL},
     {0},
 };
 
