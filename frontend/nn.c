@@ -269,6 +269,7 @@ static bool check_norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm
                         options->eps);
     else if (!moves && options->momentum != 0)
         tcc_trace_error(t, TCC_EINVAL, at, "%s \"%s\" has no option momentum", text, name);
+    else if (!moves && options->sync) tcc_trace_error(t, TCC_EINVAL, at, "%s \"%s\" has no option sync", text, name);
     else if (!(options->momentum >= 0 && options->momentum <= 1))
         tcc_trace_error(t, TCC_EINVAL, at, "%s \"%s\": momentum must be above 0 and at most 1, not %g", text, name,
                         options->momentum);
@@ -276,6 +277,11 @@ static bool check_norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm
         tcc_trace_error(t, TCC_EINVAL, at, "%s \"%s\": zero_weight without a weight, by no_affine", text, name);
     else return true;
     return false;
+}
+
+/* The ranks whose batches a batch norm takes together; 0: it takes that of this one. */
+static int64_t synced(const tcc_trace *t, const tcc_norm_options *options) {
+    return t->training && t->ranks > 1 && (options->sync || t->sync_norms) ? t->ranks : 0;
 }
 
 static tcc_tensor norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm_options *options, int axis,
@@ -288,6 +294,7 @@ static tcc_tensor norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm
     int count = affine(x, name, options, tcc_dim(x, axis), operands, at);
     if (!count) return tcc_trace_wrap(x.trace, NULL);
     tcc_attrs attrs = {.norm = {.eps = options->eps ? options->eps : 1e-5, .axis = axis, .groups = groups}};
+    if (op == TCC_OP_BATCH_NORM) attrs.norm.ranks = synced(x.trace, options);
     return tcc_trace_wrap(x.trace, tcc_ir_build(x.trace->graph, op, operands, count, &attrs, NULL, at));
 }
 
@@ -342,7 +349,8 @@ tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_opti
     int64_t channels = tcc_dim(x, 1);
     const double n = (double)tcc_type_numel(&x.node->type) / (double)channels;
     const bool settled = is_settled(t, name);
-    if (!settled && n == 1)
+    const int64_t ranks = synced(t, &options);
+    if (!settled && n == 1 && !ranks)
         return tcc_trace_error(t, TCC_ESHAPE, at,
                                "batch_norm \"%s\": %s has one value for each channel, whose variance is 0 in training; "
                                "it takes 2 or more",
@@ -361,14 +369,16 @@ tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_opti
         return tcc_trace_wrap(t, tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_INFERENCE, operands, 5, &attrs, NULL, at));
     }
     tcc_tensor y = norm(TCC_OP_BATCH_NORM, x, name, &options, 1, 0, at);
-    const tcc_attrs attrs = {
-        .norm = {.eps = options.eps ? options.eps : 1e-5, .axis = 1}}; /* y's, so that all is computed once */
+    tcc_attrs attrs = {.norm = {.eps = options.eps ? options.eps : 1e-5, .axis = 1, .ranks = ranks}};
+    /* y's, so that all is computed once */
     const tcc_type type = {x.node->type.dtype == TCC_F64 ? TCC_F64 : TCC_F32, 1, {channels}};
     tcc_node *batch_mean = tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_MEAN, &x.node, 1, &attrs, &type, at);
+    attrs.norm.unbiased = ranks > 0; /* how many values there are on all of them is known there */
     tcc_node *batch_variance = tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_VARIANCE, &x.node, 1, &attrs, &type, at);
     double momentum = options.momentum ? options.momentum : 0.1;
     update_running(mean, tcc_trace_wrap(t, batch_mean), momentum, at);
-    update_running(variance, tcc_scale_at(tcc_trace_wrap(t, batch_variance), n / (n - 1), at), momentum, at);
+    tcc_tensor unbiased = tcc_trace_wrap(t, batch_variance);
+    update_running(variance, ranks ? unbiased : tcc_scale_at(unbiased, n / (n - 1), at), momentum, at);
     return y;
 }
 

@@ -27,6 +27,8 @@ struct tcc_trace {
     const tcc_array *batch;
     int n_batch;
     bool training;
+    int ranks;                                                /* that train together; 0 or 1: this one alone */
+    bool sync_norms;                                          /* batch norms take the batch of all of them */
     bool (*keeps_statistics)(void *user, const char *weight); /* of a batch norm that training leaves; NULL: of none */
     void *keeps_user;
     tcc_strbuf prefix;             /* "transformer.h.0." */

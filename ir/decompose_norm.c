@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Definitions of the normalization layers. */
 #include "ir/build.h"
+#include "ir/collective.h"
 #include "ir/decompose.h"
 #include "ir/decompose_rules.h"
 
@@ -82,12 +83,83 @@ TCC_DEFINITION(RMS_NORM) {
     return scale_and_shift(g, n, in, tcc_ir_get_rms_normal(g, in[0], &axes, n->attrs->norm.eps).value);
 }
 
+/* -- A batch on several ranks -- */
+
+/* A collective that gives what another one before it gives is that one. */
+static tcc_node *exchange(tcc_graph *g, const tcc_node *n, tcc_op op, tcc_node *x) {
+    for (tcc_node *c = tcc_ir_last_collective(g, g->nodes.count); c && x; c = c->n_operands > 1 ? c->operands[1] : NULL)
+        if (c->op == op && c->operands[0] == x) return c;
+    return tcc_ir_collective(g, op, x, TCC_REDUCTION_SUM, n->attrs->norm.ranks);
+}
+
+/* How many values of x a channel has on this rank, f32[1]. */
+static tcc_node *local_count(tcc_graph *g, const tcc_node *n, const tcc_node *like) {
+    const tcc_type type = {like->type.dtype, 1, {1}}, *x = &n->operands[0]->type;
+    return tcc_ir_splat(g, &type, (double)tcc_type_numel(x) / (double)x->dims[n->attrs->norm.axis]);
+}
+
+/* Two vectors of channels and a number, one behind the other, as they travel. */
+static tcc_node *pack(tcc_graph *g, tcc_node *a, tcc_node *b, tcc_node *number) {
+    const tcc_attrs first_axis = {.axis = {0}};
+    tcc_node *parts[] = {a, b, number};
+    return a && b && number ? tcc_ir_build(g, TCC_OP_CONCAT, parts, 3, &first_axis, NULL, a->loc) : NULL;
+}
+
+/* Elements start .. limit of the last dim. */
+static tcc_node *part(tcc_graph *g, tcc_node *x, int64_t start, int64_t limit) {
+    int64_t from[TCC_MAX_RANK] = {0}, to[TCC_MAX_RANK], stride[TCC_MAX_RANK];
+    if (!x) return NULL;
+    for (int i = 0; i < x->type.rank; i++) to[i] = x->type.dims[i], stride[i] = 1;
+    from[x->type.rank - 1] = start;
+    to[x->type.rank - 1] = limit;
+    return tcc_ir_slice(g, x, from, to, stride);
+}
+
+/* A number, [1] or [ranks, 1], for each channel. */
+static tcc_node *for_channels(tcc_graph *g, tcc_node *number, const tcc_node *like) {
+    return number && like ? tcc_ir_broadcast_like(g, number, like) : NULL;
+}
+
+/* Mean and M2 of a channel, and the number of its values. */
+typedef struct statistics {
+    tcc_node *mean, *m2, *count;
+} statistics;
+
+/* Of all ranks, from the mean and M2 of each of them (Chan et al. 1983). */
+static statistics merge_ranks(tcc_graph *g, const tcc_node *n, tcc_node *mean, tcc_node *m2) {
+    const tcc_dims ranks = {1, {0}};
+    statistics all = {0};
+    if (!mean || !m2) return all;
+    const int64_t channels = mean->type.dims[0], row[] = {1, 2 * channels + 1};
+    tcc_node *own = tcc_ir_reshape(g, pack(g, mean, m2, local_count(g, n, mean)), 2, row);
+    tcc_node *rows = exchange(g, n, TCC_OP_ALL_GATHER, own);
+    tcc_node *means = part(g, rows, 0, channels), *m2s = part(g, rows, channels, 2 * channels);
+    tcc_node *counts = for_channels(g, part(g, rows, 2 * channels, 2 * channels + 1), means);
+    all.count = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, counts, &ranks);
+    tcc_node *sums = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, tcc_ir_binary(g, TCC_OP_MUL, means, counts), &ranks);
+    all.mean = tcc_ir_binary(g, TCC_OP_DIV, sums, all.count);
+    tcc_node *off = tcc_ir_binary(g, TCC_OP_SUB, means, back(g, all.mean, means, &ranks));
+    tcc_node *between = tcc_ir_binary(g, TCC_OP_MUL, counts, tcc_ir_binary(g, TCC_OP_MUL, off, off));
+    all.m2 = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, tcc_ir_binary(g, TCC_OP_ADD, m2s, between), &ranks);
+    return all;
+}
+
 /* -- Batch norm: computed in the type of the scales -- */
+
+/* Of x, which is not yet in the type of the statistics where that is narrow. */
+static tcc_ir_moments batch_moments(tcc_graph *g, const tcc_node *n, tcc_node *x, const tcc_dims *axes) {
+    if (!n->attrs->norm.ranks) return get_moments(g, x, axes);
+    const statistics all = merge_ranks(g, n, mean_of(g, x, axes), tcc_ir_reduce(g, TCC_OP_REDUCE_M2, x, axes));
+    return (tcc_ir_moments){.mean = all.mean,
+                            .centred = tcc_ir_binary(g, TCC_OP_SUB, x, back(g, all.mean, x, axes)),
+                            .variance = tcc_ir_binary(g, TCC_OP_DIV, all.m2, all.count)};
+}
 
 TCC_DEFINITION(BATCH_NORM) {
     tcc_dims axes = tcc_ir_norm_axes(n);
     tcc_node *x = n->n_operands > 1 ? tcc_ir_cast(g, in[0], in[1]->type.dtype) : in[0];
-    tcc_node *value = tcc_ir_get_normal(g, x, &axes, n->attrs->norm.eps).value;
+    const tcc_ir_moments m = batch_moments(g, n, x, &axes);
+    tcc_node *value = scale_by(g, m.centred, m.variance, &axes, n->attrs->norm.eps).value;
     return tcc_ir_cast(g, scale_and_shift(g, n, in, value), in[0]->type.dtype);
 }
 
@@ -99,17 +171,23 @@ static tcc_node *observed(tcc_graph *g, const tcc_node *n, tcc_node *x) {
 
 TCC_DEFINITION(BATCH_NORM_MEAN) {
     tcc_dims axes = tcc_ir_norm_axes(n);
-    return mean_of(g, observed(g, n, in[0]), &axes);
+    return batch_moments(g, n, observed(g, n, in[0]), &axes).mean;
 }
 
 TCC_DEFINITION(BATCH_NORM_VARIANCE) {
     tcc_dims axes = tcc_ir_norm_axes(n);
-    return variance_of(g, observed(g, n, in[0]), &axes);
+    tcc_node *x = observed(g, n, in[0]);
+    if (!n->attrs->norm.unbiased) return batch_moments(g, n, x, &axes).variance;
+    statistics all = {mean_of(g, x, &axes), tcc_ir_reduce(g, TCC_OP_REDUCE_M2, x, &axes), NULL};
+    if (!all.mean) return NULL;
+    all.count = for_channels(g, local_count(g, n, all.mean), all.mean);
+    if (n->attrs->norm.ranks) all = merge_ranks(g, n, all.mean, all.m2);
+    return tcc_ir_binary(g, TCC_OP_DIV, all.m2, tcc_ir_binary_c(g, TCC_OP_SUB, all.count, 1));
 }
 
 TCC_DEFINITION(BATCH_NORM_SCALE) {
     tcc_dims axes = tcc_ir_norm_axes(n);
-    return scale_of(g, variance_of(g, observed(g, n, in[0]), &axes), n->attrs->norm.eps);
+    return scale_of(g, batch_moments(g, n, observed(g, n, in[0]), &axes).variance, n->attrs->norm.eps);
 }
 
 /* Operands of the gradients. */
@@ -122,6 +200,25 @@ static tcc_node *normal_of(tcc_graph *g, tcc_node *const *in, const tcc_dims *ax
     return tcc_ir_binary(g, TCC_OP_MUL, centred, back(g, in[SCALE], x, axes));
 }
 
+/* The means of both over a channel, of all ranks, back at the dims of dy. */
+static void get_means(tcc_graph *g, const tcc_node *n, tcc_node *product, tcc_node *dy, const tcc_dims *axes,
+                      tcc_node **along, tcc_node **mean) {
+    *along = *mean = NULL;
+    if (!n->attrs->norm.ranks) {
+        *along = back(g, tcc_ir_mean(g, product, axes), dy, axes);
+        *mean = back(g, tcc_ir_mean(g, dy, axes), dy, axes);
+        return;
+    }
+    tcc_node *of_product = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, product, axes);
+    tcc_node *sum = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, dy, axes);
+    if (!of_product || !sum) return;
+    const int64_t channels = sum->type.dims[0];
+    tcc_node *all = exchange(g, n, TCC_OP_ALL_REDUCE, pack(g, of_product, sum, local_count(g, n, sum)));
+    tcc_node *count = for_channels(g, part(g, all, 2 * channels, 2 * channels + 1), sum);
+    *along = back(g, tcc_ir_binary(g, TCC_OP_DIV, part(g, all, 0, channels), count), dy, axes);
+    *mean = back(g, tcc_ir_binary(g, TCC_OP_DIV, part(g, all, channels, 2 * channels), count), dy, axes);
+}
+
 /* With n = (x - mean) scale:
  *   dx = weight scale (dy - mean dy - n mean(n dy)),   dweight = sum n dy,   dbias = sum dy.
  * The weight is constant over the axes and leaves the means: both of them are then the sums that the other two
@@ -131,8 +228,8 @@ TCC_DEFINITION(BATCH_NORM_GRAD_X) {
     tcc_node *dy = tcc_ir_cast(g, in[DY], in[MEAN]->type.dtype), *normal = normal_of(g, in, &axes);
     tcc_node *product = tcc_ir_binary(g, TCC_OP_MUL, dy, normal);
     tcc_node *scale = n->n_operands > WEIGHT ? tcc_ir_binary(g, TCC_OP_MUL, in[SCALE], in[WEIGHT]) : in[SCALE];
-    tcc_node *along = back(g, tcc_ir_mean(g, product, &axes), dy, &axes);
-    tcc_node *mean = back(g, tcc_ir_mean(g, dy, &axes), dy, &axes);
+    tcc_node *along, *mean;
+    get_means(g, n, product, dy, &axes, &along, &mean);
     tcc_node *dx = tcc_ir_binary(g, TCC_OP_SUB, dy, mean);
     dx = tcc_ir_binary(g, TCC_OP_SUB, dx, tcc_ir_binary(g, TCC_OP_MUL, normal, along));
     return tcc_ir_cast(g, tcc_ir_binary(g, TCC_OP_MUL, dx, back(g, scale, dy, &axes)), in[X]->type.dtype);

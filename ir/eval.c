@@ -166,6 +166,9 @@ static tcc_status eval_together(evaluation *e, const tcc_node *n, value_vec *in,
 
 static tcc_status eval_apart(evaluation *e, const tcc_node *n, int rank, value_vec *in, tcc_diag *diag) {
     tcc_value *out = value_of(e, rank, n);
+    if (e->ranks > 1 && tcc_op_get_info(n->op)->attrs == TCC_ATTR_CLASS_norm && n->attrs->norm.ranks)
+        return tcc_error(diag, TCC_EUNSUPPORTED, n->loc, "%s of several ranks has to be decomposed first",
+                         tcc_node_text(n));
     in->count = 0;
     for (int k = 0; k < n->n_operands; k++)
         if (!tcc_vec_push(in, value_of(e, rank, n->operands[k]))) return tcc_enomem(diag);

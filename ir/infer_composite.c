@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Type inference of attention and of the composites that are not element by element. */
 #include "ir/infer.h"
+#include "ir/support/reduction.h"
 
 #include <math.h>
 
@@ -101,6 +102,12 @@ static tcc_status check_norm(const tcc_infer *q) {
     TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));
     if (!(q->attrs->norm.eps >= 0) || isinf(q->attrs->norm.eps))
         return tcc__refuse(q, TCC_EINVAL, "eps %g is not a number >= 0", q->attrs->norm.eps);
+    const int64_t ranks = q->attrs->norm.ranks;
+    const bool batch = q->op >= TCC_OP_BATCH_NORM && q->op <= TCC_OP_BATCH_NORM_GRAD_BIAS;
+    if (ranks && (!batch || ranks < 2 || ranks > TCC_MOST_RANKS))
+        return tcc__refuse(q, TCC_EINVAL, "%lld ranks have no meaning here", (long long)ranks);
+    if (q->attrs->norm.unbiased && q->op != TCC_OP_BATCH_NORM_VARIANCE)
+        return tcc__refuse(q, TCC_EINVAL, "unbiased has no meaning here");
     return tcc__need_axis(q, q->attrs->norm.axis, operand(q, 0)->rank);
 }
 

@@ -53,7 +53,8 @@ static bool is_norm_gradient(const tcc_node *n) {
 
 bool tcc_same_batch_norm(const tcc_node *a, const tcc_node *b) {
     const tcc_attrs_norm *p = &a->attrs->norm, *q = &b->attrs->norm;
-    if (is_norm_gradient(a) != is_norm_gradient(b) || p->axis != q->axis || p->eps != q->eps) return false;
+    if (is_norm_gradient(a) != is_norm_gradient(b) || p->axis != q->axis || p->eps != q->eps || p->ranks != q->ranks)
+        return false;
     if (a->op == b->op) return a == b;
     if (!is_norm_gradient(a)) return a->operands[0] == b->operands[0];
     for (int i = 0; i < a->n_operands; i++)

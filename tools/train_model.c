@@ -331,6 +331,7 @@ static tcc_status create(run *s, bool plans) {
                            .memory_budget = r->training.memory_budget,
                            .batch_accumulate = r->training.batch_accumulate,
                            .comm = plans ? NULL : s->options->comm,
+                           .sync_batch_norm = r->model.sync_batch_norm,
                            .detect_anomaly = r->training.detect_anomaly &&
                                              s->options->task != TASK_FIND_LR, /* which goes on until it finds some */
                            .statistics = r->training.statistics > 0,

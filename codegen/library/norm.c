@@ -44,6 +44,8 @@ static const char *describe(const tcc_node *n, tcc_norm_params *p) {
                            .eps_bits = is_gradient(n) ? 0 : eps_bits,
                            .type = x->dtype,
                            .workspace_bytes = WORKSPACE_BYTES};
+    if (n->attrs->norm.ranks) return "it is of a batch on several ranks";
+    if (n->attrs->norm.unbiased) return "its variance is unbiased";
     if (x->dtype != TCC_F32 && x->dtype != TCC_F16 && x->dtype != TCC_BF16) return "it is not of f32, f16 or bf16";
     if (n->op == TCC_OP_BATCH_NORM && n->n_operands <= BIAS) return "it has no weight or no bias";
     if (is_gradient(n) && n->n_operands <= BACK_WEIGHT) return "it has no weight";

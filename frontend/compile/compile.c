@@ -86,6 +86,8 @@ tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, in
     TCC_TRY(tcc_trace_begin(&trace, train ? "train" : "evaluate", store, train, batch, count, &m->cx->diag));
     trace.keeps_statistics = keeps_statistics;
     trace.keeps_user = m;
+    trace.ranks = m->options.comm ? tcc_comm_size(m->options.comm) : 1;
+    trace.sync_norms = m->options.sync_batch_norm;
     m->making->fn(&trace, m->making->user);
     bool has_loss = false;
     for (int i = 0; i < trace.graph->outputs.count; i++) has_loss |= !strcmp(trace.graph->outputs.data[i].name, "loss");

@@ -126,6 +126,7 @@ typedef struct tcc_norm_options {
     bool no_affine TCC_OR_ZERO;   /* neither weight nor bias */
     double momentum TCC_OR_ZERO;  /* batch norm's running statistics; 0: 0.1 */
     bool zero_weight TCC_OR_ZERO; /* start the weight at 0 instead of 1 */
+    bool sync TCC_OR_ZERO;        /* batch norm: over the batches of all ranks (tcc_model_options.comm) */
 } tcc_norm_options;
 /* Norms: the result has the shape of x. NAME.weight starts at 1, NAME.bias at 0; rms_norm has no bias. */
 /* Over the last dim, whose extent weight and bias have. */
@@ -139,7 +140,8 @@ TCC_API tcc_tensor tcc_group_norm_at(tcc_tensor x, const char *name, int64_t gro
 TCC_API tcc_tensor tcc_instance_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at);
 /* x [N, C, ..]. Weight and bias are [C], and so are the buffers NAME.running_mean and NAME.running_var. Training:
  * normalizes by the mean and the biased variance of the batch, and moves the buffers towards its mean and its unbiased
- * variance. Evaluation: normalizes by the buffers. */
+ * variance. Evaluation: normalizes by the buffers. With `sync`, or tcc_model_options.sync_batch_norm, the batch is that
+ * of all ranks, whose means and variances are merged: all of them must then take as many micro-batches. */
 TCC_API tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at);
 #define tcc_layer_norm(x, ...) tcc_layer_norm_at(x, TCC_WITH_OPTIONS(tcc_norm_options, __VA_ARGS__), TCC_HERE)
 #define tcc_rms_norm(x, ...) tcc_rms_norm_at(x, TCC_WITH_OPTIONS(tcc_norm_options, __VA_ARGS__), TCC_HERE)

@@ -77,6 +77,7 @@ static void wrong_ones_are_refused(void **state) {
         {"reduce_scatter(%0) {reduction=\"first\", ranks=2} : f32[2]", "\"first\" is no reduction: sum, max, min"},
         {"all_gather(%0) {reduction=\"sum\", ranks=2} : f32[8]", "has no reduction, got \"sum\""},
         {"reduce_scatter(%0) {reduction=\"sum\", ranks=3} : f32[2]", "dim 0 of f32[4] is no multiple of 3 ranks"},
+        {"layer_norm(%0) {eps=1, ranks=2} : f32[4]", "2 ranks have no meaning here"},
         {"all_reduce(%0) {reduction=\"sum\"} : f32[4]", "0 ranks: 1 to 1024 are possible"},
         {"all_reduce(%0, %0) {reduction=\"sum\", ranks=2} : f32[4]", "is no collective that it could wait for"},
         {"all_reduce(%0) {reduction=\"sum\", ranks=2} : f32[4]\n"
