@@ -37,12 +37,18 @@ static tcc_rank_reduction reduction_of(const tcc_node *state) {
     return sum ? TCC_REDUCTION_SUM : TCC_REDUCTIONS;
 }
 
+/* The type in which it travels. Losses and weights are few, and need all of their digits. */
+static tcc_dtype wire_type(const tcc_train_spec *spec, const tcc_node *state) {
+    const bool low = spec->reduce_in_bf16 && begins(state->attrs->input.name, TCC_SUM_PREFIX);
+    return low && state->type.dtype == TCC_F32 ? TCC_BF16 : state->type.dtype;
+}
+
 static tcc_status fill(tcc_rewrite *rw, bucket *b, tcc_node *state) {
     const int64_t count = tcc_type_numel(&state->type);
     tcc_ir_set_origin(rw->to, state);
-    tcc_node *flat = tcc_ir_reshape(rw->to, rw->map[state->id], 1, &count);
+    tcc_node *flat = tcc_ir_cast(rw->to, tcc_ir_reshape(rw->to, rw->map[state->id], 1, &count), b->dtype);
     if (!flat) return rw->to->diag->status;
-    b->size_bytes += tcc_type_bytes(&state->type);
+    b->size_bytes += count * tcc_dtype_bytes(b->dtype);
     return tcc_vec_push(&b->states, state) && tcc_vec_push(&b->parts, flat) ? TCC_OK : tcc_enomem(rw->to->diag);
 }
 
@@ -52,7 +58,8 @@ static tcc_node *take(tcc_rewrite *rw, const bucket *b, tcc_node *all, const tcc
     *at = limit;
     tcc_ir_set_origin(rw->to, state);
     tcc_node *part = b->parts.count > 1 ? tcc_ir_slice(rw->to, all, &start, &limit, &stride) : all;
-    return tcc_ir_reshape(rw->to, part, state->type.rank, state->type.dims);
+    part = tcc_ir_reshape(rw->to, part, state->type.rank, state->type.dims);
+    return part ? tcc_ir_cast(rw->to, part, state->type.dtype) : NULL;
 }
 
 static tcc_status send(tcc_rewrite *rw, bucket *b, int ranks) {
@@ -78,7 +85,7 @@ static tcc_status send_all(tcc_rewrite *rw, bucket *b, const tcc_train_spec *spe
     const double full = tcc_network_bucket_bytes(spec->network ? spec->network : &local, spec->ranks);
     for (int i = 0; i < rw->from->inputs.count; i++) {
         tcc_node *state = rw->from->inputs.data[i];
-        if (!rw->live[state->id] || reduction_of(state) != b->how || state->type.dtype != b->dtype) continue;
+        if (!rw->live[state->id] || reduction_of(state) != b->how || wire_type(spec, state) != b->dtype) continue;
         TCC_TRY(fill(rw, b, state));
         if ((double)b->size_bytes >= full) TCC_TRY(send(rw, b, spec->ranks));
     }

@@ -332,6 +332,7 @@ static tcc_status create(run *s, bool plans) {
                            .batch_accumulate = r->training.batch_accumulate,
                            .comm = plans ? NULL : s->options->comm,
                            .sync_batch_norm = r->model.sync_batch_norm,
+                           .reduce_in_bf16 = !strcmp(r->training.reduction_dtype, "bf16"),
                            .detect_anomaly = r->training.detect_anomaly &&
                                              s->options->task != TASK_FIND_LR, /* which goes on until it finds some */
                            .statistics = r->training.statistics > 0,

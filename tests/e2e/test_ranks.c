@@ -224,6 +224,24 @@ static void ranks_are_micro_batches(void **state) {
     for (int i = 1; i < CASES; i++) compare(&cases[i], i == 1 ? 3 : 2);
 }
 
+/* Gradients that travel in bf16 give nearly the same, on all ranks alike. */
+static void reductions_may_be_in_bf16(void **state) {
+    (void)state;
+    static rank exact[MOST_RANKS], low[MOST_RANKS];
+    test_case c = {.name = "in bf16", .net = counted, .optimizer = OPTIMIZER(TCC_SGD, 0.1)};
+    train(&c, 3, 1, NOTHING, exact);
+    c.options.reduce_in_bf16 = true;
+    train(&c, 3, 1, NOTHING, low);
+    for (int r = 0; r < 3; r++) {
+        if (low[r].status != TCC_OK) fail_msg("rank %d: %s", r, low[r].text);
+        assert_int_equal(low[r].out.bytes, exact[r].out.bytes);
+        assert_memory_equal(low[r].out.v, low[0].out.v, low[0].out.bytes);
+        assert_true(low[r].out.loss[0] == exact[r].out.loss[0]);
+        assert_true(low[r].out.loss[STEPS - 1] != exact[r].out.loss[STEPS - 1]);
+        assert_true(fabs(low[r].out.loss[STEPS - 1] - exact[r].out.loss[STEPS - 1]) < 1e-2);
+    }
+}
+
 static void differences_are_told(void **state) {
     (void)state;
     static const struct {
@@ -283,6 +301,7 @@ static void what_ranks_cannot_do_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_micro_batches),
+        cmocka_unit_test(reductions_may_be_in_bf16),
         cmocka_unit_test(differences_are_told),
         cmocka_unit_test(what_ranks_cannot_do_is_refused),
     };

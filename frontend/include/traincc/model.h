@@ -228,6 +228,9 @@ typedef struct tcc_model_options {
      * context, and outlive the model. On the CPU only; not with keep_input_gradients, nor with TCC_MODE_MAX_AUTOTUNE
      * unless `locked` prescribes its choices. */
     tcc_comm *comm;
+    bool
+        reduce_in_bf16; /* with comm: gradients travel in bf16, half of the bytes, and each sum of two ranks' is rounded
+                             to that */
     bool sync_batch_norm; /* with comm: all batch norms take the batch of all ranks, as if each had the option sync */
 } tcc_model_options;
 

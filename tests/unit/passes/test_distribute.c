@@ -86,8 +86,30 @@ static void buckets_follow_the_network(void **state) {
     tcc_graph_destroy(g);
 }
 
+/* Gradients of f32 alone are rounded on their way. */
+static void gradients_travel_in_bf16(void **state) {
+    (void)state;
+    tcc_diag d = {0};
+    tcc_graph *g = parse_graph(text, &d);
+    const tcc_pass_options low = {.train = true,
+                                  .spec = {.part = TCC_STEP_UPDATE, .ranks = RANKS, .reduce_in_bf16 = true}};
+    tcc_graph *after = run_passes(g, "distribute", &low);
+    int in_low = 0, others = 0;
+    for (int i = 0; i < after->nodes.count; i++) {
+        const tcc_node *n = after->nodes.data[i];
+        if (!tcc_op_is_collective(n->op)) continue;
+        if (n->type.dtype == TCC_BF16) in_low += (int)tcc_type_numel(&n->type);
+        else others += (int)tcc_type_numel(&n->type);
+    }
+    assert_int_equal(in_low, 6);
+    assert_int_equal(others, 1 + 2 + 2); /* the loss, a buffer, and a gradient in f64 */
+    tcc_graph_destroy(after);
+    tcc_graph_destroy(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(updates_are_of_sums),
-                                       cmocka_unit_test(buckets_follow_the_network)};
+                                       cmocka_unit_test(buckets_follow_the_network),
+                                       cmocka_unit_test(gradients_travel_in_bf16)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
