@@ -74,12 +74,14 @@ typedef struct tcc_code_store {
     void (*flush)(void *user); /* after a few were kept */
 } tcc_code_store;
 
-/* What runs the collectives of a program: the calls ALL_REDUCE, REDUCE_SCATTER and ALL_GATHER of codegen/calls.h. It
- * returns when this rank's part is done. */
+/* What runs the collectives of a program: the calls ALL_REDUCE, REDUCE_SCATTER and ALL_GATHER of codegen/calls.h. */
 typedef struct tcc_collectives {
     void *user;
-    tcc_status (*run)(void *user, tcc_diag *d, tcc_call call, const tcc_collective_params *params, const void *from,
-                      void *to);
+    /* Begins one, which goes on while the caller computes; its memory is left alone until `wait` has returned for
+     * *request, or for a later one. Where `request` is NULL it returns when this rank's part is done. */
+    tcc_status (*start)(void *user, tcc_diag *d, tcc_call call, const tcc_collective_params *params, const void *from,
+                        void *to, int64_t *request);
+    tcc_status (*wait)(void *user, tcc_diag *d, int64_t request);
 } tcc_collectives;
 
 typedef struct tcc_device_ops {

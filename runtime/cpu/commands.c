@@ -37,6 +37,9 @@ typedef struct command {
     int64_t copy_bytes;
     tcc_call call;
     const int64_t *params;
+    bool blocks;     /* a collective that the next command waits for */
+    int64_t request; /* that it was started as in this run */
+    int waits_for;   /* the last collective before it whose memory it touches; -1: none */
 } command;
 
 struct tcc_commands {
@@ -49,9 +52,39 @@ struct tcc_commands {
     int n_commands; /* that were made; fewer than steps after a failure */
     tcc_places *places;
     const tcc_collectives *collectives; /* NULL: there are none */
+    int started, done;                  /* of a run: steps of the last collective that was started, and that is done */
 };
 
 /* --- making --- */
+
+/* -- When to wait: a command that touches the memory of a collective before it waits until that is done. -- */
+
+static bool overlap(const tcc_buffer *x, const tcc_buffer *y) {
+    return x->space == y->space && (x->space != TCC_SPACE_BINDING || x->binding == y->binding) &&
+           x->offset_bytes < y->offset_bytes + y->size_bytes && y->offset_bytes < x->offset_bytes + x->size_bytes;
+}
+
+static void look_for_collectives(void *user, int step, int instance, int buffer, const tcc_buffer *b) {
+    tcc_commands *c = user;
+    command *m = &c->commands[step];
+    (void)instance, (void)buffer;
+    for (int i = step - 1; i > m->waits_for; i--) {
+        const tcc_step *s = &c->program->steps[i];
+        if (s->kind != TCC_STEP_LIBRARY) continue;
+        if (overlap(b, &s->call->buffers[0]) || overlap(b, &s->call->buffers[1])) m->waits_for = i;
+    }
+}
+
+static void find_waits(tcc_commands *c) {
+    bool any = false;
+    for (int i = 0; i < c->n_commands; i++) {
+        c->commands[i].waits_for = -1;
+        any |= c->commands[i].kind == TCC_STEP_LIBRARY;
+    }
+    if (any) tcc_program_for_buffers(c->program, look_for_collectives, c);
+    for (int i = 0; i < c->n_commands; i++)
+        c->commands[i].blocks = c->accesses || i + 1 == c->n_commands || c->commands[i + 1].waits_for == i;
+}
 
 static void *place_of(void *user, int step, int n, int buffer) {
     const command *m = &((const tcc_commands *)user)->commands[step];
@@ -138,6 +171,7 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
             return s;
         }
     }
+    find_waits(c);
     int64_t scratch_bytes = 0;
     for (int i = 0; i < p->n_kernels; i++)
         if (p->kernels[i].scratch_bytes > scratch_bytes) scratch_bytes = p->kernels[i].scratch_bytes;
@@ -229,21 +263,35 @@ static void run_on_pool(command *m, tcc_pool_task task, int64_t items, int64_t g
     else tcc_pool_run(m->pool, task, m, items, grain);
 }
 
-static tcc_status run_collective(const command *m, const tcc_collectives *by, tcc_diag *d) {
+static tcc_status run_collective(tcc_commands *c, command *m, tcc_diag *d) {
+    const tcc_collectives *by = c->collectives;
     if (!by)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
                          "'%s': the program was made for several ranks, and here is no communicator",
                          tcc_call_get_info(m->call)->name);
     if (m->accesses) tcc_accesses_call(m->accesses, m->step);
-    return by->run(by->user, d, m->call, (const tcc_collective_params *)m->params, m->buffers[0], m->buffers[1]);
+    TCC_TRY(by->start(by->user, d, m->call, (const tcc_collective_params *)m->params, m->buffers[0], m->buffers[1],
+                      m->blocks ? NULL : &m->request));
+    if (m->blocks) c->done = m->step;
+    else c->started = m->step;
+    return TCC_OK;
 }
 
-static tcc_status run_command(const tcc_commands *c, command *m, tcc_diag *d, int64_t start, tcc_step_time *threads) {
+/* For the collective of that step, and those before it. */
+static tcc_status wait_for(tcc_commands *c, tcc_diag *d, int step) {
+    if (step <= c->done) return TCC_OK;
+    TCC_TRY(c->collectives->wait(c->collectives->user, d, c->commands[step].request));
+    c->done = step;
+    return TCC_OK;
+}
+
+static tcc_status run_command(tcc_commands *c, command *m, tcc_diag *d, int64_t start, tcc_step_time *threads) {
+    TCC_TRY(wait_for(c, d, m->waits_for));
     switch (m->kind) {
     case TCC_STEP_KERNEL: run_on_pool(m, run_kernel, m->items, m->grain, start, threads); return TCC_OK;
     case TCC_STEP_LIBRARY:
         if (threads) memset(threads, 0, sizeof *threads * (size_t)tcc_pool_threads(m->pool));
-        return run_collective(m, c->collectives, d);
+        return run_collective(c, m, d);
     case TCC_STEP_COPY:
         if (m->accesses) tcc_accesses_copy(m->accesses, m->step);
         run_on_pool(m, run_copy, (m->copy_bytes + COPY_ITEM_BYTES - 1) / COPY_ITEM_BYTES, COPY_GRAIN, start, threads);
@@ -255,17 +303,22 @@ static tcc_status run_command(const tcc_commands *c, command *m, tcc_diag *d, in
 tcc_status tcc__commands_cpu_run(tcc_commands *c, tcc_diag *d, tcc_step_time *times) {
     tcc_status s = TCC_OK;
     tcc_pool_lock(c->device->pool);
+    c->started = c->done = -1;
     if (c->accesses) tcc_accesses_begin(c->accesses);
     const int64_t start = times ? tcc_clock_ns() : 0;
     const int n_threads = tcc_pool_threads(c->device->pool);
     tcc_step_time *threads = times ? times + c->n_commands : NULL;
+    int last = 0;
     for (int i = 0; i < c->n_commands && s == TCC_OK; i++) {
+        last = i;
         if (times) times[i].begin_ns = tcc_clock_ns() - start;
         s = run_command(c, &c->commands[i], d, start, threads ? threads + i * n_threads : NULL);
         if (c->accesses && s == TCC_OK) s = tcc_accesses_judge(c->accesses, d);
         if (times) times[i].end_ns = tcc_clock_ns() - start;
-        if (s != TCC_OK) tcc_program_note_step(d, c->program, i);
     }
+    const tcc_status rest = wait_for(c, d, c->started); /* the run's memory is the caller's again */
+    if (s == TCC_OK) s = rest;
+    if (s != TCC_OK) tcc_program_note_step(d, c->program, last);
     tcc_pool_unlock(c->device->pool);
     return s;
 }

@@ -252,11 +252,16 @@ compiled *compiled_create(const tcc_graph *g, const compiled_options *options) {
 
 /* As the interpreter: the other ranks bring nothing. */
 static tcc_status run_alone(void *user, tcc_diag *d, tcc_call call, const tcc_collective_params *p, const void *from,
-                            void *to) {
-    (void)user, (void)d;
+                            void *to, int64_t *request) {
+    (void)user, (void)d, (void)request;
     const size_t part = (size_t)(p->count * tcc_dtype_bytes((tcc_dtype)p->type));
     if (call == TCC_CALL_ALL_GATHER) memset(to, 0, (size_t)p->ranks * part);
     memmove(to, from, part);
+    return TCC_OK;
+}
+
+static tcc_status wait_for_none(void *user, tcc_diag *d, int64_t request) {
+    (void)user, (void)d, (void)request;
     return TCC_OK;
 }
 
@@ -267,7 +272,7 @@ void compiled_use_threads(compiled *c, int threads) {
     c->exec = NULL;
     c->device = NULL;
     assert_ok(tcc_device_cpu_create(&c->cx, threads, &c->device), diag);
-    static const tcc_collectives alone = {NULL, run_alone};
+    static const tcc_collectives alone = {NULL, run_alone, wait_for_none};
     assert_ok(tcc_exec_create(&c->cx, c->device, c->program, &c->exec), diag);
     tcc_exec_set_collectives(c->exec, &alone);
     for (int i = 0; i < c->program->n_bindings; i++)
