@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Installs the Debian or Ubuntu packages that building TrainCC needs: tools/deps.sh [--test] [PACKAGE...]
 #   --test    also what the tests need: cmocka, FileCheck, clang with sanitizers and libFuzzer, clang-format,
-#             LLVM's linker, valgrind, Python, Doxygen, libmicrohttpd, dpkg-dev, file
+#             LLVM's linker, valgrind, Python, Doxygen, libmicrohttpd, dpkg-dev, file, Open MPI, MPICH
 #   PACKAGE   also these
 # Says what it installs; does nothing and needs no network when all is there. As root directly, with sudo otherwise.
 set -euf
@@ -14,6 +14,7 @@ test='g++ libcmocka-dev llvm-V-tools lld-V clang-V clang-format-V libclang-rt-V-
 test+=' libmicrohttpd-dev' # an example serves a run with it
 test+=' chromium' # opens the page that tcc-train report makes
 test+=' doxygen dpkg-dev file' # the manual; the Debian package
+test+=' libopenmpi-dev openmpi-bin libmpich-dev mpich' # 31 MB; each makes a module, and starts ranks
 llvm_versions='19 20 21 22'
 
 needed=$build

@@ -167,7 +167,8 @@ static int check_ranks(const train_options *o, const recipe *r) {
                  {o->save_plan, "--save-plan"},
                  {o->lock, "--lock"},
                  {!r->data.batch_size, "data.batch_size=auto"}};
-    const char *who = o->joins ? "a rank, as WORLD_SIZE says," : "--ranks";
+    char who[64] = "--ranks";
+    if (o->launcher) snprintf(who, sizeof who, "a rank, as %s says,", o->launcher);
     if (o->ranks < 2) return EXIT_DONE;
     for (int i = 0; i < (int)(sizeof alone / sizeof *alone); i++)
         if (alone[i].given) return usage_error("%s does not go with %s", who, alone[i].name);
@@ -184,7 +185,8 @@ static int train(arguments *a) {
     train_options *o = &a->options;
     int status = check_emit(o);
     if (status != EXIT_DONE) return status;
-    if (o->task == TASK_TRAIN && !o->dry_run && !o->emit) ranks_look(o);
+    if (o->task == TASK_TRAIN && !o->dry_run && !o->emit) status = ranks_look(o);
+    if (status != EXIT_DONE) return status;
     o->recipe_path = o->plan ? o->plan : a->operands[0];
     const int first = o->plan ? 0 : 1; /* override */
     recipe r;

@@ -50,12 +50,12 @@ typedef struct train_options {
     const char *plan, *save_plan;          /* files to read programs from, and to write them to; NULL */
     const char *lock, *locked;             /* the files of choices to write and to hold; NULL: none */
     const char *device;                    /* "cpu", "cuda:0" */
-    const char *arch;    /* compile for this GPU architecture, and run nothing; NULL: for the device */
-    int ranks;           /* processes that train together; 0: this one alone */
-    bool joins;          /* another program has started them, and this is one */
-    double comm_timeout; /* seconds that a rank waits for the others */
-    tcc_comm *comm;      /* of a rank: its end, and */
-    tcc_context *cx;     /* the context of that; NULL */
+    const char *arch;     /* compile for this GPU architecture, and run nothing; NULL: for the device */
+    int ranks;            /* processes that train together; 0: this one alone */
+    const char *launcher; /* the variable by which another program says that it has started them; NULL: none */
+    double comm_timeout;  /* seconds that a rank waits for the others */
+    tcc_comm *comm;       /* of a rank: its end, and */
+    tcc_context *cx;      /* the context of that; NULL */
 } train_options;
 
 /* What the program's signal handler and a run tell each other. */
@@ -69,8 +69,8 @@ typedef struct train_signals {
  * status. */
 int train_run(const train_options *options, recipe *recipe, train_signals *signals);
 /* Whether the environment says that another program has started ranks, of which this process is one: then the options
- * say so. */
-void ranks_look(train_options *o);
+ * say so. EXIT_USAGE where they also ask for ranks. */
+int ranks_look(train_options *o);
 /* The same, on options->ranks processes. */
 int train_on_ranks(const train_options *options, recipe *recipe, train_signals *signals);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * tcc-train --ranks N: a process for each rank, which this one starts and waits for; or one rank of those that another
- * program has started, as torchrun does. Rank 0 is the run: it evaluates, saves and reports. The others open the same
+ * program has started (train_join.c). Rank 0 is the run: it evaluates, saves and reports. The others open the same
  * data, and take their part of each step.
  *
  * Before each step the ranks meet. Rank 0 says whether there is another step, and any rank may say that it was
  * interrupted; then all of them end, and rank 0 saves. There the others wait for rank 0 as long as it takes, as it may
  * evaluate; that it is gone they see at once. */
 #include "recipe_rules.h"
+#include "train_ranks.h"
 #include "train_run.h"
 
 #include <errno.h>
@@ -36,8 +37,7 @@ static void pass_signals_on(void) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Ranks share the CPUs: each gets its part of those that this process may use, one at least. */
-static void take_cpus(int rank, int ranks) {
+void ranks_take_cpus(int rank, int ranks) {
     cpu_set_t all, own;
     CPU_ZERO(&own);
     if (sched_getaffinity(0, sizeof all, &all)) return; /* more than such a set holds: all ranks use all */
@@ -52,7 +52,7 @@ static void take_cpus(int rank, int ranks) {
     sched_setaffinity(0, sizeof own, &own);
 }
 
-static int run_rank(const train_options *given, recipe *r, train_signals *signals, tcc_context *cx, tcc_comm *comm) {
+int ranks_run(const train_options *given, recipe *r, train_signals *signals, tcc_context *cx, tcc_comm *comm) {
     train_options o = *given;
     o.cx = cx;
     o.comm = comm;
@@ -124,8 +124,8 @@ static int start_ranks(const train_options *o, recipe *r, train_signals *signals
             for (int i = 0; i < o->ranks; i++)
                 if (i != started) tcc_comm_destroy(ends[i]);
             prctl(PR_SET_PDEATHSIG, SIGTERM);
-            take_cpus(started, o->ranks);
-            return run_rank(o, r, signals, cx, ends[started]);
+            ranks_take_cpus(started, o->ranks);
+            return ranks_run(o, r, signals, cx, ends[started]);
         }
         if (processes[started] < 0) break;
     }
@@ -139,38 +139,9 @@ static int start_ranks(const train_options *o, recipe *r, train_signals *signals
     return all ? status : EXIT_FAILED;
 }
 
-/* -- One of the ranks that another program has started -- */
-
-static long number_of(const char *name) {
-    const char *text = getenv(name);
-    return text ? strtol(text, NULL, 10) : 0;
-}
-
-void ranks_look(train_options *o) {
-    const long size = number_of("WORLD_SIZE");
-    if (o->ranks || !getenv("RANK") || size < 2 || size > TCC_COMM_MOST_RANKS) return;
-    o->ranks = (int)size;
-    o->joins = true;
-    if (number_of("RANK")) o->quiet = true;
-}
-
-static int join_ranks(const train_options *o, recipe *r, train_signals *signals) {
-    const long here = number_of("LOCAL_WORLD_SIZE"), own = number_of("LOCAL_RANK");
-    tcc_context *cx;
-    tcc_comm *comm;
-    int result = EXIT_FAILED;
-    tcc_status status = tcc_context_create(&cx);
-    if (status == TCC_OK && here > 1 && own >= 0 && own < here) take_cpus((int)own, (int)here);
-    if (status == TCC_OK) status = tcc_comm_create(cx, "env", &comm);
-    if (status == TCC_OK) result = run_rank(o, r, signals, cx, comm);
-    else fprintf(stderr, "tcc-train: %s\n", cx ? tcc_context_error(cx) : "out of memory");
-    tcc_context_destroy(cx);
-    return result;
-}
-
 int train_on_ranks(const train_options *o, recipe *r, train_signals *signals) {
     if (o->ranks < 2) return train_run(o, r, signals);
-    if (o->joins) return join_ranks(o, r, signals);
+    if (o->launcher) return join_ranks(o, r, signals);
     tcc_context **contexts = calloc((size_t)o->ranks, sizeof *contexts), *cx = NULL;
     tcc_comm **ends = calloc((size_t)o->ranks, sizeof *ends);
     tcc_status status = contexts && ends ? tcc_context_create(&cx) : TCC_ENOMEM;

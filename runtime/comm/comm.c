@@ -30,6 +30,7 @@ struct tcc_comm {
     double timeout_s;      /* of calls from now on, and */
     double limit_s;        /* of this one */
     int64_t calls;
+    int64_t made;         /* that were to be started, where no thread may make them */
     tcc_comm_part *parts; /* by rank; */
     comm_call *others;    /* what each rank calls */
     char *scratch;
@@ -59,7 +60,7 @@ void tcc_comm_destroy(tcc_comm *c) {
     if (!c) return;
     tcc_comm_queue_destroy(c->queue);
     tcc_diag_clear(&c->own);
-    if (c->transport) c->transport->ops->destroy(c->transport);
+    if (c->transport) c->transport->ops->destroy(c->transport, c->timeout_s);
     tcc__free(c->parts);
     tcc__free(c->others);
     tcc__free(c->scratch);
@@ -304,6 +305,11 @@ static tcc_status call(tcc_comm *c, comm_job job) {
 
 static tcc_status start(tcc_comm *c, comm_job job, int64_t *request) {
     tcc_diag_begin(&c->cx->diag);
+    if (!c->transport->any_thread) {
+        TCC_TRY(call(c, job));
+        *request = c->made++;
+        return TCC_OK;
+    }
     if (!c->queue) TCC_TRY(tcc_comm_queue_create(&c->cx->diag, run_started, c, &c->queue));
     job.timeout_s = c->timeout_s;
     *request = tcc_comm_queue_add(c->queue, &job);
@@ -313,6 +319,7 @@ static tcc_status start(tcc_comm *c, comm_job job, int64_t *request) {
 tcc_status tcc_comm_wait(tcc_comm *c, int64_t request) {
     tcc_diag *d = &c->cx->diag;
     tcc_diag_begin(d);
+    if (request >= 0 && request < c->made) return TCC_OK;
     if (!c->queue || request < 0 || request >= tcc_comm_queue_added(c->queue))
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "no collective was started as request %lld", (long long)request);
     const tcc_status status = tcc_comm_queue_wait(c->queue, request);

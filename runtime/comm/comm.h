@@ -9,6 +9,12 @@
 
 /* A communicator over a transport, which it takes over when it succeeds. */
 tcc_status tcc_comm_over(tcc_context *cx, tcc_transport *t, tcc_comm **out);
+/* The end of this process among those that meet by torchrun's variables. */
+tcc_status tcc_comm_open_env(tcc_context *cx, tcc_comm **out);
+/* The end of this process in MPI's world. */
+tcc_status tcc_comm_open_mpi(tcc_context *cx, tcc_comm **out);
+/* TCC_COMM_TIMEOUT, or 60. TCC_EINVAL where it is no number. */
+tcc_status tcc_comm_timeout_of_environment(tcc_diag *d, double *seconds);
 /* Whose calls keep their errors there. */
 tcc_context *tcc_comm_context(const tcc_comm *c);
 

@@ -29,7 +29,7 @@ static tcc_status make_end(tcc_context *cx, int r, int ranks, int *sockets, tcc_
     TCC_TRY(tcc_sockets_create(&cx->diag, r, ranks, sockets, &t));
     for (int i = 0; i < ranks; i++) sockets[i] = -1;
     const tcc_status status = tcc_comm_over(cx, t, out);
-    if (status != TCC_OK) t->ops->destroy(t);
+    if (status != TCC_OK) t->ops->destroy(t, 0);
     return status;
 }
 

@@ -60,19 +60,25 @@ static tcc_status read_number(tcc_diag *d, const char *name, int64_t least, int6
                      (long long)least, (long long)most);
 }
 
+tcc_status tcc_comm_timeout_of_environment(tcc_diag *d, double *seconds) {
+    int64_t n = 60;
+    if (getenv("TCC_COMM_TIMEOUT")) TCC_TRY(read_number(d, "TCC_COMM_TIMEOUT", 1, 1000000, &n));
+    *seconds = (double)n;
+    return TCC_OK;
+}
+
 static tcc_status read_environment(meeting *m) {
-    int64_t size, rank, seconds = 60, port = DEFAULT_PORT;
+    int64_t size, rank, port = DEFAULT_PORT;
     TCC_TRY(read_number(m->d, "WORLD_SIZE", 1, TCC_COMM_MOST_RANKS, &size));
     TCC_TRY(read_number(m->d, "RANK", 0, size - 1, &rank));
-    if (getenv("TCC_COMM_TIMEOUT")) TCC_TRY(read_number(m->d, "TCC_COMM_TIMEOUT", 1, 1000000, &seconds));
+    TCC_TRY(tcc_comm_timeout_of_environment(m->d, &m->timeout_s));
     if (getenv("MASTER_PORT")) TCC_TRY(read_number(m->d, "MASTER_PORT", 1, UINT16_MAX, &port));
     const char *host = getenv("MASTER_ADDR"), *name = getenv("MASTER_PORT");
     m->host = host && *host ? host : "127.0.0.1";
     m->port = name ? name : "29500";
     m->rank = (int)rank;
     m->size = (int)size;
-    m->timeout_s = (double)seconds;
-    m->end_ns = tcc_clock_ns() + seconds * INT64_C(1000000000);
+    m->end_ns = tcc_clock_ns() + (int64_t)(1e9 * m->timeout_s);
     return TCC_OK;
 }
 
@@ -263,16 +269,12 @@ static tcc_status connect_all(tcc_context *cx, meeting *m, tcc_comm **out) {
     TCC_TRY(tcc_sockets_create(m->d, m->rank, m->size, m->sockets, &t));
     for (int r = 0; r < m->size; r++) m->sockets[r] = -1;
     const tcc_status status = tcc_comm_over(cx, t, out);
-    if (status != TCC_OK) t->ops->destroy(t);
+    if (status != TCC_OK) t->ops->destroy(t, 0);
     return status;
 }
 
-tcc_status tcc_comm_create(tcc_context *cx, const char *kind, tcc_comm **out) {
+tcc_status tcc_comm_open_env(tcc_context *cx, tcc_comm **out) {
     meeting m = {.d = &cx->diag, .listener = -1};
-    tcc_diag_begin(m.d);
-    *out = NULL;
-    if (strcmp(kind, "env") != 0)
-        return tcc_error(m.d, TCC_EINVAL, TCC_NOWHERE, "\"%s\" is no kind of communicator; there is \"env\"", kind);
     tcc_status status = read_environment(&m);
     if (status == TCC_OK) status = connect_all(cx, &m, out);
     if (m.listener >= 0) close(m.listener);

@@ -163,7 +163,8 @@ static void abort_all(tcc_transport *t, const char *why) {
     }
 }
 
-static void destroy(tcc_transport *t) {
+static void destroy(tcc_transport *t, double timeout_s) {
+    (void)timeout_s;
     sockets *s = sockets_of(t);
     for (int r = 0; r < t->size; r++)
         if (s->peers[r].socket >= 0) close(s->peers[r].socket);
@@ -185,7 +186,7 @@ tcc_status tcc_sockets_create(tcc_diag *d, int rank, int size, const int *connec
         tcc__free(s);
         return tcc_enomem(d);
     }
-    s->base = (tcc_transport){&ops, rank, size};
+    s->base = (tcc_transport){&ops, rank, size, true};
     for (int r = 0; r < size; r++) s->peers[r].socket = connected[r];
     *out = &s->base;
     return TCC_OK;

@@ -6,6 +6,7 @@
 
 #include "ir/support/diag.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What goes to another rank and comes from it in an exchange; sizes of 0: nothing does. */
@@ -23,12 +24,14 @@ typedef struct tcc_transport_ops {
     tcc_status (*exchange)(tcc_transport *t, tcc_diag *d, const tcc_comm_part *parts, double timeout_s);
     /* Tells the others why this rank makes no further exchange, if they listen. */
     void (*abort)(tcc_transport *t, const char *why);
-    void (*destroy)(tcc_transport *t);
+    /* The others are told, too. Some wait for the others to do the same, but not longer than timeout_s. */
+    void (*destroy)(tcc_transport *t, double timeout_s);
 } tcc_transport_ops;
 
 struct tcc_transport {
     const tcc_transport_ops *ops;
     int rank, size;
+    bool any_thread; /* its functions may be called by any thread, one at a time */
 };
 
 /* A transport over connected stream sockets, sockets[r] to rank r, which it takes over when it succeeds; that of its

@@ -22,6 +22,7 @@ version=$(sed -n 's/^project(traincc VERSION \([0-9.]*\).*/\1/p' "$here/../../CM
 for library in libc6 libllvm libyaml libcjson libutf8proc libpng libjpeg libwebp libzstd libsqlite3 zlib1g; do
     field Depends | grep -q "$library" || fail "it does not depend on $library: $(field Depends)"
 done
+if field Depends | grep -E 'mpi(ch)?[0-9]'; then fail "it needs an MPI library"; fi
 dpkg-deb --ctrl-tarfile "$package" | tar -xO ./shlibs | grep "^libtraincc ${version%.*} traincc" ||
     fail "no shlibs for the soname"
 dpkg-deb --ctrl-tarfile "$package" | tar -xO ./triggers | grep ldconfig || fail "ldconfig is not called"

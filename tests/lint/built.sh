@@ -9,7 +9,9 @@ trap 'rm -rf "$scratch"' EXIT
 tree=$scratch/tree made=$scratch/made
 mkdir -p "$tree" "$made/CMakeFiles"
 cp -r "$source"/{CMakeLists.txt,LICENSE,README.md,frontend,ir,passes,codegen,runtime,tools} "$tree"
-mapfile -t folders < <(cd "$tree" && find frontend ir passes codegen runtime -name '*.c' -printf '%h\n' | sort -u)
+# runtime/comm_mpi is built once for each MPI library that is here
+mapfile -t folders < <(cd "$tree" && find frontend ir passes codegen runtime -name '*.c' -printf '%h\n' |
+    grep -vx runtime/comm_mpi | sort -u)
 for folder in "${folders[@]}"; do
     echo 'extern int tcc_planted;' >"$tree/$folder/conv.c"
 done

@@ -41,7 +41,7 @@ forbid "which target code is for is asked of its description or its table of fun
 forbid "unfinished" 'TODO|FIXME|(^|[^X])XXX([^X]|$)' "${all[@]}"
 
 # One home a vendor: the header of each is included in exactly one file.
-for header in cuda.h cublasLt.h cudnn.h nccl.h sqlite3.h utf8proc.h png.h jpeglib.h webp/decode.h zstd.h; do
+for header in cuda.h cublasLt.h cudnn.h nccl.h mpi.h sqlite3.h utf8proc.h png.h jpeglib.h webp/decode.h zstd.h; do
     homes=$(grep -lE "$include(<(.*/)?|\")$header" "${library[@]}" /dev/null) # not runtime/cuda/$header
     if [ "$(printf '%s' "$homes" | grep -c .)" -gt 1 ]; then
         printf 'lint: %s has more than one home:\n%s\n' "$header" "$homes"

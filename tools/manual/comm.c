@@ -24,6 +24,12 @@ EXAMPLE(tcc_comm_create) {
     tcc_comm_destroy(comm);
 }
 
+EXAMPLE(tcc_comm_from_mpi) {
+    tcc_comm *comm; /* MPI_Comm ocean: tcc_comm_from_mpi(cx, &ocean, &comm) */
+    if (tcc_comm_from_mpi(cx, NULL, &comm) == TCC_EINVAL) puts("no communicator"); /* no communicator */
+    tcc_comm_destroy(comm);
+}
+
 EXAMPLE(tcc_comm_destroy) {
     tcc_comm *comm;
     TCC_TRY(tcc_comm_create_local(&cx, 1, &comm));

@@ -15,7 +15,8 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libc6-dev, pkg-config | pkgconf")
 # to link with the static library
 set(suggests llvm-${LLVM_VERSION_MAJOR}-dev zlib1g-dev libcjson-dev libutf8proc-dev libpng-dev libjpeg-dev
-    libwebp-dev libzstd-dev libsqlite3-dev bash-completion)
+    libwebp-dev libzstd-dev libsqlite3-dev bash-completion
+    "openmpi-bin | mpich") # whose libraries our modules for them find in the process
 list(JOIN suggests ", " CPACK_DEBIAN_PACKAGE_SUGGESTS)
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "TrainCC traces a model that is written as a C function, builds the whole
 training step from it and compiles it through LLVM for a CPU or an NVIDIA

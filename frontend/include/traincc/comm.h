@@ -37,10 +37,28 @@ TCC_API tcc_status tcc_comm_create_local(tcc_context *const *contexts, int ranks
  * find each other by the environment, as torchrun sets it: RANK, WORLD_SIZE, and MASTER_ADDR (127.0.0.1) and
  * MASTER_PORT (29500), where rank 0 listens. They wait for each other at most TCC_COMM_TIMEOUT seconds (60) of the
  * environment, which is also the time limit of collectives then. Data goes over TCP, unencrypted: use networks that you
- * trust. Errors: TCC_ENOTFOUND (RANK or WORLD_SIZE is not set), TCC_EINVAL, TCC_EIO (a rank did not come), TCC_ENOMEM.
- */
+ * trust. `kind` "mpi": they are those of MPI_COMM_WORLD; see tcc_comm_from_mpi. MPI is initialized if it is not yet
+ * (MPI_THREAD_SERIALIZED), and then finalized by tcc_comm_destroy. Which MPI: the one that this process has loaded,
+ * else that of the variable TCC_MPI (openmpi, mpich), else that of the mpirun, mpiexec or srun that has started it.
+ * Errors: TCC_ENOTFOUND (RANK or WORLD_SIZE is not set; no MPI), TCC_EINVAL, TCC_EIO (a rank did not come), TCC_ENOMEM,
+ * TCC_EUNSUPPORTED (there is no module for this MPI). */
 TCC_API tcc_status tcc_comm_create(tcc_context *cx, const char *kind, tcc_comm **out);
-/* Frees this end; the other ranks see that it is gone when they wait for it. NULL is allowed. */
+/* Makes an end of each rank of an MPI communicator of this program, `mpi_comm` being the address of an MPI_Comm; all of
+ * its ranks call it. The communicator is duplicated, so messages of ours and of the program do not meet. Data goes by
+ * MPI's sends and receives, so by whatever network it has; sums are ours, in the order of ranks.
+ *
+ * The library has no MPI of its own: it opens a module, libtraincc_openmpi.so or libtraincc_mpich.so, whichever a build
+ * finds Debian's packages for. The latter serves all libraries with MPICH's ABI. It takes the one whose symbols this
+ * process has: a program with ompi_mpi_comm_world has Open MPI, another one with MPI_Init has MPICH.
+ *
+ * MPI must be initialized, with MPI_THREAD_MULTIPLE if tcc_comm_start_all_reduce and the like are to go on beside the
+ * program: with less they return when the collective is done. With less than MPI_THREAD_SERIALIZED all calls must be
+ * made by MPI's main thread. MPI's errors come back as TCC_EIO. A failed communicator cannot be freed in order, as the
+ * others may never come: then MPI_Finalize may wait for ever, and the process should end with MPI_Abort, or exit.
+ * Errors: as tcc_comm_create. */
+TCC_API tcc_status tcc_comm_from_mpi(tcc_context *cx, const void *mpi_comm, tcc_comm **out);
+/* Frees this end; the other ranks see that it is gone when they wait for it. Over MPI it waits for the others to do the
+ * same, but not longer than the time limit. NULL is allowed. */
 TCC_API void tcc_comm_destroy(tcc_comm *c);
 
 TCC_API int tcc_comm_rank(const tcc_comm *c); /* of this end, from 0 */
@@ -60,7 +78,8 @@ TCC_API tcc_status tcc_comm_broadcast(tcc_comm *c, int root, void *data, int64_t
 /* The same, made by a thread while the caller goes on: it yields to threads that compute. Collectives that were started
  * are made one after the other, in the order of the calls; any other collective waits for them. The data must be left
  * alone until tcc_comm_wait(c, *request) has returned, which gives the error of that collective or of one before it.
- * The time limit counts from when a collective begins. Errors at once: TCC_ENOMEM, TCC_EIO (no thread). */
+ * The time limit counts from when a collective begins. Errors at once: TCC_ENOMEM, TCC_EIO (no thread), and where MPI
+ * allows no thread, those of the collective. */
 TCC_API tcc_status tcc_comm_start_all_reduce(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, void *data,
                                              int64_t count, int64_t *request);
 TCC_API tcc_status tcc_comm_start_reduce_scatter(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, const void *from,
