@@ -18,7 +18,8 @@ static const char page_style[] =
     "i.k3{background:#cc79a7}i.k4{background:#e69f00}i.k5{background:#56b4e9}"
     ".picture{background:#fff;overflow-x:auto}"
     ".picture svg{width:100%;min-width:640px;max-width:1280px;height:auto}"
-    "pre{font-size:13px;overflow-x:auto}p.note{color:#555;font-size:13px}"
+    "img{display:block;max-width:100%;margin:.6rem "
+    "0}pre{font-size:13px;overflow-x:auto}p.note{color:#555;font-size:13px}"
     "@media(prefers-color-scheme:dark){body{background:#161616;color:#eee}th,td{border-color:#333}"
     "i.k0{background:#56a8e0}p.note{color:#aaa}}";
 
@@ -190,6 +191,31 @@ static bool print_kernels(FILE *out, const run_record *r) {
     return ok;
 }
 
+/* -- Pictures -- */
+
+static void print_base64(FILE *out, const record_picture *p) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < p->size; i += 3) {
+        const size_t left = p->size - i;
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 3; k++) bits = bits << 8 | (k < left ? (unsigned char)p->bytes[i + k] : 0);
+        for (size_t k = 0; k < 4; k++) fputc(k <= left ? digits[bits >> (18 - 6 * k) & 63] : '=', out);
+    }
+}
+
+static void print_pictures(FILE *out, const run_record *r) {
+    if (!r->n_pictures) return;
+    fputs("<h2>Image, label and prediction: ", out);
+    chart_print_text(out, name_of(r));
+    fputs("</h2>\n", out);
+    for (int i = 0; i < r->n_pictures; i++) {
+        fprintf(out, "<img alt=\"validation image %d, its label and what is predicted\" src=\"data:image/png;base64,",
+                i);
+        print_base64(out, &r->pictures[i]);
+        fputs("\">\n", out);
+    }
+}
+
 /* -- The page -- */
 
 static void print_text(FILE *out, const char *title, const run_record *r, const char *text) {
@@ -215,6 +241,7 @@ bool report_page(FILE *out, const run_record *runs, int count) {
             count > 1 ? "Training runs" : "A training run");
     print_summary(out, runs, count);
     print_curves(out, runs, count);
+    for (int i = 0; i < count; i++) print_pictures(out, &runs[i]);
     for (int i = 0; i < count && ok; i++) {
         profiled |= runs[i].n_kernels > 0;
         ok = print_kernels(out, &runs[i]);

@@ -20,8 +20,8 @@ static bool fail(reader *in, const char *file, const char *what) {
     return false;
 }
 
-/* The text of a file in the folder, to be freed; NULL with errno set. */
-static char *read_text(const run_record *r, const char *name) {
+/* What a file in the folder holds, with a NUL behind it, to be freed; NULL with errno set. */
+static char *read_bytes(const run_record *r, const char *name, size_t *length) {
     char *path = NULL, *text = NULL;
     size_t size = 0, used = 0;
     FILE *f = asprintf(&path, "%s/%s", r->folder, name) < 0 ? NULL : fopen(path, "r");
@@ -45,7 +45,13 @@ static char *read_text(const run_record *r, const char *name) {
         text = NULL;
     }
     fclose(f);
+    *length = used;
     return text;
+}
+
+static char *read_text(const run_record *r, const char *name) {
+    size_t length;
+    return read_bytes(r, name, &length);
 }
 
 /* -- Metrics -- */
@@ -261,12 +267,26 @@ static bool read_optional(reader *in, const char *name, char **out) {
     return *out || errno == ENOENT || fail(in, name, strerror(errno));
 }
 
+/* Those that training has left, as far as they are there. */
+static bool read_pictures(reader *in) {
+    run_record *r = in->record;
+    for (int i = 0; i < RECORD_PICTURES; i++) {
+        char name[64];
+        record_picture p;
+        snprintf(name, sizeof name, "pictures/val_image_%d.png", i);
+        p.bytes = read_bytes(r, name, &p.size);
+        if (!p.bytes) return errno == ENOENT || fail(in, name, strerror(errno));
+        r->pictures[r->n_pictures++] = p;
+    }
+    return true;
+}
+
 bool record_read(run_record *r, const char *folder, char *error, int error_size) {
     *r = (run_record){.folder = folder};
     reader in = {r, error, error_size};
     return read_metrics(&in) && read_optional(&in, "recipe.yaml", &r->recipe) &&
            read_optional(&in, "dataset.txt", &r->data) && read_optional(&in, "memory.svg", &r->memory_svg) &&
-           read_profile(&in);
+           read_pictures(&in) && read_profile(&in);
 }
 
 void record_free(run_record *r) {
@@ -281,6 +301,7 @@ void record_free(run_record *r) {
         free(r->kernels[i].how);
         free(r->kernels[i].lines);
     }
+    for (int i = 0; i < r->n_pictures; i++) free(r->pictures[i].bytes);
     free(r->metrics);
     free(r->kernels);
     free(r->recipe);

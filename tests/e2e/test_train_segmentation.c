@@ -151,6 +151,36 @@ static void refuses_other_weights(void **state) {
     program_free(&r);
 }
 
+static int digit_of(char c) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    return c == '=' ? 0 : (int)(strchr(digits, c) - digits);
+}
+
+/* The page of the run has its pictures, byte for byte. */
+static void check_page(void **state) {
+    program_result r = program_run(NULL, "tcc-train", (const char *const[]){"report", test_path(state, "run"), NULL});
+    if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
+    program_free(&r);
+    char *page = test_read(test_path(state, "run/report.html"), NULL), *at = page;
+    assert_non_null(strstr(page, "<h2>Image, label and prediction: run</h2>"));
+    for (int i = 0; i < 2; i++) {
+        char name[64];
+        size_t size;
+        snprintf(name, sizeof name, "run/pictures/val_image_%d.png", i);
+        char *picture = test_read(test_path(state, name), &size);
+        at = strstr(at, "base64,") + 7;
+        for (size_t k = 0; k < size; k++) {
+            const char *four = at + k / 3 * 4;
+            const int bits = digit_of(four[0]) << 18 | digit_of(four[1]) << 12 | digit_of(four[2]) << 6 |
+                             digit_of(four[3]);
+            assert_int_equal((unsigned char)picture[k], bits >> (16 - 8 * (k % 3)) & 255);
+        }
+        assert_true(at[(size + 2) / 3 * 4] == '"');
+        free(picture);
+    }
+    free(page);
+}
+
 /* The loss of all heads falls; val_mean_iou is the mean of the classes' own. */
 static void learns(void **state) {
     write_sets(state);
@@ -160,6 +190,7 @@ static void learns(void **state) {
     if (!(after < 0.6 * before)) fail_msg("the loss goes from %g to %g:\n%s", before, after, r.out);
     check_kept(state, r.out);
     check_predictions(state);
+    check_page(state);
     refuses_other_weights(state);
     assert_int_equal(access(test_path(state, "run/pictures/val_image_1.png"), F_OK), 0);
     *strstr(r.out, "average of") = '\0';
