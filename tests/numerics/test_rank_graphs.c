@@ -147,7 +147,8 @@ static void run_seeds(bool mixed, uint64_t otherwise) {
         tcc_graph_destroy(g);
         tcc_diag_clear(&d);
     }
-    assert_true(collectives > (int)count / 2 && started > 0);
+    assert_true(collectives > (int)count / 2);
+    assert_true(started > 0 || getenv("TCC_CHECK_ACCESS")); /* whose runs make one step after the other */
 }
 
 static void graphs(void **state) {
