@@ -47,6 +47,14 @@ static const char *data_path(const run *s) {
     return run_only_looks(s) && s->recipe->data.val_path ? s->recipe->data.val_path : s->recipe->data.path;
 }
 
+/* A schedule that comes to an end with the training falls to its least rate, unless it rises until then. */
+static void warn_of_warmup(const run *s) {
+    if (run_only_looks(s) || s->total_steps < 2 || s->schedule.warmup_steps < s->total_steps) return;
+    printf("warning: the learning rate rises through all %" PRId64 " steps, for the schedule warms up in %" PRId64
+           ": train for longer, or warm up in fewer steps\n",
+           s->total_steps, s->schedule.warmup_steps);
+}
+
 static int print_compiled(run *s) {
     tcc_program_info info;
     if (tcc_model_info(s->model, &info) != TCC_OK) return failed(s);
@@ -60,6 +68,7 @@ static int print_compiled(run *s) {
     printf("%s on %s: %" PRId64 " parameters, ", s->recipe->model.name, data_path(s), parameters);
     if (run_only_looks(s)) printf("%" PRId64 " validation samples\n", s->info.samples[TCC_SPLIT_VALIDATION]);
     else printf("%" PRId64 " training samples, %" PRId64 " steps\n", s->info.samples[TCC_SPLIT_TRAIN], s->total_steps);
+    warn_of_warmup(s);
     if (s->loader) run_print_padding(s);
     printf("compiled in %.2f s: %d steps of %d kernels, %.1f MFLOP a step, peak memory %.1f MiB\n",
            info.compile_seconds, info.steps, info.kernels, info.flop * 1e-6, (double)info.peak_bytes / (1 << 20));

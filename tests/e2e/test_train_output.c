@@ -178,6 +178,10 @@ static void says_what_is_unusual(void **state) {
     assert_int_equal(r.status, 0); /* the value of what is left out is, too */
     assert_non_null(strstr(r.out, "what the command line chooses: schedule.warmup_steps, schedule.min_lr\n"));
     program_free(&r);
+    r = TRAIN(write_recipe(state, "mlp"), "--dry-run", "training.max_steps=20", "schedule.warmup_steps=20");
+    check_says(r, "warning: the learning rate rises through all 20 steps, for the schedule warms up in 20: train for");
+    r = TRAIN(write_recipe(state, "mlp"), "--dry-run", "training.max_steps=20", "schedule.warmup_steps=19");
+    check_says_not(r, "warning: the learning rate");
 }
 
 static void quiet_prints_nothing(void **state) {
