@@ -14,8 +14,9 @@ enum {
                           * that are asked at each step would make compile time quadratic. */
 };
 
-/* Those that load node `id` for users next to node `user`: of a tensor that hundreds read, the nearest. */
-static void add_siblings(tcc_fuser *f, int id, int user, int u) {
+/* Those that load node `id` for users next to node `user`: of a tensor that hundreds read, the nearest. Of the users of
+ * one that is inlined, those next to node `near`. */
+static void add_siblings(tcc_fuser *f, int id, int user, int near, int u) {
     int first = f->first_user[id], end = f->first_user[id + 1], low = first, high = end;
     while (high - low > 1) { /* users ascend */
         int middle = low + (high - low) / 2;
@@ -24,7 +25,15 @@ static void add_siblings(tcc_fuser *f, int id, int user, int u) {
     }
     if (low - first > MOST_SIBLINGS) first = low - MOST_SIBLINGS;
     if (end - low > MOST_SIBLINGS) end = low + MOST_SIBLINGS;
-    for (int i = first; i < end; i++) tcc_fuser_add_reader(f, f->users[i], u);
+    for (int i = first; i < end; i++) {
+        const int reader = f->users[i];
+        if (!f->inlined[reader]) {
+            tcc_fuser_add_reader(f, reader, u);
+        } else if (f->told[reader] != f->unit_stamp && f->asked[reader] != f->question) {
+            f->asked[reader] = f->question;
+            add_siblings(f, reader, near, near, u);
+        }
+    }
 }
 
 /* Whether unit u loads what unit `source` stores. */
@@ -221,6 +230,7 @@ static void find_neighbours(tcc_fuser *f, int u) {
     f->unit_stamp++;
     f->unit_mark[u] = f->unit_stamp;
     f->others.count = 0;
+    f->question++;
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
         if (d->stored[i]) tcc_fuser_add_readers(f, n->id, u);
@@ -232,7 +242,7 @@ static void find_neighbours(tcc_fuser *f, int u) {
                 tcc_fuser_push(f, &f->others, source);
             }
             bool shared = tcc_type_numel(&n->operands[k]->type) >= LEAST_SHARED;
-            if (shared && f->others.count < MOST_SIBLINGS) add_siblings(f, id, n->id, u);
+            if (shared && f->others.count < MOST_SIBLINGS) add_siblings(f, id, n->id, d->nodes[d->n_nodes - 1]->id, u);
         }
     }
 }

@@ -121,9 +121,9 @@ static void begin_search(tcc_fuser *f, const int *units, int count) {
 bool tcc_fuser_depends(tcc_fuser *f, int to, int from) {
     const int64_t low = unit_of(f, from)->place, high = unit_of(f, to)->place;
     int seen_later = 0, loads = 0, readers = 0;
-    bool found = false, forth = true;
     begin_search(f, (int[]){to, from}, 2);
     if (high <= low) return false;
+    bool found = tcc_fuser_post_between(f, to, from), forth = true;
     tcc_fuser_push(f, &f->others, to);
     tcc_fuser_push(f, &f->later, from);
     for (int i = 0; i < f->others.count && !f->out_of_memory; i++) {

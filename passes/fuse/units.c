@@ -139,8 +139,10 @@ bool tcc_fuser_refresh(tcc_fuser *f, int u, const char **reason) {
     unit->draft = d;
     unit->needed = 0;
     unit->concat = false;
+    unit->behind = unit->ahead = 0;
     for (int i = 0; i < d.n_nodes && nodes; i++) {
-        unit->needed += f->home[nodes[i]->id] == u;
+        const int id = nodes[i]->id;
+        if (f->home[id] == u) unit->needed++, unit->behind |= f->behind[id], unit->ahead |= f->ahead[id];
         unit->concat |= nodes[i]->op == TCC_OP_CONCAT;
     }
     unit->version++;
@@ -270,7 +272,7 @@ bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
     for (int i = 0; i < g->nodes.count; i++) again |= (g->nodes.data[i]->marks & TCC_MARK_REMAT) != 0;
     if (again && !(f->backward = tcc_backward_nodes(g))) return false;
     return f->home && f->inlined && f->output && f->sum_of_products && f->mark && f->asked && f->told && f->unit_mark &&
-           f->later_mark && f->member && f->draft_nodes && f->draft_stored && list_users(f) &&
+           f->later_mark && f->member && f->draft_nodes && f->draft_stored && list_users(f) && tcc_fuser_set_posts(f) &&
            tcc_draft_scratch_create(g, cx->options, &f->scratch) && make_units(f);
 }
 
@@ -291,6 +293,7 @@ void tcc_fuser_destroy(tcc_fuser *f) {
     tcc_draft_scratch_free(&f->scratch);
     void *const arrays[] = {f->home,   f->inlined,     f->output,       f->first_user,      f->users,
                             f->mark,   f->asked,       f->told,         f->unit_mark,       f->later_mark,
-                            f->member, f->draft_nodes, f->draft_stored, f->sum_of_products, f->backward};
+                            f->member, f->draft_nodes, f->draft_stored, f->sum_of_products, f->backward,
+                            f->behind, f->ahead};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
 }

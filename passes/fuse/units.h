@@ -11,6 +11,7 @@
 enum {
     TCC_FUSE_NO_UNIT = -1,
     TCC_FUSE_MOST_SEARCHED = 200, /* units among which those that lie between two are looked for */
+    TCC_FUSE_MOST_POSTS = 64,     /* nodes of which is known what waits for them, and what they wait for */
 };
 
 typedef tcc_vec(int) tcc_fuse_ids;
@@ -23,6 +24,7 @@ typedef struct tcc_fuse_unit {
     int needed;             /* those of the draft's nodes that are owned: no merge does without them */
     bool concat;            /* and one of them is a concat, whose parts are counted each by itself */
     bool dead, update;      /* update: of optimizer work */
+    uint64_t behind, ahead; /* posts that it waits for, and that wait for it: those of the owned nodes */
     int64_t place;          /* in the order of units (order.c): above that of all units that it waits for */
     int before, after;      /* its neighbours in that order, or TCC_FUSE_NO_UNIT */
     int version;            /* changes when the unit does */
@@ -37,11 +39,13 @@ typedef struct tcc_fuse_candidate {
 typedef struct tcc_fuser {
     tcc_pass_cx *cx;
     tcc_graph *g;
-    int *home;               /* by node: the unit that owns it, or TCC_FUSE_NO_UNIT (leaves, inlined nodes) */
-    bool *inlined;           /* by node */
-    bool *output;            /* by node: an output of the graph */
-    bool *sum_of_products;   /* by node: an addition that is a product's epilogue */
-    bool *backward;          /* by node, where values are computed again: tcc_backward_nodes; else NULL */
+    int *home;                /* by node: the unit that owns it, or TCC_FUSE_NO_UNIT (leaves, inlined nodes) */
+    bool *inlined;            /* by node */
+    bool *output;             /* by node: an output of the graph */
+    bool *sum_of_products;    /* by node: an addition that is a product's epilogue */
+    bool *backward;           /* by node, where values are computed again: tcc_backward_nodes; else NULL */
+    uint64_t *behind, *ahead; /* by node: posts that it waits for, and that wait for it (posts.c) */
+    int posts[TCC_FUSE_MOST_POSTS], n_posts;
     int *first_user, *users; /* users of node i: users[first_user[i] .. first_user[i+1]-1] */
     tcc_vec(tcc_fuse_unit) units;
     int first_unit;                   /* in the order */
@@ -110,6 +114,11 @@ void tcc_fuser_order_merged(tcc_fuser *f, const int *units, int count);
  * and, as long as that is not known to be in vain, also forth from `from`: where one of them is soon through, so is
  * the search. */
 bool tcc_fuser_depends(tcc_fuser *f, int to, int from);
+
+/* Posts (posts.c): some nodes of the graph's longest path. */
+bool tcc_fuser_set_posts(tcc_fuser *f); /* false: out of memory */
+/* Whether unit `to` waits for unit `from` by way of a post in a third unit. False if that is not known. */
+bool tcc_fuser_post_between(const tcc_fuser *f, int to, int from);
 
 /* Adds to f->others the units that load node `id`, but u itself; f->unit_stamp tells those that are in already. */
 void tcc_fuser_add_readers(tcc_fuser *f, int id, int u);

@@ -42,7 +42,7 @@ static int run(const scale_shape *shape, int64_t parts) {
 int main(int argc, char **argv) {
     const scale_shape *shape = argc > 2 ? scale_shape_find(argv[1]) : NULL;
     if (!shape) {
-        fputs("usage: scale chain|residual|gpt|fan|rnn N [DOUBLINGS]\n", stderr);
+        fputs("usage: scale chain|residual|gpt|fan|rnn|ctc N [DOUBLINGS]\n", stderr);
         return 2;
     }
     int64_t parts = atoll(argv[2]);

@@ -29,7 +29,8 @@ static void twice_the_parts(void **state) {
         const char *shape;
         int64_t parts;
         double most; /* times the work */
-    } cases[] = {{"chain", 1000, 2.3}, {"residual", 60, 2.3}, {"gpt", 16, 2.3}, {"fan", 150, 2.3}, {"rnn", 150, 2.3}};
+    } cases[] = {{"chain", 1000, 2.3}, {"residual", 60, 2.3}, {"gpt", 16, 2.3},
+                 {"fan", 150, 2.3},    {"rnn", 150, 2.3},     {"ctc", 60, 2.3}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const long long one = work_of(cases[i].shape, cases[i].parts),
                         two = work_of(cases[i].shape, 2 * cases[i].parts);

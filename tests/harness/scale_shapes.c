@@ -41,8 +41,18 @@ static void rnn(tcc_trace *t, int64_t parts) {
     lose(t, h);
 }
 
-static const scale_shape shapes[] = {
-    {"chain", chain}, {"residual", residual}, {"gpt", gpt}, {"fan", fan}, {"rnn", rnn}};
+/* Each frame reads its part of one tensor that is computed where it is read. */
+static void ctc(tcc_trace *t, int64_t parts) {
+    const int64_t batch = 8, classes = 40, labels = 32;
+    tcc_tensor h = tcc_reshape(tcc_linear(input(t), "in", parts * classes), TCC_DIMS(batch, parts, classes));
+    tcc_tensor x = tcc_log_softmax(tcc_transpose(h, TCC_DIMS(1, 0, 2)), -1),
+               y = tcc_add_scalar(tcc_iota(t, 1, TCC_I32, TCC_DIMS(batch, labels)), 1);
+    tcc_tensor frames = tcc_full_like(tcc_iota(t, 0, TCC_I32, TCC_DIMS(batch)), (double)parts);
+    tcc_loss(t, tcc_ctc_loss(x, y, frames, tcc_full_like(frames, (double)labels)));
+}
+
+static const scale_shape shapes[] = {{"chain", chain}, {"residual", residual}, {"gpt", gpt},
+                                     {"fan", fan},     {"rnn", rnn},           {"ctc", ctc}};
 
 const scale_shape *scale_shape_find(const char *name) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

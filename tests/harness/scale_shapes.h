@@ -10,8 +10,8 @@ typedef struct scale_shape {
     void (*build)(tcc_trace *t, int64_t parts);
 } scale_shape;
 
-/* chain (adds), residual (blocks of two products), gpt (layers), fan (uses of one value), rnn (steps). NULL: none is
- * called that. */
+/* chain (adds), residual (blocks of two products), gpt (layers), fan (uses of one value), rnn (steps), ctc (frames).
+ * NULL: none is called that. */
 const scale_shape *scale_shape_find(const char *name);
 
 /* Compiles the training step of a graph of the shape with so many parts, on the CPU and without running it. The model
