@@ -31,6 +31,13 @@
             fail_msg("%s: '%s' does not say '%s'", #call, tcc_diag_text(diag), part);                     \
     } while (0)
 
+/* Whether this machine has instructions of x86-64, for tests that look at those. */
+#if defined __x86_64__
+#define ON_X86_64 1
+#else
+#define ON_X86_64 0
+#endif
+
 /* Skips the test without what it needs, and says why: check.py has the reasons in its table. */
 #define skip_without(what, why)                  \
     do {                                         \
