@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The schedule of transposing pointwise work: some tensors are contiguous along one loop, the rest along another. The
  * kernel visits square tiles of both loops. Tensors that are contiguous along the other loop are read in whole vectors,
- * transposed in registers and staged in the thread's scratch. The tile's rows are then read from there as vectors along
- * the lanes.
+ * transposed in registers and staged in the thread's scratch. The rows are then read from there as vectors along the
+ * lanes. A few squares along either side are a block: so several lines of memory next to each other are read and
+ * written together, where a page is met and where the processor fetches ahead.
  *
  * A row may be short and end within a vector, such as that of a 3 x 3 filter. If the rows of all tensors that are not
  * staged follow one another without a gap, several squares are staged first, without gaps too. Then their rows are one
@@ -16,14 +17,15 @@ enum {
     MOST_LINES = 1 << 24,
     LEAST_EXTENT = 4,
     LEAST_BLOCK_EXTENT = 8,
-    DENSE_SQUARES = 4,
+    SQUARES = 4, /* along either side of a block, at most */
+    BLOCK_BYTES = 1 << 15,
     DENSE_VECTORS = 2
 };
 
 static int64_t extent_of(const tcc_body *b, int var) { return b->vars.data[var].high + 1; }
 
 /* Elements from a row in scratch to the next; what a square's last row has past its end lies behind all of them. */
-static int64_t pitch_of(const tcc_tile *p) { return p->dense ? extent_of(p->body, p->along) : p->lanes; }
+static int64_t pitch_of(const tcc_tile *p) { return p->dense ? extent_of(p->body, p->along) : p->columns; }
 static int64_t staged_elements(const tcc_tile *p) { return p->rows * pitch_of(p) + (p->dense ? p->lanes : 0); }
 
 /* Element `at` of a load's place in scratch. */
@@ -82,25 +84,42 @@ static void emit_lanes(tcc_body_run *r, const tcc_tile *p, LLVMValueRef at) {
     for (int i = 0; i < p->body->stores.count; i++) tcc_body_emit_store(r, &p->body->stores.data[i]);
 }
 
-/* Squares in turn, each row by row, for `count` rows from `first` on. */
-static void emit_squares(tcc_body_run *r, const tcc_tile *p, LLVMValueRef first, LLVMValueRef count) {
+/* Brings the squares of a block into scratch: `count` rows from `first` on, `width` columns from `along` on. */
+static void stage_block(tcc_body_run *r, const tcc_tile *p, LLVMValueRef first, LLVMValueRef count, LLVMValueRef along,
+                        LLVMValueRef width) {
+    tcc_emitter *e = r->e;
+    tcc_emit_loop row, column;
+    tcc_emit_loop_begin(e, &row, tcc_emit_i64(e, 0), count, p->lanes, NULL, 0);
+    tcc_emit_loop_begin(e, &column, tcc_emit_i64(e, 0), width, p->lanes, NULL, 0);
+    r->loops[p->across] = tcc_emit_add(e, first, row.index);
+    r->loops[p->along] = tcc_emit_add(e, along, column.index);
+    LLVMValueRef to = tcc_emit_add(e, row_at(e, p, row.index), column.index);
+    for (int i = 0; i < p->n_staged; i++)
+        stage(r, p, i, to, tcc_emit_sub(e, count, row.index), tcc_emit_sub(e, width, column.index));
+    tcc_emit_loop_end(e, &column, NULL);
+    tcc_emit_loop_end(e, &row, NULL);
+}
+
+/* Blocks in turn, each row by row, for `count` rows from `first` on. */
+static void emit_blocks(tcc_body_run *r, const tcc_tile *p, LLVMValueRef first, LLVMValueRef count) {
     tcc_emitter *e = r->e;
     const int64_t extent = extent_of(p->body, p->along);
-    tcc_emit_loop along, row;
-    tcc_emit_loop_begin(e, &along, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), p->lanes, NULL, 0);
-    LLVMValueRef along_count = tcc_emit_sub(e, tcc_emit_i64(e, extent), along.index);
-    r->loops[p->across] = first;
-    r->loops[p->along] = along.index;
-    for (int i = 0; i < p->n_staged; i++) stage(r, p, i, tcc_emit_i64(e, 0), count, along_count);
+    tcc_emit_loop along, row, column;
+    tcc_emit_loop_begin(e, &along, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), p->columns, NULL, 0);
+    LLVMValueRef left = tcc_emit_sub(e, tcc_emit_i64(e, extent), along.index),
+                 width = tcc_emit_min(e, left, tcc_emit_i64(e, p->columns));
+    stage_block(r, p, first, count, along.index, width);
     tcc_emit_loop_begin(e, &row, tcc_emit_i64(e, 0), count, 1, NULL, 0);
     tcc_body_enter(r, p->across, tcc_emit_add(e, first, row.index));
     tcc_body_emit(r, 0);
+    tcc_emit_loop_begin(e, &column, tcc_emit_i64(e, 0), width, p->lanes, NULL, 0);
     r->lane_var = p->along;
     r->lanes = p->lanes;
-    r->mask = extent % p->lanes ? tcc_emit_mask(e, p->lanes, along_count) : NULL;
-    tcc_body_enter(r, p->along, along.index);
-    emit_lanes(r, p, row_at(e, p, row.index));
+    r->mask = extent % p->lanes ? tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, width, column.index)) : NULL;
+    tcc_body_enter(r, p->along, tcc_emit_add(e, along.index, column.index));
+    emit_lanes(r, p, tcc_emit_add(e, row_at(e, p, row.index), column.index));
     tcc_body_leave(r, p->along);
+    tcc_emit_loop_end(e, &column, NULL);
     tcc_body_leave(r, p->across);
     tcc_emit_loop_end(e, &row, NULL);
     tcc_emit_loop_end(e, &along, NULL);
@@ -167,7 +186,7 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     }
     LLVMValueRef first = r->nest[p->cut.order[last]].index,
                  count = tcc_emit_min(e, tcc_emit_sub(e, to, first), tcc_emit_i64(e, p->rows));
-    (p->dense ? emit_dense : emit_squares)(r, p, first, count);
+    (p->dense ? emit_dense : emit_blocks)(r, p, first, count);
     for (int i = last; i >= p->cut.cut; i--) {
         tcc_body_leave(r, p->cut.order[i]);
         tcc_emit_loop_end(e, &r->nest[p->cut.order[i]], NULL);
@@ -209,12 +228,22 @@ static bool may_be_dense(const tcc_tile *p) {
     return true;
 }
 
+/* Rows and columns of a block: whole squares, no more than there are of both, that scratch in the first cache holds. */
+static void choose_block(tcc_tile *p) {
+    const int64_t lanes = p->lanes, across = extent_of(p->body, p->across), along = extent_of(p->body, p->along);
+    int64_t squares = SQUARES;
+    while (squares > 1 && p->n_staged * squares * squares * lanes * lanes * 4 > BLOCK_BYTES) squares /= 2;
+    p->rows = (int)(lanes * (across < squares * lanes ? (across + lanes - 1) / lanes : squares));
+    p->columns = (int)(lanes * (along < squares * lanes ? (along + lanes - 1) / lanes : squares));
+}
+
 /* Lanes, and rows of an item: all loops but the lane loop. */
 static tcc_status plan_host(tcc_lowering *l, tcc_tile *p, const int *outer, int n) {
     const tcc_param_range lanes = tcc_param_powers(LEAST_EXTENT, l->target->lanes);
     TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_LANES, lanes, &p->lanes));
     p->dense = may_be_dense(p);
-    p->rows = p->dense ? DENSE_SQUARES * p->lanes : p->lanes;
+    if (p->dense) p->rows = SQUARES * p->lanes;
+    else choose_block(p);
     int64_t lines = ITEM_POINTS / extent_of(p->body, p->along) + 1;
     TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_LINES, tcc_param_between(1, MOST_LINES), &lines));
     p->cut = tcc_cut_items(p->body, outer, n, lines, p->rows);

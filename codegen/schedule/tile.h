@@ -14,9 +14,9 @@ typedef struct tcc_tile {
     int across;       /* the loop along which staged loads are contiguous */
     int along;        /* the lane loop */
     int lanes, n_staged;
-    int side;   /* a block's: points along either side of a tile */
-    bool dense; /* all but what is staged lies densely along both loops: a vector goes over the ends of rows */
-    int rows;   /* of a tile: along `across` */
+    int side;          /* a block's: points along either side of a tile */
+    bool dense;        /* all but what is staged lies densely along both loops: a vector goes over the ends of rows */
+    int rows, columns; /* of a block of tiles: along `across` and `along` */
     const tcc_expr *staged[TCC_TILE_MOST_STAGED];
 } tcc_tile;
 
