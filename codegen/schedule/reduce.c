@@ -31,7 +31,9 @@ static tcc_status plan_group(tcc_reduce_trace *t, tcc_reduce **p) {
     tcc_body *b = trace_group(t);
     if (!b) return tcc_enomem(t->l->diag);
     TCC_TRY(tcc_lowering_keep(t->l, b));
-    return tcc_reduce_plan(t->l, b, t->reduced_bits, p);
+    TCC_TRY(tcc_reduce_plan(t->l, b, t->reduced_bits, p));
+    if (t->n == 0 || !t->all[0].across) tcc_reduce_turn(t->l, *p);
+    return TCC_OK;
 }
 
 /* Should M2 be made in the mean's sweep? A second sweep over a row that is in registers, in shared memory or in a

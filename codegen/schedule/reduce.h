@@ -70,6 +70,7 @@ typedef struct tcc_reduce {
     uint64_t pairs, merged; /* neighbouring reduced loops, and those of them that are one; outermost first */
     bool combines;          /* parts of sums: little work for a row */
     bool columns;           /* lanes along the last kept loop, else along the last reduced one */
+    bool turned;            /* so although the last reduced loop is inside it */
     int lanes;
     tcc_thread_shape shape;
     tcc_item_cut cut; /* of the kept loops */
@@ -132,6 +133,8 @@ bool tcc_reduce_fits_registers(const tcc_lowering *l, const tcc_reduce *p, int64
 
 /* Loops by class, lanes and levels of a sealed body. */
 tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, tcc_reduce **out);
+/* Makes columns of rows where memory is contiguous along those. */
+void tcc_reduce_turn(const tcc_lowering *l, tcc_reduce *p);
 /* Threads for rows that are too long for registers. */
 tcc_status tcc_reduce_shape_long_rows(tcc_lowering *l, tcc_reduce *p);
 /* Threads for columns side by side: up to a warp; fewer where they then come out even. */

@@ -45,8 +45,47 @@ tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, 
     return TCC_OK;
 }
 
+/* What lanes along a loop cost in loads and stores: nothing where they have one address, one vector where they are
+ * neighbours, else each for itself, and more where each is on a page of its own. */
+static int64_t cost_of_access(const tcc_reduce *p, const tcc_affine *a, int buffer, int var) {
+    enum { PAGE = 4096 };
+    const int64_t stride = tcc_affine_coefficient(a, var);
+    if (stride == 0 || stride == 1) return stride;
+    const int64_t bytes = (stride < 0 ? -stride : stride) * tcc_dtype_bytes(p->body->buffers.data[buffer].dtype);
+    return bytes < PAGE ? p->lanes : 2 * p->lanes;
+}
+
+static int64_t cost_along(const tcc_reduce *p, int var) {
+    const tcc_body *b = p->body;
+    int64_t cost = 0;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind == TCC_EXPR_LOAD) cost += cost_of_access(p, &x->affine, x->buffer, var);
+    }
+    for (int i = 0; i < b->stores.count; i++)
+        if (!b->stores.data[i].kept)
+            cost += cost_of_access(p, &b->stores.data[i].offset, b->stores.data[i].buffer, var);
+    return cost;
+}
+
+/* Rows that lie across memory, as the classes of an image's points, are columns of it: lanes go along the last kept
+ * loop. A text that has lanes says whether they do, for what is loaded depends on what else the kernel computes. */
+void tcc_reduce_turn(const tcc_lowering *l, tcc_reduce *p) {
+    if (p->columns || p->n_kept == 0 || p->n_reduced == 0) return;
+    const int row = p->reduced[p->n_reduced - 1], kept = p->kept[p->n_kept - 1];
+    const int64_t extent = p->body->vars.data[kept].high + 1;
+    const int64_t *along = tcc_params_chosen(&l->params, TCC_PARAM_ALONG);
+    if (along || tcc_params_chosen(&l->params, TCC_PARAM_LANES)) p->turned = along && *along;
+    else p->turned = extent >= l->target->lanes && cost_along(p, kept) < cost_along(p, row);
+    if (!p->turned) return;
+    p->columns = true;
+    p->lanes = tcc_choose_lanes(l->target, p->body, kept, extent, tcc_choose_width(p->body));
+}
+
 /* Lanes go along the innermost loop, and the cuts of long chains are of one loop: so it matters which loops are one. */
 static tcc_status settle_loops(tcc_lowering *l, tcc_reduce *p) {
+    int64_t along = p->turned;
+    if (along) TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_ALONG, tcc_param_between(1, 1), &along));
     if (!p->pairs) return TCC_OK;
     int64_t merged = (int64_t)p->merged;
     TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_MERGED, tcc_param_between(0, (int64_t)p->pairs), &merged));

@@ -62,6 +62,46 @@ static void transposes(void **state) {
           "}\n");
 }
 
+/* Blocks of several squares, of which the last ones are parts; of many operands, of fewer squares. */
+static void transposes_in_blocks(void **state) {
+    (void)state;
+    check("graph @blocks {\n"
+          "  %0 = input {name=\"x\"} : f32[2,150,203]\n"
+          "  %1 = input {name=\"z\"} : bf16[2,150,203]\n"
+          "  %2 = cast(%1) : f32[2,150,203]\n"
+          "  %3 = sub(%0, %2) : f32[2,150,203]\n"
+          "  %4 = transpose(%3) {perm=[0, 2, 1]} : f32[2,203,150]\n"
+          "  output \"o\" %4\n"
+          "}\n");
+    check("graph @many {\n"
+          "  %0 = input {name=\"a\"} : f32[133,70]\n"
+          "  %1 = input {name=\"b\"} : f32[133,70]\n"
+          "  %2 = input {name=\"c\"} : f32[133,70]\n"
+          "  %3 = add(%0, %1) : f32[133,70]\n"
+          "  %4 = mul(%3, %2) : f32[133,70]\n"
+          "  %5 = transpose(%4) {perm=[1, 0]} : f32[70,133]\n"
+          "  output \"o\" %5\n"
+          "}\n");
+}
+
+/* Rows that lie across memory, as the classes of an image's points: a softmax, whose result lies so too. */
+static void rows_across_memory(void **state) {
+    (void)state;
+    check("graph @classes {\n"
+          "  %0 = input {name=\"x\"} : f32[2,19,9,37]\n"
+          "  %1 = transpose(%0) {perm=[0, 2, 3, 1]} : f32[2,9,37,19]\n"
+          "  %2 = reduce_max(%1) {axes=[3]} : f32[2,9,37]\n"
+          "  %3 = broadcast(%2) {dims=[0, 1, 2]} : f32[2,9,37,19]\n"
+          "  %4 = sub(%1, %3) : f32[2,9,37,19]\n"
+          "  %5 = exp(%4) : f32[2,9,37,19]\n"
+          "  %6 = reduce_sum(%5) {axes=[3]} : f32[2,9,37]\n"
+          "  %7 = broadcast(%6) {dims=[0, 1, 2]} : f32[2,9,37,19]\n"
+          "  %8 = div(%5, %7) : f32[2,9,37,19]\n"
+          "  output \"sum\" %6\n"
+          "  output \"share\" %8\n"
+          "}\n");
+}
+
 /* A filter's update by a gradient that lies channels last: short rows, as one line where nothing but the gradient lies
  * otherwise (`more` 0), and row by row where something does. */
 static void transposed_filters(void **state) {
@@ -494,6 +534,8 @@ int main(void) {
         cmocka_unit_test(pointwise),
         cmocka_unit_test(views),
         cmocka_unit_test(transposes),
+        cmocka_unit_test(transposes_in_blocks),
+        cmocka_unit_test(rows_across_memory),
         cmocka_unit_test(transposed_filters),
         cmocka_unit_test(slope_of_gelu),
         cmocka_unit_test(sums_are_not_spilled),
