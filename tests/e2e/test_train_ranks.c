@@ -91,6 +91,38 @@ static void ranks_meet_by_the_environment(void **state) {
     }
 }
 
+/* As srun starts them without an MPI: on the first of its nodes, which here is this machine. */
+static void ranks_of_srun_meet(void **state) {
+    const char *mlp = write_recipe(state, "mlp");
+    program_process ranks[2];
+    char job[16];
+    TRAIN(mlp, "--run-dir", test_path(state, "one"), "--ranks", "2");
+    snprintf(job, sizeof job, "%d", (int)getpid());
+    setenv("SLURM_JOB_ID", job, 1);
+    setenv("SLURM_STEP_ID", "3", 1);
+    setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+    setenv("SLURM_STEP_NODELIST", "127.0.0.[1-2,7],nowhere", 1);
+    unsetenv("RANK"); /* and the port, which the step has by itself */
+    unsetenv("MASTER_PORT");
+    for (int r = 1; r >= 0; r--) {
+        const char *const arguments[] = {"--device", "cpu", mlp, "--run-dir", test_path(state, "two"), NULL};
+        setenv("SLURM_PROCID", r ? "1" : "0", 1);
+        ranks[r] = program_start(NULL, "tcc-train", arguments);
+    }
+    char *said = program_output(program_wait(&ranks[0])), *nothing = program_output(program_wait(&ranks[1]));
+    assert_non_null(strstr(said, "step 19/20"));
+    assert_string_equal(nothing, "");
+    same_file(state, "one", "two", LAST);
+    free(said);
+    free(nothing);
+    program_result r = RUN(mlp, "--run-dir", test_path(state, "three"), "--ranks", "2");
+    assert_int_equal(r.status, 2);
+    assert_non_null(strstr(r.err, "--ranks 2: this process is already one of 2 ranks, as SLURM_STEP_NUM_TASKS says"));
+    program_free(&r);
+    unsetenv("SLURM_STEP_NUM_TASKS");
+    unsetenv("SLURM_PROCID");
+}
+
 static void what_ranks_cannot_do_is_refused(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
     const struct {
@@ -198,9 +230,8 @@ int main(void) {
     setenv("TCC_CACHE_DISABLE", "0", 1); /* a rank need not compile what another run has compiled */
     unsetenv("TCC_VERIFY_PASSES");       /* for which it would */
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(ranks_are_micro_batches),
-        FOLDER_TEST(ranks_meet_by_the_environment),
-        FOLDER_TEST(what_ranks_cannot_do_is_refused),
+        FOLDER_TEST(ranks_are_micro_batches), FOLDER_TEST(ranks_meet_by_the_environment),
+        FOLDER_TEST(ranks_of_srun_meet),      FOLDER_TEST(what_ranks_cannot_do_is_refused),
         FOLDER_TEST(ends_of_a_rank_end_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
