@@ -200,13 +200,13 @@ static void ends_of_a_rank_end_all(void **state) {
     const char *recipe = write_recipe(state, "mlp");
     char late[80];
     answer_seconds = (int)test_seconds(2) + 1;
-    snprintf(late, sizeof late, "on rank 0 of 3: rank 1 did not answer within %d s", answer_seconds);
+    snprintf(late, sizeof late, "of 3: rank 1 did not answer within %d s", answer_seconds);
     const struct {
         const char *run;
         int rank, signal, status;
-        const char *said, *not_said;
+        const char *said, *not_said; /* by rank 0 itself, or by the rank that sees it first and gives up */
     } cases[] = {
-        {"killed", 2, SIGKILL, 1, "on rank 0 of 3: rank 2 is gone", NULL},
+        {"killed", 2, SIGKILL, 1, "of 3: rank 2 is gone", NULL},
         {"first-killed", 0, SIGKILL, 1, "rank 0 was ended by signal 9", NULL},
         {"stopped", 1, SIGSTOP, 1, late, NULL},
         {"interrupted", 1, SIGTERM, 130, "interrupted at step ", "gone"},
