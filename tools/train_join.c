@@ -68,7 +68,7 @@ static void first_node(const char *list, char *to, size_t size) {
 
 /* Ranks started by srun without an MPI meet as torchrun's do, on the first node, at a port that is the step's own. */
 static void meet_on_first_node(const launcher *l) {
-    enum { FIRST_PORT = 20000, PORTS = 20000 };
+    enum { FIRST_PORT = 20000, PORTS = 12000 }; /* Linux gives out 32768 and more */
     const char *nodes = getenv("SLURM_STEP_NODELIST");
     char node[256] = "127.0.0.1", port[16];
     if (nodes) first_node(nodes, node, sizeof node);

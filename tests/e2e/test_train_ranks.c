@@ -4,6 +4,7 @@
 #include "harness/check.h"
 #include "harness/files.h"
 #include "harness/patience.h"
+#include "harness/port.h"
 #include "harness/program.h"
 #include "harness/same_run.h"
 #include "harness/train_data.h"
@@ -51,9 +52,8 @@ static void ranks_are_micro_batches(void **state) {
 /* Starts each process by itself, as torchrun does; `given` is what the second one is given beside what both are. */
 static void start_apart(void **state, const char *recipe, const char *run, const char *given,
                         program_process ranks[2]) {
-    static int runs;
     char port[16];
-    snprintf(port, sizeof port, "%d", 20000 + (int)(getpid() + 100 * runs++) % 20000);
+    snprintf(port, sizeof port, "%d", test_free_port());
     setenv("WORLD_SIZE", "2", 1);
     setenv("LOCAL_WORLD_SIZE", "2", 1);
     setenv("MASTER_PORT", port, 1);

@@ -3,6 +3,7 @@
  * them calls something else, gives up, stalls or is killed. */
 #include "harness/check.h"
 #include "harness/patience.h"
+#include "harness/port.h"
 
 #include "ir/support/clock.h"
 #include "ir/support/context.h"
@@ -408,16 +409,6 @@ static void test_wrong_numbers_of_ranks(void **state) {
 
 /* -- Ranks that find each other by the environment -- */
 
-/* A port that was free just now. */
-static int free_port(void) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t length = sizeof a;
-    const int s = socket(AF_INET, SOCK_STREAM, 0);
-    assert_true(s >= 0 && !bind(s, (struct sockaddr *)&a, length) && !getsockname(s, (struct sockaddr *)&a, &length));
-    close(s);
-    return ntohs(a.sin_port);
-}
-
 static void set_number(const char *name, int value) {
     char text[16];
     snprintf(text, sizeof text, "%d", value);
@@ -476,7 +467,7 @@ static void test_ranks_meet(void **state) {
     (void)state;
     set_number("TCC_COMM_TIMEOUT", (int)test_seconds(30));
     for (int size = 1; size <= 4; size++) {
-        const int port = free_port();
+        const int port = test_free_port();
         pid_t children[4], stranger = 0;
         for (int r = size - 1; r >= 0; r--) children[r] = start_apart(r, size, port, NULL); /* the first comes last */
         if (size == 4 && !(stranger = fork())) {
@@ -491,15 +482,15 @@ static void test_ranks_meet(void **state) {
 static void test_ranks_that_do_not_meet(void **state) {
     (void)state;
     set_number("TCC_COMM_TIMEOUT", 1);
-    int port = free_port();
+    int port = test_free_port();
     pid_t a = start_apart(0, 3, port, "rank 1 did not come to localhost:");
     pid_t b = start_apart(2, 3, port, "has not said within 1 s where the others are, or is gone");
     expect_end(a, 1);
     expect_end(b, 1);
-    expect_end(start_apart(1, 2, free_port(), "rank 0 did not listen at localhost:"), 1);
+    expect_end(start_apart(1, 2, test_free_port(), "rank 0 did not listen at localhost:"), 1);
     expect_end(start_apart(2, 2, port, "RANK is \"2\", not a number from 0 to 1"), 1);
     set_number("TCC_COMM_TIMEOUT", (int)test_seconds(10));
-    port = free_port();
+    port = test_free_port();
     a = start_apart(0, 3, port, "another process came as rank 1 of 3: each of the ranks 0 to 2 may come once");
     b = start_apart(1, 3, port, "or is gone");
     const pid_t c = start_apart(1, 3, port, "or is gone");
