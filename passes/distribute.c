@@ -25,21 +25,19 @@ typedef struct bucket {
     tcc_vec(tcc_node *) parts;  /* they, flat, in the new one */
 } bucket;
 
-static bool begins(const char *name, const char *prefix) { return !strncmp(name, prefix, strlen(prefix)); }
-
 /* How a state becomes that of all ranks; TCC_REDUCTIONS: it is the same on all of them. */
 static tcc_rank_reduction reduction_of(const tcc_node *state) {
     const char *name = state->attrs->input.name;
     if (state->attrs->input.role != TCC_ROLE_STATE) return TCC_REDUCTIONS;
-    if (begins(name, TCC_NEXT_PREFIX)) return TCC_REDUCTION_FIRST;
-    const bool sum = begins(name, TCC_SUM_PREFIX) || !strcmp(name, TCC_LOSS_SUM_STATE) ||
+    if (tcc_begins(name, TCC_NEXT_PREFIX)) return TCC_REDUCTION_FIRST;
+    const bool sum = tcc_begins(name, TCC_SUM_PREFIX) || !strcmp(name, TCC_LOSS_SUM_STATE) ||
                      !strcmp(name, TCC_WEIGHT_SUM_STATE);
     return sum ? TCC_REDUCTION_SUM : TCC_REDUCTIONS;
 }
 
 /* The type in which it travels. Losses and weights are few, and need all of their digits. */
 static tcc_dtype wire_type(const tcc_train_spec *spec, const tcc_node *state) {
-    const bool low = spec->reduce_in_bf16 && begins(state->attrs->input.name, TCC_SUM_PREFIX);
+    const bool low = spec->reduce_in_bf16 && tcc_begins(state->attrs->input.name, TCC_SUM_PREFIX);
     return low && state->type.dtype == TCC_F32 ? TCC_BF16 : state->type.dtype;
 }
 

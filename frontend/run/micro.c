@@ -9,20 +9,19 @@
 
 #include <stdlib.h>
 
-static bool begins(const char *name, const char *prefix) { return !strncmp(name, prefix, strlen(prefix)); }
-
 bool tcc__is_sum(const char *name) {
-    return begins(name, TCC_SUM_PREFIX) || begins(name, TCC_NEXT_PREFIX) || begins(name, TCC_TOTAL_PREFIX) ||
-           !strcmp(name, TCC_LOSS_SUM_STATE) || !strcmp(name, TCC_WEIGHT_SUM_STATE) || !strcmp(name, TCC_COUNTS_STATE);
+    return tcc_begins(name, TCC_SUM_PREFIX) || tcc_begins(name, TCC_NEXT_PREFIX) ||
+           tcc_begins(name, TCC_TOTAL_PREFIX) || !strcmp(name, TCC_LOSS_SUM_STATE) ||
+           !strcmp(name, TCC_WEIGHT_SUM_STATE) || !strcmp(name, TCC_COUNTS_STATE);
 }
 
-static bool is_for_update(const char *name) { return tcc__is_sum(name) && !begins(name, TCC_TOTAL_PREFIX); }
+static bool is_for_update(const char *name) { return tcc__is_sum(name) && !tcc_begins(name, TCC_TOTAL_PREFIX); }
 
 int tcc__micro_levels(const tcc_program *p) {
     int levels = 0;
     for (int i = 0; i < p->n_bindings; i++) {
         const char *name = p->bindings[i].name;
-        const int level = begins(name, TCC_TOTAL_PREFIX) ? atoi(name + sizeof TCC_TOTAL_PREFIX - 1) : 0;
+        const int level = tcc_begins(name, TCC_TOTAL_PREFIX) ? atoi(name + sizeof TCC_TOTAL_PREFIX - 1) : 0;
         if (level > levels && level <= TCC_TOTAL_LEVELS) levels = level; /* in a plan's file may stand anything */
     }
     return levels;

@@ -24,8 +24,6 @@ typedef struct part {
 enum { OF_OPTIONS, OF_PARAMETERS, OF_STATES, COMPARED };
 static const char *const compared[] = {"other options", "other parameters or buffers", "another optimizer state"};
 
-static bool begins(const char *name, const char *prefix) { return !strncmp(name, prefix, strlen(prefix)); }
-
 static bool ends(const char *name, const char *suffix) {
     const size_t length = strlen(name), n = strlen(suffix);
     return length >= n && !strcmp(name + length - n, suffix);
@@ -134,7 +132,7 @@ static tcc_comm_op how_of(const char *name) {
 }
 
 static bool is_in(const bucket *k, const tcc_binding *b) {
-    if (b->role != TCC_ROLE_STATE || !begins(b->name, TCC_TOTAL_PREFIX)) return false;
+    if (b->role != TCC_ROLE_STATE || !tcc_begins(b->name, TCC_TOTAL_PREFIX)) return false;
     return atoi(b->name + sizeof TCC_TOTAL_PREFIX - 1) == k->level && b->type.dtype == k->type &&
            how_of(b->name) == k->how;
 }

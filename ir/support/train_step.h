@@ -4,6 +4,9 @@
 #ifndef TCC_SUPPORT_TRAIN_STEP_H
 #define TCC_SUPPORT_TRAIN_STEP_H
 
+#include <stdbool.h>
+#include <string.h>
+
 enum {
     TCC_HYPER_MOMENTUM,         /* SGD */
     TCC_HYPER_DAMPENING_SCALE,  /* SGD: weight of the new gradient in the momentum buffer, 1 at the first step */
@@ -83,6 +86,8 @@ typedef enum tcc_step_part {
     TCC_STEP_TOTALS, /* sums over the whole batch that the loss needs */
     TCC_STEP_PARTS
 } tcc_step_part;
+/* Whether a state has one of these prefixes. */
+static inline bool tcc_begins(const char *name, const char *prefix) { return !strncmp(name, prefix, strlen(prefix)); }
 #define TCC_SUM_PREFIX "@sum."         /* of a parameter's gradient, in the type of the optimizer's arithmetic */
 #define TCC_LOSS_SUM_STATE "@loss_sum" /* f32[] */
 /* f32[], where the user says what the loss of a micro-batch weighs: then gradients and losses are summed with it. */
