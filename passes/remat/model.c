@@ -220,6 +220,26 @@ static bool add_extras(tcc_remat_model *m) {
     return ok;
 }
 
+/* Two blocks for what follows from a set, and where each part of it lies in one. False: memory is short. */
+static bool make_found(tcc_remat_model *m, size_t nodes, size_t values) {
+    const size_t groups = (size_t)m->g->groups.count + 1, moments = (size_t)m->moments + 2;
+    m->found_bytes = moments * sizeof *m->profile + (2 * nodes + 2 * values + groups) * sizeof(int) + 4 * nodes;
+    m->found = tcc__calloc(m->found_bytes, 1);
+    m->saved.found = tcc__calloc(m->found_bytes, 1);
+    if (!m->found || !m->saved.found) return false;
+    m->profile = m->found;
+    m->when = (int *)(m->profile + moments);
+    m->until = m->when + nodes;
+    m->needed = m->until + nodes;
+    m->last = m->needed + values;
+    m->left = m->last + values;
+    m->stale = (bool *)(m->left + groups);
+    m->passes = m->stale + nodes;
+    m->read_again = m->passes + nodes;
+    m->worked = m->read_again + nodes;
+    return true;
+}
+
 tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_target *target, tcc_diag *diag,
                                   tcc_remat_model *out) {
     const size_t nodes = (size_t)planned->nodes.count + 1;
@@ -234,12 +254,8 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->passing = tcc__calloc(nodes, sizeof *m->passing);
     m->last_reader = tcc__malloc(sizeof *m->last_reader * nodes);
     m->computes = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->computes);
-    m->worked = tcc__calloc(nodes, sizeof *m->worked);
-    m->passes = tcc__calloc(nodes, sizeof *m->passes);
+    m->first_input = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->first_input);
     m->room = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->room);
-    m->left = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->left);
-    m->read_again = tcc__calloc(nodes, sizeof *m->read_again);
-    m->until = tcc__malloc(sizeof *m->until * nodes);
     m->node_ns = tcc__calloc(nodes, sizeof *m->node_ns);
     m->beside = tcc__calloc(nodes, sizeof *m->beside);
     m->elsewhere = tcc__calloc(nodes, sizeof *m->elsewhere);
@@ -247,17 +263,11 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->lives = tcc__malloc(sizeof *m->lives * values);
     m->again = tcc__calloc(nodes, sizeof *m->again);
     m->kept = tcc__calloc(nodes, sizeof *m->kept);
-    m->stale = tcc__calloc(nodes, sizeof *m->stale);
-    m->when = tcc__malloc(sizeof *m->when * nodes);
-    m->needed = tcc__malloc(sizeof *m->needed * values);
-    m->last = tcc__malloc(sizeof *m->last * values);
-    m->profile = tcc__malloc(sizeof *m->profile * ((size_t)m->moments + 2));
     m->mark = tcc__calloc(nodes, sizeof *m->mark);
     m->stack = tcc__malloc(sizeof *m->stack * nodes);
     if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->beside || !m->elsewhere || !m->hidden ||
-        !m->lives || !m->again || !m->kept || !m->stale || !m->when || !m->needed || !m->last || !m->profile ||
-        !m->mark || !m->stack || !m->passing || !m->last_reader || !m->computes || !m->worked || !m->passes ||
-        !m->room || !m->left || !m->read_again || !m->until) {
+        !m->lives || !m->again || !m->kept || !m->mark || !m->stack || !m->passing || !m->last_reader || !m->computes ||
+        !m->room || !m->first_input || !make_found(m, nodes, values)) {
         tcc_remat_model_free(m);
         return tcc_enomem(diag);
     }
@@ -276,8 +286,7 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
 }
 
 void tcc_remat_model_free(tcc_remat_model *m) {
-    void *const arrays[] = {m->late, m->value_of, m->stored, m->node_ns, m->lives, m->again, m->stale,
-                            m->when, m->needed,   m->last,   m->profile, m->mark,  m->stack};
+    void *const arrays[] = {m->late, m->value_of, m->stored, m->node_ns, m->lives, m->again, m->mark, m->stack};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
     tcc__free(m->kept);
     tcc__free(m->beside);
@@ -286,13 +295,12 @@ void tcc_remat_model_free(tcc_remat_model *m) {
     tcc__free(m->passing);
     tcc__free(m->last_reader);
     tcc__free(m->computes);
-    tcc__free(m->worked);
     tcc_vec_free(&m->readers);
-    tcc__free(m->passes);
+    tcc_vec_free(&m->inputs);
+    tcc__free(m->first_input);
     tcc__free(m->room);
-    tcc__free(m->left);
-    tcc__free(m->until);
-    tcc__free(m->read_again);
+    tcc__free(m->found);
+    tcc__free(m->saved.found);
     tcc_vec_free(&m->followers);
     tcc_plan_free(&m->plan);
     *m = (tcc_remat_model){0};
@@ -430,6 +438,18 @@ void tcc_remat_evaluate(tcc_remat_model *m) {
         m->peak = alive;
         m->peak_moment = i;
     }
+}
+
+void tcc_remat_save(tcc_remat_model *m) {
+    struct tcc_remat_saved *s = &m->saved;
+    memcpy(s->found, m->found, m->found_bytes);
+    s->peak = m->peak, s->peak_moment = m->peak_moment, s->added_ns = m->added_ns;
+}
+
+void tcc_remat_restore(tcc_remat_model *m) {
+    const struct tcc_remat_saved *s = &m->saved;
+    memcpy(m->found, s->found, m->found_bytes);
+    m->peak = s->peak, m->peak_moment = s->peak_moment, m->added_ns = s->added_ns;
 }
 
 /* -- The cost of one more -- */

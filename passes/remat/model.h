@@ -33,6 +33,7 @@ typedef struct tcc_remat_life {
 /* A late group that reads a value which may pass. */
 typedef struct tcc_remat_reader {
     int group, next; /* of the model's readers, the next one of the same value; -1: none */
+    int more;        /* tensors that its kernel reads more if it evaluates the value, by the set at hand */
 } tcc_remat_reader;
 
 /* How a contraction computes an operand as it reads it (passes/select.h). */
@@ -51,14 +52,16 @@ typedef struct tcc_remat_model {
     bool *passing;    /* by node: each late group that reads it could evaluate it for itself */
     int *last_reader; /* by node that may pass: the last of its readers; -1: none */
     tcc_vec(tcc_remat_reader) readers;
-    tcc_remat_computes *computes; /* by late contraction that computes an operand which may pass */
-    int *room;                    /* by late group: tensors that its kernel may access beside those that it does */
-    double *node_ns;              /* by node: time to evaluate it once more, where it is not loaded */
-    bool *beside;                 /* by node: a late dot's group reads it at the index of its result */
-    bool *elsewhere;              /* by node: a late group reads it in another way */
-    bool *hidden;                 /* by node: computed again beside a late dot, which hides the time that this takes */
-    double ns_per_byte;           /* of traffic */
-    tcc_remat_life *lives;        /* by value */
+    tcc_vec(const tcc_node *) inputs; /* of late groups: early work and leaves that they read, once each */
+    int *first_input;                 /* by group: where its inputs begin; where they end is the next one's */
+    tcc_remat_computes *computes;     /* by late contraction that computes an operand which may pass */
+    int *room;                        /* by late group: tensors that its kernel may access beside those that it does */
+    double *node_ns;                  /* by node: time to evaluate it once more, where it is not loaded */
+    bool *beside;                     /* by node: a late dot's group reads it at the index of its result */
+    bool *elsewhere;                  /* by node: a late group reads it in another way */
+    bool *hidden;          /* by node: computed again beside a late dot, which hides the time that this takes */
+    double ns_per_byte;    /* of traffic */
+    tcc_remat_life *lives; /* by value */
     tcc_vec(int) followers;
     /* The set at hand, and what follows from it (tcc_remat_evaluate): */
     bool *again;      /* by node: a stored value that is computed again */
@@ -76,6 +79,14 @@ typedef struct tcc_remat_model {
     int64_t peak;
     int peak_moment;
     double added_ns;
+    void *found; /* the block of all of that but again and kept */
+    size_t found_bytes;
+    struct tcc_remat_saved { /* it, as of the last tcc_remat_save */
+        void *found;
+        int64_t peak;
+        int peak_moment;
+        double added_ns;
+    } saved;
     int *mark, stamp; /* by node: scratch, as is */
     const tcc_node **stack;
 } tcc_remat_model;
@@ -88,6 +99,10 @@ void tcc_remat_model_free(tcc_remat_model *m);
 
 /* Brings all that follows from m->again up to date. */
 void tcc_remat_evaluate(tcc_remat_model *m);
+/* Keeps what follows from the set at hand, and brings it back when that is the set again: much cheaper than to
+ * evaluate it once more. */
+void tcc_remat_save(tcc_remat_model *m);
+void tcc_remat_restore(tcc_remat_model *m);
 /* The predicted time that computing the values again, too, would add to the set at hand. `values` are indices. */
 double tcc_remat_cost(tcc_remat_model *m, const int *values, int count);
 

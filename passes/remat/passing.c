@@ -80,7 +80,8 @@ static int room_of(const tcc_remat_model *m, int t) {
     return contract ? TCC_GROUP_MAX_ACCESSES - count - group->n_outputs : TCC_FUSE_MAX_INPUTS - count;
 }
 
-/* Lists the group among the readers of what it reads and may pass. False: memory is short. */
+/* Lists what group t reads of early work and leaves, and the group among the readers of what may pass. False: memory is
+ * short. */
 static bool list_reader(tcc_remat_model *m, int t) {
     const tcc_group *group = &m->g->groups.data[t];
     bool ok = true;
@@ -88,9 +89,11 @@ static bool list_reader(tcc_remat_model *m, int t) {
     for (int i = 0; i < group->n_nodes; i++)
         for (int k = 0; k < group->nodes[i]->n_operands; k++) {
             const tcc_node *x = group->nodes[i]->operands[k];
-            if (!m->passing[x->id] || m->mark[x->id] == m->stamp || !is_read(m, group, x)) continue;
+            if (m->mark[x->id] == m->stamp || (m->late[x->id] && !tcc_is_leaf(x))) continue;
             m->mark[x->id] = m->stamp;
-            ok &= tcc_vec_push(&m->readers, ((tcc_remat_reader){t, m->last_reader[x->id]}));
+            ok &= tcc_vec_push(&m->inputs, x);
+            if (!m->passing[x->id] || !is_read(m, group, x)) continue;
+            ok &= tcc_vec_push(&m->readers, ((tcc_remat_reader){t, m->last_reader[x->id], 0}));
             m->last_reader[x->id] = m->readers.count - 1;
         }
     return ok;
@@ -112,8 +115,10 @@ tcc_status tcc_remat_find_passing(tcc_remat_model *m, const tcc_pass_target *tar
                     m->passing[x->id] = evaluates(m, target, t, group->nodes[i], k);
             }
     }
-    for (int t = 0; t < g->groups.count && ok; t++)
+    for (int t = 0; t < g->groups.count && ok; t++) {
         if (is_late_group(m, t)) ok = list_reader(m, t), m->room[t] = room_of(m, t);
+        m->first_input[t + 1] = m->inputs.count;
+    }
     return ok ? TCC_OK : tcc_enomem(diag);
 }
 
@@ -126,15 +131,13 @@ static bool is_loaded(const tcc_remat_model *m, const tcc_node *n) {
     return m->stored[n->id] && m->when[n->id] != INT_MAX;
 }
 
-/* Begins with what late group t does anyway. Its stamp. */
+/* Begins with what late group t loads anyway. Its stamp. */
 static int enter_group(tcc_remat_model *m, int t) {
-    const tcc_group *group = &m->g->groups.data[t];
     const int stamp = ++m->stamp;
-    for (int i = 0; i < group->n_nodes; i++)
-        for (int k = 0; k < group->nodes[i]->n_operands; k++) {
-            const tcc_node *x = group->nodes[i]->operands[k];
-            if (m->late[x->id] || is_loaded(m, x)) m->mark[x->id] = stamp;
-        }
+    for (int i = m->first_input[t]; i < m->first_input[t + 1]; i++) {
+        const tcc_node *x = m->inputs.data[i];
+        if (is_loaded(m, x)) m->mark[x->id] = stamp;
+    }
     return stamp;
 }
 
@@ -143,16 +146,17 @@ typedef struct evaluation {
     double work_ns, loaded, all; /* bytes: of what the group does not load anyway, and of all */
     int reads, more;             /* tensors: all, and what the group does not load anyway */
     bool elementwise;            /* no contraction, reduction or the like is done again */
+    bool whole;                  /* it is no more than a kernel holds; else this is the part that was looked at */
 } evaluation;
 
-/* Of `x`, by a group that was entered with `stamp`. */
+/* Of `x`, by a group that was entered with `stamp`. Behind what no kernel holds may be the whole forward pass. */
 static evaluation evaluate(tcc_remat_model *m, int stamp, const tcc_node *x) {
     const int walk = ++m->stamp;
     evaluation e = {.elementwise = true};
-    int waiting = 0;
+    int waiting = 0, nodes = 0;
     m->mark[x->id] = walk;
     m->stack[waiting++] = x;
-    while (waiting) {
+    while (waiting && nodes++ < TCC_FUSE_MAX_NODES) {
         const tcc_node *n = m->stack[--waiting];
         e.elementwise &= tcc_is_elementwise(n);
         e.work_ns += m->node_ns[n->id];
@@ -171,6 +175,7 @@ static evaluation evaluate(tcc_remat_model *m, int stamp, const tcc_node *x) {
             if (!known) e.loaded += (double)tcc_type_bytes(&y->type);
         }
     }
+    e.whole = !waiting;
     return e;
 }
 
@@ -189,19 +194,19 @@ static double evaluation_ns(const tcc_remat_model *m, int t, const tcc_node *x, 
 
 /* Whether the kernel of group t can do an evaluation in place of loading its value. */
 static bool fits(const tcc_remat_model *m, int t, const evaluation *e) {
-    return e->reads <= MOST_READS && e->more - 1 <= m->left[t];
+    return e->whole && e->reads <= MOST_READS && e->more - 1 <= m->left[t];
 }
 
 void tcc_remat_pass(tcc_remat_model *m, const tcc_node *n) {
     bool passes = m->passing[n->id];
     for (int r = m->last_reader[n->id]; r >= 0 && passes; r = m->readers.data[r].next) {
-        const evaluation e = evaluate(m, enter_group(m, m->readers.data[r].group), n);
-        passes = e.elementwise && fits(m, m->readers.data[r].group, &e);
+        tcc_remat_reader *reader = &m->readers.data[r];
+        const evaluation e = evaluate(m, enter_group(m, reader->group), n);
+        passes = e.elementwise && fits(m, reader->group, &e);
+        reader->more = e.more - 1;
     }
-    for (int r = m->last_reader[n->id]; r >= 0 && passes; r = m->readers.data[r].next) {
-        const evaluation e = evaluate(m, enter_group(m, m->readers.data[r].group), n);
-        m->left[m->readers.data[r].group] -= e.more - 1;
-    }
+    for (int r = m->last_reader[n->id]; r >= 0 && passes; r = m->readers.data[r].next)
+        m->left[m->readers.data[r].group] -= m->readers.data[r].more;
     m->passes[n->id] = passes;
 }
 

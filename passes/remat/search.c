@@ -166,6 +166,7 @@ static bool try_option(search *s, int v) {
     const bool offered = is_offered(s, v);
     const double before = m->added_ns, ns = (double)m->plan.values.data[v].size_bytes / s->gain[v];
     if (!push_option(s, v)) return false;
+    tcc_remat_save(m);
     tcc_remat_evaluate(m);
     s->out[v] = !is_dearer(s, v, ns, m->added_ns - before);
     if (s->out[v] && m->peak <= peak && m->profile[moment] < alive) {
@@ -177,7 +178,7 @@ static bool try_option(search *s, int v) {
         return true;
     }
     while (s->moves->count > first) make_move(m, &s->moves->data[--s->moves->count], true);
-    tcc_remat_evaluate(m);
+    tcc_remat_restore(m);
     return true;
 }
 
@@ -209,6 +210,7 @@ static int best_return(search *s) {
     tcc_remat_model *m = s->m;
     int64_t least = INT64_MAX;
     int best = -1;
+    tcc_remat_save(m);
     for (int v = 0; v < m->plan.values.count; v++) {
         if (!is_back(s, v)) continue;
         const tcc_remat_move stored = {.value = v};
@@ -216,7 +218,7 @@ static int best_return(search *s) {
         tcc_remat_evaluate(m);
         if (m->peak < least) least = m->peak, best = v;
         make_move(m, &stored, true);
-        tcc_remat_evaluate(m);
+        tcc_remat_restore(m);
     }
     return best;
 }
