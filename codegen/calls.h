@@ -87,6 +87,10 @@ typedef struct tcc_call_info {
 const tcc_call_info *tcc_call_get_info(tcc_call call);
 /* The call of that name; TCC_CALLS: there is none. */
 tcc_call tcc_call_find(const char *name);
+/* Whether it is one of ALL_REDUCE, REDUCE_SCATTER and ALL_GATHER. */
+static inline bool tcc_call_is_collective(tcc_call call) {
+    return call == TCC_CALL_ALL_REDUCE || call == TCC_CALL_REDUCE_SCATTER || call == TCC_CALL_ALL_GATHER;
+}
 /* Whether params, n_params of them, are what the call may have: each field by itself and all together. Params that pass
  * describe buffers that can be; whether the library computes the call is for it to say. Errors: TCC_EFORMAT, with the
  * field or the rule and all params; TCC_ENOMEM. */

@@ -79,8 +79,7 @@ static tcc_status send(tcc_rewrite *rw, bucket *b, int ranks) {
 
 /* The states of one kind, in the order of inputs: the sums of losses and weights come first. */
 static tcc_status send_all(tcc_rewrite *rw, bucket *b, const tcc_train_spec *spec) {
-    static const tcc_network local = TCC_NETWORK_LOCAL;
-    const double full = tcc_network_bucket_bytes(spec->network ? spec->network : &local, spec->ranks);
+    const double full = tcc_network_bucket_bytes(spec->network ? spec->network : tcc_network_local, spec->ranks);
     for (int i = 0; i < rw->from->inputs.count; i++) {
         tcc_node *state = rw->from->inputs.data[i];
         if (!rw->live[state->id] || reduction_of(state) != b->how || wire_type(spec, state) != b->dtype) continue;

@@ -46,6 +46,40 @@ void tcc_program_for_buffers(const tcc_program *p, tcc_program_buffer_fn *each, 
     }
 }
 
+/* -- What waits for collectives -- */
+
+typedef struct waits {
+    const tcc_program *program;
+    int *of;
+} waits;
+
+static bool overlap(const tcc_buffer *x, const tcc_buffer *y) {
+    return x->space == y->space && (x->space != TCC_SPACE_BINDING || x->binding == y->binding) &&
+           x->offset_bytes < y->offset_bytes + y->size_bytes && y->offset_bytes < x->offset_bytes + x->size_bytes;
+}
+
+static bool is_collective(const tcc_step *s) {
+    return s->kind == TCC_STEP_LIBRARY && tcc_call_is_collective(tcc_call_find(s->call->name));
+}
+
+static void look_for_collectives(void *user, int step, int instance, int buffer, const tcc_buffer *b) {
+    const waits *w = user;
+    (void)instance, (void)buffer;
+    for (int i = step - 1; i > w->of[step]; i--) {
+        const tcc_step *s = &w->program->steps[i];
+        if (is_collective(s) && (overlap(b, &s->call->buffers[0]) || overlap(b, &s->call->buffers[1]))) w->of[step] = i;
+    }
+}
+
+void tcc_program_find_waits(const tcc_program *p, int *waits_for) {
+    bool any = false;
+    for (int i = 0; i < p->n_steps; i++) {
+        waits_for[i] = -1;
+        any |= is_collective(&p->steps[i]);
+    }
+    if (any) tcc_program_for_buffers(p, look_for_collectives, &(waits){p, waits_for});
+}
+
 /* -- The largest tensors -- */
 
 enum { LARGEST = 20, LINES = 5 }; /* those of one step and size share a line */

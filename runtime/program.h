@@ -17,6 +17,8 @@ void tcc_program_note_step(tcc_diag *d, const tcc_program *p, int step);
  * from; copies and library calls are instance 0. */
 typedef void tcc_program_buffer_fn(void *user, int step, int instance, int buffer, const tcc_buffer *b);
 void tcc_program_for_buffers(const tcc_program *p, tcc_program_buffer_fn *each, void *user);
+/* waits_for[i] becomes the last collective before step i whose memory that step touches; -1: none. */
+void tcc_program_find_waits(const tcc_program *p, int *waits_for);
 /* Add the largest bindings and the largest buffers in the arena to an error, with the steps that first use them. */
 void tcc_program_note_largest(tcc_diag *d, const tcc_program *p);
 

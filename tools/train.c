@@ -159,20 +159,22 @@ static int check_ranks(const train_options *o, const recipe *r) {
         bool given;
         const char *name;
     } alone[] = {{o->task != TASK_TRAIN, "another command than training"},
-                 {o->dry_run, "--dry-run"},
                  {o->verify, "--verify"},
                  {o->emit, "--emit"},
-                 {o->arch, "--arch"},
+                 {o->arch && !o->dry_run, "--arch"},
                  {o->plan, "--plan"},
                  {o->save_plan, "--save-plan"},
                  {o->lock, "--lock"},
                  {!r->data.batch_size, "data.batch_size=auto"}};
     char who[64] = "--ranks";
     if (o->launcher) snprintf(who, sizeof who, "a rank, as %s says,", o->launcher);
+    if (o->network && !(o->dry_run && o->ranks))
+        return usage_error("--network goes with --dry-run --ranks: ranks that run have the network that there is");
     if (o->ranks < 2) return EXIT_DONE;
     for (int i = 0; i < (int)(sizeof alone / sizeof *alone); i++)
         if (alone[i].given) return usage_error("%s does not go with %s", who, alone[i].name);
-    if (strcmp(o->device, "cpu") != 0) return usage_error("%s trains on the CPU so far: give --device cpu, too", who);
+    if (!o->dry_run && strcmp(o->device, "cpu") != 0)
+        return usage_error("%s trains on the CPU so far: give --device cpu, too", who);
     return EXIT_DONE;
 }
 

@@ -51,6 +51,7 @@ typedef struct train_options {
     const char *lock, *locked;             /* the files of choices to write and to hold; NULL: none */
     const char *device;                    /* "cpu", "cuda:0" */
     const char *arch;     /* compile for this GPU architecture, and run nothing; NULL: for the device */
+    const char *network;  /* between planned ranks; NULL: that of processes on this machine */
     int ranks;            /* processes that train together; 0: this one alone */
     const char *launcher; /* the variable by which another program says that it has started them; NULL: none */
     double comm_timeout;  /* seconds that a rank waits for the others */

@@ -31,7 +31,10 @@ static const char usage[] =
     "                       data.batch_size samples a step, with the bits of training.batch_accumulate N\n"
     "                       (torchrun's RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT do it, too)\n"
     "  --comm-timeout S     the longest that a rank waits for the others, in seconds (60)\n"
-    "  --dry-run            compile, report time and memory, stop\n"
+    "  --dry-run            compile, report time and memory, stop; with --ranks for one of N ranks that need\n"
+    "                       not be there, with the predicted step on 1 to 1024 ranks\n"
+    "  --network NETWORK    with --dry-run --ranks: what is between them: local (the default), nvlink, ib,\n"
+    "                       ethernet, or LATENCY,BANDWIDTH in microseconds and GB/s\n"
     "  --verify             compare the first step with the reference interpreter before training\n"
     "  --lr-find[=STEPS]    try learning rates from 1e-7 to 10, in 100 steps unless STEPS says otherwise:\n"
     "                       print the one to begin with, and plot the losses into the run's folder\n"
@@ -84,6 +87,7 @@ typedef enum option_id {
     DEVICE,
     RANKS,
     COMM_TIMEOUT,
+    NETWORK,
     DRY_RUN,
     VERIFY,
     LR_FIND,
@@ -125,6 +129,7 @@ static const struct {
     {{"--device", "auto|cpu|cuda|cuda:0"}, DEVICE, 0},
     {{"--ranks", ""}, RANKS, 0},
     {{"--comm-timeout", ""}, COMM_TIMEOUT, 0},
+    {{"--network", "local|nvlink|ib|ethernet"}, NETWORK, 0},
     {{"--dry-run", NULL}, DRY_RUN, 0},
     {{"--verify", NULL}, VERIFY, 0},
     {{"--lr-find", NULL}, LR_FIND, 0},
@@ -224,6 +229,7 @@ static int take_option(arguments *a, option_id id, const char *value, const char
     case DEVICE: a->device = value; break;
     case RANKS: return take_ranks(o, value);
     case COMM_TIMEOUT: return take_number("--comm-timeout", value, false, 0.001, 1e6, &o->comm_timeout);
+    case NETWORK: o->network = value; break;
     case DRY_RUN: o->dry_run = true; break;
     case VERIFY: o->verify = true; break;
     case LR_FIND: return take_lr_steps(o, value);

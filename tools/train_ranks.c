@@ -139,7 +139,21 @@ static int start_ranks(const train_options *o, recipe *r, train_signals *signals
     return all ? status : EXIT_FAILED;
 }
 
+/* One rank of ranks that are not there. */
+static int plan_ranks(const train_options *o, recipe *r, train_signals *signals) {
+    tcc_context *cx = NULL;
+    tcc_comm *comm = NULL;
+    tcc_status status = tcc_context_create(&cx);
+    if (status == TCC_OK) status = tcc_comm_create_planned(cx, o->ranks, o->network ? o->network : "local", &comm);
+    int result = status == TCC_EINVAL ? EXIT_USAGE : EXIT_FAILED;
+    if (status == TCC_OK) result = ranks_run(o, r, signals, cx, comm);
+    else fprintf(stderr, "tcc-train: --network: %s\n", cx ? tcc_context_error(cx) : "out of memory");
+    tcc_context_destroy(cx);
+    return result;
+}
+
 int train_on_ranks(const train_options *o, recipe *r, train_signals *signals) {
+    if (o->dry_run && o->ranks) return plan_ranks(o, r, signals);
     if (o->ranks < 2) return train_run(o, r, signals);
     if (o->launcher) return join_ranks(o, r, signals);
     tcc_context **contexts = calloc((size_t)o->ranks, sizeof *contexts), *cx = NULL;

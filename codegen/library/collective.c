@@ -7,7 +7,6 @@
 #include "ir/support/network.h"
 
 tcc_status tcc_lower_collective(tcc_lowering *l) {
-    static const tcc_network network = TCC_NETWORK_LOCAL;
     const tcc_node *n = l->group->hero, *x = n->operands[0];
     const tcc_rank_reduction reduction = tcc_reduction_of(n);
     const bool reduces = n->op == TCC_OP_ALL_REDUCE, gathers = n->op == TCC_OP_ALL_GATHER;
@@ -24,6 +23,6 @@ tcc_status tcc_lower_collective(tcc_lowering *l) {
     const double bytes = (double)tcc_type_bytes(whole);
     launch->in_place = reduces;
     launch->bytes = (double)(tcc_type_bytes(&x->type) + tcc_type_bytes(&n->type));
-    launch->waits_ns = (reduces ? 2 : 1) * tcc_network_half_ns(&network, ranks, bytes);
+    launch->waits_ns = (reduces ? 2 : 1) * tcc_network_half_ns(tcc_network_local, ranks, bytes);
     return TCC_OK;
 }

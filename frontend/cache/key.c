@@ -6,6 +6,7 @@
 
 #include "codegen/options.h"
 #include "frontend/run/options.h"
+#include "runtime/comm/comm.h"
 #include "runtime/wanted.h"
 
 #include <stdlib.h>
@@ -24,7 +25,10 @@ static void print_options(tcc_strbuf *b, tcc_model *m, bool train, tcc_step_part
     tcc__options_print_key(b, TCC_OPTION_OF_MODEL, &o, train);
     if (!train) return;
     tcc_strbuf_printf(b, " part=%d", (int)part);
-    if (part == TCC_STEP_UPDATE && o.comm) tcc_strbuf_printf(b, " ranks=%d", tcc_comm_size(o.comm));
+    if (part == TCC_STEP_UPDATE && o.comm) {
+        const tcc_network *n = tcc_comm_network(o.comm);
+        tcc_strbuf_printf(b, " ranks=%d network=%a,%a", tcc_comm_size(o.comm), n->latency_ns, n->bytes_a_ns);
+    }
     tcc__options_print_key(b, TCC_OPTION_OF_OPTIMIZER, p, train);
     for (int i = 0; i < p->n_groups; i++) /* the other numbers of a group are data */
         tcc_strbuf_printf(b, " group=%d,%d,%zu:%s", p->groups[i].frozen, tcc__group_rates(m, &p->groups[i]),

@@ -7,6 +7,7 @@
 #include "codegen/build.h"
 #include "ir/support/clock.h"
 #include "ir/support/text_file.h"
+#include "runtime/comm/comm.h"
 #include "runtime/cpus.h"
 #include "runtime/memory_limits.h"
 #include "runtime/wanted.h"
@@ -185,7 +186,8 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gro
                  .rates_of = grouping->rates_of,
                  .group_of = grouping->group_of,
                  .frozen = grouping->frozen,
-                 .ranks = m->options.comm ? tcc_comm_size(m->options.comm) : 1},
+                 .ranks = m->options.comm ? tcc_comm_size(m->options.comm) : 1,
+                 .network = m->options.comm ? tcc_comm_network(m->options.comm) : NULL},
     };
 #define TCC_OPTION(of, field, type, range, key, plan, pass) pass PASSES_##key(of->field);
 #include "frontend/run/options.def"

@@ -314,6 +314,11 @@ void tcc__compiled_log_replay(tcc_model *m, tcc_compiled *c);
 void tcc__compiled_replay_info(const tcc_compiled *c, tcc_program_info *out);
 tcc_status tcc__report_replay(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
 
+/* -- In scaling.c -- */
+
+/* What tcc_model_report says of "ranks"; a rank's memory is known. */
+tcc_status tcc__report_ranks(tcc_model *m, const tcc_compiled *c, int64_t peak_bytes, tcc_strbuf *b);
+
 /* -- In state.c -- */
 
 /* The entry for a state binding; a new one begins as the binding says, once tcc_store_fill has run. */

@@ -124,6 +124,7 @@ static tcc_status report(tcc_model *m, const char *what, tcc_strbuf *b) {
     if (ptx) return report_ptx(m, c, b);
     if (!strcmp(what, "kernels")) return report_kernels(m, c, b);
     if (!strcmp(what, "graphs")) return tcc__report_replay(m, c, b);
+    if (!strcmp(what, "ranks")) return tcc__report_ranks(m, c, peak_bytes(m), b);
     if (!strcmp(what, "groups")) {
         tcc__groups_print(m, b);
         return TCC_OK;
@@ -133,8 +134,9 @@ static tcc_status report(tcc_model *m, const char *what, tcc_strbuf *b) {
     const tcc_status status = m->maker ? m->maker->report(m, c, what, b) : TCC_ENOTFOUND;
     if (status != TCC_ENOTFOUND) return status;
     return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "no report \"%s\"; there are %s", what,
-                     m->maker ? "tir, passes, memory, remat, kernels, llvm, asm, ptx, verify, graphs, groups, tune"
-                              : "passes, memory, remat, kernels, ptx, graphs, groups of a plan's program");
+                     m->maker
+                         ? "tir, passes, memory, remat, kernels, llvm, asm, ptx, verify, graphs, groups, ranks, tune"
+                         : "passes, memory, remat, kernels, ptx, graphs, groups, ranks of a plan's program");
 }
 
 tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {

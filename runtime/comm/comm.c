@@ -71,6 +71,8 @@ void tcc_comm_destroy(tcc_comm *c) {
 tcc_context *tcc_comm_context(const tcc_comm *c) { return c->cx; }
 int tcc_comm_rank(const tcc_comm *c) { return c->transport->rank; }
 int tcc_comm_size(const tcc_comm *c) { return c->transport->size; }
+bool tcc_comm_is_planned(const tcc_comm *c) { return c->transport->planned; }
+const tcc_network *tcc_comm_network(const tcc_comm *c) { return &c->transport->network; }
 void tcc_comm_set_timeout(tcc_comm *c, double seconds) { c->timeout_s = seconds; }
 
 static void keep_failure(tcc_comm *c, tcc_status status, const char *why) {

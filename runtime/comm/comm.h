@@ -15,6 +15,10 @@ tcc_status tcc_comm_open_env(tcc_context *cx, tcc_comm **out);
 tcc_status tcc_comm_open_mpi(tcc_context *cx, tcc_comm **out);
 /* TCC_COMM_TIMEOUT, or 60. TCC_EINVAL where it is no number. */
 tcc_status tcc_comm_timeout_of_environment(tcc_diag *d, double *seconds);
+/* What its collectives take. It lives as long as the communicator. */
+const tcc_network *tcc_comm_network(const tcc_comm *c);
+/* Whether the other ranks are not there (tcc_comm_create_planned). */
+bool tcc_comm_is_planned(const tcc_comm *c);
 /* Whose calls keep their errors there. */
 tcc_context *tcc_comm_context(const tcc_comm *c);
 

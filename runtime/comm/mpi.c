@@ -164,7 +164,11 @@ static tcc_status open_end(tcc_context *cx, const void *mpi_comm, tcc_comm **out
         return tcc_error(d, status, TCC_NOWHERE, "%s: %s", module->library, why);
     }
     t->module = module;
-    t->base = (tcc_transport){&ops, t->end->rank, t->end->size, t->end->any_thread};
+    t->base = (tcc_transport){.ops = &ops,
+                              .rank = t->end->rank,
+                              .size = t->end->size,
+                              .any_thread = t->end->any_thread,
+                              .network = *tcc_network_local};
     if (t->end->size > TCC_COMM_MOST_RANKS)
         status = tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "%d ranks: 1 to %d are possible", t->end->size,
                            TCC_COMM_MOST_RANKS);

@@ -186,7 +186,8 @@ tcc_status tcc_sockets_create(tcc_diag *d, int rank, int size, const int *connec
         tcc__free(s);
         return tcc_enomem(d);
     }
-    s->base = (tcc_transport){&ops, rank, size, true};
+    s->base =
+        (tcc_transport){.ops = &ops, .rank = rank, .size = size, .any_thread = true, .network = *tcc_network_local};
     for (int r = 0; r < size; r++) s->peers[r].socket = connected[r];
     *out = &s->base;
     return TCC_OK;

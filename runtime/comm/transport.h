@@ -5,6 +5,7 @@
 #define TCC_RUNTIME_COMM_TRANSPORT_H
 
 #include "ir/support/diag.h"
+#include "ir/support/network.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,6 +33,8 @@ struct tcc_transport {
     const tcc_transport_ops *ops;
     int rank, size;
     bool any_thread; /* its functions may be called by any thread, one at a time */
+    bool planned;    /* the other ranks are not there */
+    tcc_network network;
 };
 
 /* A transport over connected stream sockets, sockets[r] to rank r, which it takes over when it succeeds; that of its

@@ -57,33 +57,17 @@ struct tcc_commands {
 
 /* --- making --- */
 
-/* -- When to wait: a command that touches the memory of a collective before it waits until that is done. -- */
-
-static bool overlap(const tcc_buffer *x, const tcc_buffer *y) {
-    return x->space == y->space && (x->space != TCC_SPACE_BINDING || x->binding == y->binding) &&
-           x->offset_bytes < y->offset_bytes + y->size_bytes && y->offset_bytes < x->offset_bytes + x->size_bytes;
-}
-
-static void look_for_collectives(void *user, int step, int instance, int buffer, const tcc_buffer *b) {
-    tcc_commands *c = user;
-    command *m = &c->commands[step];
-    (void)instance, (void)buffer;
-    for (int i = step - 1; i > m->waits_for; i--) {
-        const tcc_step *s = &c->program->steps[i];
-        if (s->kind != TCC_STEP_LIBRARY) continue;
-        if (overlap(b, &s->call->buffers[0]) || overlap(b, &s->call->buffers[1])) m->waits_for = i;
+/* A command that touches the memory of a collective before it waits until that is done. */
+static tcc_status find_waits(tcc_commands *c, tcc_diag *d) {
+    const int count = c->program->n_steps;
+    int *waits_for = TCC_ARENA_ARRAY(&c->memory, int, count);
+    if (!waits_for) return tcc_enomem(d);
+    tcc_program_find_waits(c->program, waits_for);
+    for (int i = 0; i < count; i++) {
+        c->commands[i].waits_for = waits_for[i];
+        c->commands[i].blocks = c->accesses || i + 1 == count || waits_for[i + 1] == i;
     }
-}
-
-static void find_waits(tcc_commands *c) {
-    bool any = false;
-    for (int i = 0; i < c->n_commands; i++) {
-        c->commands[i].waits_for = -1;
-        any |= c->commands[i].kind == TCC_STEP_LIBRARY;
-    }
-    if (any) tcc_program_for_buffers(c->program, look_for_collectives, c);
-    for (int i = 0; i < c->n_commands; i++)
-        c->commands[i].blocks = c->accesses || i + 1 == c->n_commands || c->commands[i + 1].waits_for == i;
+    return TCC_OK;
 }
 
 static void *place_of(void *user, int step, int n, int buffer) {
@@ -117,7 +101,7 @@ static tcc_status make_kernel(tcc_commands *c, tcc_diag *d, const tcc_step *s, c
 static tcc_status make_collective(tcc_commands *c, tcc_diag *d, const tcc_library_call *call, command *m) {
     m->call = tcc_call_find(call->name);
     m->params = call->params;
-    if (m->call != TCC_CALL_ALL_REDUCE && m->call != TCC_CALL_REDUCE_SCATTER && m->call != TCC_CALL_ALL_GATHER)
+    if (!tcc_call_is_collective(m->call))
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry on the CPU", call->name);
     const tcc_collective_params *p = (const tcc_collective_params *)m->params;
     const int64_t part = p->count * tcc_dtype_bytes((tcc_dtype)p->type), whole = p->ranks * part;
@@ -171,7 +155,7 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
             return s;
         }
     }
-    find_waits(c);
+    TCC_TRY(find_waits(c, d));
     int64_t scratch_bytes = 0;
     for (int i = 0; i < p->n_kernels; i++)
         if (p->kernels[i].scratch_bytes > scratch_bytes) scratch_bytes = p->kernels[i].scratch_bytes;

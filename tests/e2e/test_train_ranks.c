@@ -130,7 +130,8 @@ static void what_ranks_cannot_do_is_refused(void **state) {
         int status;
         const char *said;
     } cases[] = {
-        {{"--dry-run"}, 2, "--ranks does not go with --dry-run"},
+        {{"--network=ib"}, 2, "--network goes with --dry-run --ranks"},
+        {{"--dry-run", "--network=1"}, 2, "--network: error: network \"1\": must be LATENCY,BANDWIDTH"},
         {{"--verify"}, 2, "--ranks does not go with --verify"},
         {{"data.batch_size=auto"}, 2, "--ranks does not go with data.batch_size=auto"},
         {{"--ranks", "0"}, 2, "--ranks 0: must be a whole number from 1 to 1024"},
@@ -147,6 +148,17 @@ static void what_ranks_cannot_do_is_refused(void **state) {
         assert_null(strstr(once + 1, "tcc-train: "));
         program_free(&r);
     }
+}
+
+static void ranks_are_planned(void **state) {
+    const char *run = test_path(state, "planned");
+    char *out = program_output(
+        RUN(write_recipe(state, "mlp"), "--run-dir", run, "--dry-run", "--ranks", "3", "--network", "ethernet"));
+    assert_non_null(strstr(out, "30 us a message and 2.5 GB/s; collectives as for 3 ranks\nranks "));
+    assert_non_null(strstr(out, "\n    3  "));
+    assert_non_null(strstr(out, "\n 1024  "));
+    assert_int_equal(access(run, F_OK), -1);
+    free(out);
 }
 
 /* -- Ends -- */
@@ -232,7 +244,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(ranks_are_micro_batches), FOLDER_TEST(ranks_meet_by_the_environment),
         FOLDER_TEST(ranks_of_srun_meet),      FOLDER_TEST(what_ranks_cannot_do_is_refused),
-        FOLDER_TEST(ends_of_a_rank_end_all),
+        FOLDER_TEST(ranks_are_planned),       FOLDER_TEST(ends_of_a_rank_end_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

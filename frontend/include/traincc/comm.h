@@ -57,6 +57,12 @@ TCC_API tcc_status tcc_comm_create(tcc_context *cx, const char *kind, tcc_comm *
  * others may never come: then MPI_Finalize may wait for ever, and the process should end with MPI_Abort, or exit.
  * Errors: as tcc_comm_create. */
 TCC_API tcc_status tcc_comm_from_mpi(tcc_context *cx, const void *mpi_comm, tcc_comm **out);
+/* Makes rank 0 of `ranks` ranks of which the others are not there, to see what training on them would take: a model
+ * with options.compile_only and this communicator is compiled for one of them, and tcc_model_report(model, "ranks")
+ * predicts its step. `network` is what is between them: "local", "nvlink", "ib", "ethernet", or
+ * "LATENCY,BANDWIDTH", the latency of a message in microseconds and the GB/s that a rank sends while it receives as
+ * many. Errors: TCC_EINVAL (no such network, which says those that there are), TCC_ENOMEM. */
+TCC_API tcc_status tcc_comm_create_planned(tcc_context *cx, int ranks, const char *network, tcc_comm **out);
 /* Frees this end; the other ranks see that it is gone when they wait for it. Over MPI it waits for the others to do the
  * same, but not longer than the time limit. NULL is allowed. */
 TCC_API void tcc_comm_destroy(tcc_comm *c);
