@@ -12,6 +12,9 @@
  * groups run when nothing else can, or when they keep so much memory alive that waiting would cost more than a
  * launch.
  *
+ * A collective runs, in a thread of its own, while the steps behind it do. So it begins as soon as it can, and what it
+ * waits for runs before all else; what reads its result runs when nothing else can.
+ *
  * A group that recomputes values stands in the program directly before the first group that needs one of them, and runs
  * when that group waits for nothing else. */
 #include "ir/support/alloc.h"
@@ -55,6 +58,8 @@ typedef struct task {
     int64_t input_bytes; /* of all inputs, wherever they are */
     bool waits;          /* may wait for its like */
     bool again;          /* computes values again */
+    bool soon;           /* it is a collective, or all that waits for it is soon */
+    bool late;           /* it reads what a collective gives */
     int needed_at;       /* the group itself; of one that computes values again, the first other one that needs them */
     uint64_t shape;      /* equal for groups that are likely to be one kernel */
 } task;
@@ -178,6 +183,25 @@ static bool let_readers_go_first(scheduler *s, int t, const int *producers, tcc_
     return true;
 }
 
+/* Sets task->soon and task->late, once all tasks are there. Neither waits for its like. */
+static void find_collectives(scheduler *s) {
+    const tcc_graph *g = s->g;
+    for (int t = g->groups.count - 1; t >= 0; t--) {
+        task *task = &s->tasks[t];
+        const bool is_collective = g->groups.data[t].kind == TCC_GROUP_COLLECTIVE;
+        bool only = task->after.count > 0;
+        for (int i = 0; i < task->after.count; i++) {
+            only &= s->tasks[task->after.data[i]].soon;
+            s->tasks[task->after.data[i]].late |= is_collective;
+        }
+        task->soon = is_collective || only;
+    }
+    for (int t = 0; t < g->groups.count; t++) {
+        s->tasks[t].late &= !s->tasks[t].soon;
+        s->tasks[t].waits &= !s->tasks[t].late && !s->tasks[t].soon;
+    }
+}
+
 /* Fills s->program. */
 static bool sort_program(scheduler *s) {
     const int count = s->g->groups.count;
@@ -248,6 +272,7 @@ static tcc_status create(scheduler *s, const tcc_graph *g) {
     if (ok) measure(s);
     for (int t = 0; ok && t < g->groups.count; t++) ok = make_task(s, t, producers, inputs);
     for (int t = 0; ok && t < g->groups.count; t++) ok = let_readers_go_first(s, t, producers, inputs);
+    if (ok) find_collectives(s);
     ok = ok && sort_program(s);
     tcc__free(producers);
     tcc__free(inputs);
@@ -300,8 +325,18 @@ static bool take_turn(const scheduler *s, int place, turn_vec *turns) {
     return tcc_vec_push(turns, (turn){s->tasks[t].shape, place, t});
 }
 
+/* Adds what reads collectives' results; `early`: also what would come too early. */
+static void take_late(const scheduler *s, bool early, turn_vec *turns, bool *failed) {
+    for (int i = 0; i < s->ready.count; i++) {
+        const task *task = &s->tasks[s->program[s->ready.places[i]]];
+        if (!task->late || (!early && is_too_early(s, task))) continue;
+        if (!take_turn(s, s->ready.places[i], turns)) *failed = true;
+    }
+}
+
 /* The next group that does not wait, or -1. `turns`: of those that do, the ones that compute values again, with the
- * bytes of their inputs. `early`: also groups that compute values again too early. */
+ * bytes of their inputs; where there is none, those that read collectives' results, too. `early`: also groups that
+ * compute values again too early. */
 static int pick(const scheduler *s, way way, bool early, turn_vec *turns, int64_t *bytes_again, bool *failed) {
     int best = -1;
     int64_t best_growth = 0;
@@ -310,7 +345,8 @@ static int pick(const scheduler *s, way way, bool early, turn_vec *turns, int64_
     for (int i = 0; i < s->ready.count; i++) {
         const int t = s->program[s->ready.places[i]];
         const task *task = &s->tasks[t];
-        if (!early && is_too_early(s, task)) continue;
+        if (task->soon) return t;
+        if (task->late || (!early && is_too_early(s, task))) continue;
         if (task->waits) {
             *bytes_again += task->input_bytes;
             if (!take_turn(s, s->ready.places[i], turns)) *failed = true;
@@ -323,6 +359,7 @@ static int pick(const scheduler *s, way way, bool early, turn_vec *turns, int64_
         best = t;
         best_growth = bytes;
     }
+    if (best < 0) take_late(s, early, turns, failed);
     return best;
 }
 
