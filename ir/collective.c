@@ -14,3 +14,9 @@ tcc_node *tcc_ir_collective(tcc_graph *g, tcc_op op, tcc_node *x, tcc_rank_reduc
         .collective = {.reduction = op == TCC_OP_ALL_GATHER ? NULL : tcc_reduction_text(reduction), .ranks = ranks}};
     return x ? tcc_ir_build(g, op, operands, operands[1] ? 2 : 1, &attrs, NULL, x->loc) : NULL;
 }
+
+tcc_node *tcc_rewrite_collective(tcc_rewrite *rw, const tcc_node *n) {
+    tcc_ir_set_origin(rw->to, n);
+    return rw->map[n->id] = tcc_ir_collective(rw->to, n->op, rw->map[n->operands[0]->id], tcc_reduction_of(n),
+                                              n->attrs->collective.ranks);
+}

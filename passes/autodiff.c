@@ -121,7 +121,7 @@ tcc_status tcc_pass_autodiff(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **o
                         .n_inputs = in->inputs.count,
                         .wanted = wanted,
                         .loss_scale = cx->options ? cx->options->spec.loss_scale : 0,
-                        .keep_scale = cx->options && cx->options->spec.part == TCC_STEP_MICRO};
+                        .keep_scale = cx->options && tcc_step_keeps_scale(cx->options->spec.part)};
     tcc_status status = find_wanted(cx, in, wanted);
     if (status == TCC_OK) status = differentiate(&a, in, out);
     tcc__free(wanted);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The decompose pass: expands composite ops to their definitions (ir/decompose.c), except norms that a library may
  * compute (norms.c). */
+#include "ir/collective.h"
 #include "ir/decompose.h"
 #include "passes/group.h"
 #include "passes/pass.h"
@@ -15,6 +16,7 @@ tcc_status tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **
         if (!rw.live[id]) continue;
         if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_COMPOSITE && !(keep_norms && tcc_is_batch_norm(n->op)))
             tcc_rewrite_decompose(&rw, n);
+        else if (tcc_op_is_collective(n->op)) tcc_rewrite_collective(&rw, n); /* norms of several ranks have others */
         else tcc_rewrite_copy(&rw, n);
     }
     return tcc_rewrite_end(&rw, out);

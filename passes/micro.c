@@ -28,9 +28,9 @@ static tcc_status status_of(const tcc_graph *g) { return g->diag->status ? g->di
 
 /* The total grows by the micro-batch's part; while those of another level do, it stays as it is. */
 static tcc_status add_total(tcc_graph *g, const tcc_micro_total *t, tcc_node *part, int levels) {
-    const char *name = t->state->attrs->input.name;
+    const char *name = t->all->attrs->input.name;
     tcc_node *state = tcc_micro_input(g, name); /* another total may need it */
-    if (!state) state = tcc_ir_state(g, name, &t->state->type, 0, t->state->loc);
+    if (!state) state = tcc_ir_state(g, name, &t->all->type, 0, t->all->loc);
     if (!state || !part) return status_of(g);
     tcc_ir_set_origin(g, t->part);
     tcc_node *next = tcc_ir_binary(g, t->op, state, part);
@@ -89,9 +89,11 @@ static tcc_status add_counts(const tcc_micro_cut *c) {
         tcc_node *counts = tcc_ir_binary_c(c->g, TCC_OP_NE, x, 0);
         all = all ? tcc_ir_binary(c->g, TCC_OP_AND, all, counts) : counts;
     }
+    tcc_node *counts = tcc_ir_cast(c->g, all, TCC_F32);
+    if (c->ranks > 1) return tcc_ir_output(c->g, TCC_COUNTS_STATE, counts, -1);
     tcc_node *state = tcc_ir_state(c->g, TCC_COUNTS_STATE, &scalar, 0, TCC_NOWHERE);
     if (!state) return status_of(c->g);
-    return tcc_ir_output(c->g, TCC_COUNTS_STATE, tcc_ir_cast(c->g, all, TCC_F32), input_number(c->g, state));
+    return tcc_ir_output(c->g, TCC_COUNTS_STATE, counts, input_number(c->g, state));
 }
 
 /* -- What is of the micro-batch -- */
@@ -109,8 +111,8 @@ static tcc_status wait_for_update(tcc_graph *g, tcc_rewrite *rw, const tcc_outpu
     return rw->map[old->id] ? TCC_OK : status_of(g);
 }
 
-static tcc_status add_micro_output(tcc_graph *g, const tcc_rewrite *rw, const tcc_output *o) {
-    if (o->alias < 0) return tcc_ir_output(g, o->name, rw->map[o->node->id], -1);
+static tcc_status add_micro_output(tcc_graph *g, const tcc_rewrite *rw, const tcc_output *o, bool waits) {
+    if (o->alias < 0 || !waits) return tcc_ir_output(g, o->name, rw->map[o->node->id], o->alias);
     const char *name = tcc_arena_printf(&g->arena, TCC_NEXT_PREFIX "%s",
                                         rw->from->inputs.data[o->alias]->attrs->input.name);
     int i = 0;
@@ -120,17 +122,19 @@ static tcc_status add_micro_output(tcc_graph *g, const tcc_rewrite *rw, const tc
 }
 
 /* Outputs of `rw->from` but its loss, which is `loss` where that is not NULL. */
-static tcc_status add_outputs(tcc_graph *g, tcc_rewrite *rw, tcc_node *loss) {
+static tcc_status add_outputs(const tcc_micro_cut *c, tcc_rewrite *rw, tcc_node *loss) {
+    tcc_graph *g = c->g;
     const tcc_graph *micro = rw->from;
+    const bool waits = c->ranks <= 1;
     const tcc_output *own = find_output(micro, "loss");
     for (int i = 0; i < micro->outputs.count; i++)
-        if (micro->outputs.data[i].alias >= 0) TCC_TRY(wait_for_update(g, rw, &micro->outputs.data[i]));
+        if (micro->outputs.data[i].alias >= 0 && waits) TCC_TRY(wait_for_update(g, rw, &micro->outputs.data[i]));
     for (int i = 0; i < micro->outputs.count; i++)
         rw->live[micro->outputs.data[i].node->id] |= !loss || &micro->outputs.data[i] != own;
     TCC_TRY(copy_needed(micro, rw->live, g, rw->map));
     TCC_TRY(tcc_ir_output(g, "loss", loss ? loss : rw->map[own->node->id], -1));
     for (int i = 0; i < micro->outputs.count; i++)
-        if (&micro->outputs.data[i] != own) TCC_TRY(add_micro_output(g, rw, &micro->outputs.data[i]));
+        if (&micro->outputs.data[i] != own) TCC_TRY(add_micro_output(g, rw, &micro->outputs.data[i], waits));
     return TCC_OK;
 }
 
@@ -179,23 +183,23 @@ static tcc_status begin(tcc_micro_cut *c, tcc_rewrite *rw) {
 
 static tcc_status split(tcc_micro_cut *c, tcc_rewrite *rw, const tcc_micro_spec *spec, tcc_micro_graphs *out) {
     TCC_TRY(begin(c, rw));
-    if (c->samples == c->whole) return add_outputs(c->g, rw, NULL); /* there is one micro-batch */
+    if (c->samples == c->whole) return add_outputs(c, rw, NULL); /* there is one micro-batch */
     tcc_node *loss = tcc_micro_cut_loss(c, find_output(c->from, "loss")->node);
     if (c->g->diag->status) return c->g->diag->status;
     TCC_TRY(settle_loss(c, rw->from, spec, loss));
     if (!loss) {
         TCC_TRY(begin(c, rw));
-        TCC_TRY(add_outputs(c->g, rw, NULL));
+        TCC_TRY(add_outputs(c, rw, NULL));
         return add_weight(c->g);
     }
-    TCC_TRY(add_outputs(c->g, rw, loss));
+    TCC_TRY(add_outputs(c, rw, loss));
     TCC_TRY(add_counts(c));
-    return c->totals.count ? make_totals(c, &out->totals) : TCC_OK;
+    return c->totals.count && c->ranks <= 1 ? make_totals(c, &out->totals) : TCC_OK;
 }
 
 tcc_status tcc_micro_split(const tcc_graph *whole, const tcc_graph *micro, const tcc_micro_spec *spec,
                            tcc_micro_graphs *out) {
-    tcc_micro_cut c = {.from = whole, .whole = spec->whole, .samples = spec->samples};
+    tcc_micro_cut c = {.from = whole, .whole = spec->whole, .samples = spec->samples, .ranks = spec->ranks};
     tcc_rewrite rw = {.from = micro,
                       .map = tcc__calloc((size_t)micro->nodes.count + 1, sizeof *rw.map),
                       .live = tcc__calloc((size_t)micro->nodes.count + 1, sizeof *rw.live)};

@@ -17,6 +17,8 @@
  *
  * A value that is the same for all samples is added to a sum in the first micro-batch only.
  *
+ * Ranks that have one micro-batch each add totals up where they arise, by a collective, and nothing waits.
+ *
  * The second trace gives the other results of a micro-batch: outputs beside the loss, and next values of buffers. These
  * wait in states of their own until the update, so a step that does not end changes no buffer. */
 #ifndef TCC_PASSES_MICRO_H
@@ -27,6 +29,7 @@
 typedef struct tcc_micro_spec {
     int64_t whole, samples; /* of the batch, and of the micro-batch that the second trace is of */
     bool loss_is_sum;       /* the user says that losses of micro-batches add up; asked where the loss is refused */
+    int ranks;              /* above 1: each has one micro-batch, and the step is one program (TCC_STEP_RANK) */
 } tcc_micro_spec;
 
 typedef struct tcc_micro_graphs {
@@ -38,5 +41,13 @@ typedef struct tcc_micro_graphs {
  * for what cannot be seen. The caller destroys the graphs. */
 tcc_status tcc_micro_split(const tcc_graph *whole, const tcc_graph *micro, const tcc_micro_spec *spec,
                            tcc_micro_graphs *out);
+
+/* -- Sums over micro-batches -- */
+
+/* What a micro-batch adds to a sum: weight * x; what weighs nothing does not count, even if it is NaN. Without a weight
+ * (NULL) it is x. */
+tcc_node *tcc_micro_weigh(tcc_graph *g, tcc_node *weight, tcc_node *x);
+/* The gradient that has this sum: by the sum of the weights, and by the scale of the loss; either may be NULL. */
+tcc_node *tcc_micro_gradient(tcc_graph *g, tcc_node *sum, tcc_node *weight, tcc_node *scale);
 
 #endif

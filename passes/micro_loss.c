@@ -3,6 +3,7 @@
 #include "passes/micro_loss.h"
 
 #include "ir/build.h"
+#include "ir/collective.h"
 #include "ir/decompose.h"
 #include "ir/support/alloc.h"
 #include "ir/support/train_step.h"
@@ -38,8 +39,8 @@ tcc_node *tcc_micro_input(const tcc_graph *g, const char *name) {
 
 tcc_node *tcc_micro_hyper(tcc_graph *g, int index) {
     const tcc_type type = {TCC_F32, 1, {TCC_MICRO_COUNT}};
-    tcc_node *hyper = tcc_micro_input(g, "hyper");
-    if (!hyper) hyper = tcc_ir_input(g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
+    tcc_node *hyper = tcc_micro_input(g, TCC_MICRO_INPUT);
+    if (!hyper) hyper = tcc_ir_input(g, TCC_MICRO_INPUT, TCC_ROLE_HYPER, &type, TCC_NOWHERE);
     int64_t start = index, limit = index + 1, stride = 1;
     return tcc_ir_reshape(g, tcc_ir_slice(g, hyper, &start, &limit, &stride), 0, NULL);
 }
@@ -120,6 +121,17 @@ static tcc_node *cut_same(cut *c, const tcc_node *n, tcc_axis axis) {
 
 /* -- Totals -- */
 
+/* What the total number c->totals.count is read from. */
+static tcc_node *read_total(cut *c, const tcc_micro_total *t) {
+    const char *kind = t->op == TCC_OP_MAX ? TCC_TOTAL_MAX : t->op == TCC_OP_MIN ? TCC_TOTAL_MIN : "";
+    const tcc_rank_reduction how = t->op == TCC_OP_MAX   ? TCC_REDUCTION_MAX
+                                   : t->op == TCC_OP_MIN ? TCC_REDUCTION_MIN
+                                                         : TCC_REDUCTION_SUM;
+    if (c->ranks > 1) return tcc_ir_collective(c->g, TCC_OP_ALL_REDUCE, t->part, how, c->ranks);
+    const char *name = tcc_arena_printf(&c->g->arena, TCC_TOTAL_PREFIX "%d.%d%s", t->level, c->totals.count, kind);
+    return name ? tcc_ir_state(c->g, name, &t->part->type, 0, t->part->loc) : NULL;
+}
+
 /* The sum over all micro-batches of `part`, of that level, as part's type has it; *level becomes its own. */
 static tcc_node *total_of(cut *c, tcc_node *part, tcc_op op, int *level) {
     tcc_node *wide = tcc_ir_widen(c->g, part);
@@ -132,13 +144,10 @@ static tcc_node *total_of(cut *c, tcc_node *part, tcc_op op, int *level) {
     }
     for (int i = 0; i < c->totals.count; i++)
         if (c->totals.data[i].part == wide && c->totals.data[i].op == op)
-            return tcc_ir_cast(c->g, c->totals.data[i].state, part->type.dtype);
-    const char *kind = op == TCC_OP_MAX ? TCC_TOTAL_MAX : op == TCC_OP_MIN ? TCC_TOTAL_MIN : "";
-    const char *name = tcc_arena_printf(&c->g->arena, TCC_TOTAL_PREFIX "%d.%d%s", *level, c->totals.count, kind);
+            return tcc_ir_cast(c->g, c->totals.data[i].all, part->type.dtype);
     tcc_micro_total t = {.part = wide, .op = op, .level = *level};
-    if (!name || !(t.state = tcc_ir_state(c->g, name, &wide->type, 0, part->loc)) || !tcc_vec_push(&c->totals, t))
-        return NULL;
-    return tcc_ir_cast(c->g, t.state, part->type.dtype);
+    if (!(t.all = read_total(c, &t)) || !tcc_vec_push(&c->totals, t)) return NULL;
+    return tcc_ir_cast(c->g, t.all, part->type.dtype);
 }
 
 static bool is_view(const tcc_node *n) {

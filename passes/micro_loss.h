@@ -24,8 +24,8 @@ typedef struct tcc_micro_value {
 } tcc_micro_value;
 
 typedef struct tcc_micro_total {
-    tcc_node *part, *state; /* of a micro-batch; and of all */
-    tcc_op op;              /* that adds them up: ADD, MAX or MIN */
+    tcc_node *part, *all; /* of a micro-batch; and of all: a state, or the sum over ranks */
+    tcc_op op;            /* that adds them up: ADD, MAX or MIN */
     int level;
 } tcc_micro_total;
 
@@ -40,6 +40,7 @@ typedef struct tcc_micro_cut {
     const tcc_graph *from; /* of the whole batch */
     tcc_graph *g;
     int64_t whole, samples;
+    int ranks;               /* tcc_micro_spec */
     tcc_micro_value *values; /* by node of `from` */
     tcc_vec(tcc_micro_total) totals;
     tcc_vec(tcc_node *) divisors; /* scalars made of totals that something is divided by */
@@ -50,7 +51,7 @@ typedef struct tcc_micro_cut {
 tcc_node *tcc_micro_input(const tcc_graph *g, const char *name);
 /* bool[]: this is the first micro-batch of a step that this rank runs. */
 tcc_node *tcc_micro_first(tcc_graph *g);
-/* Element `index` of the vector "hyper" of a micro-batch, f32[]. */
+/* Element `index` of TCC_MICRO_INPUT, f32[]. */
 tcc_node *tcc_micro_hyper(tcc_graph *g, int index);
 /* Builds the loss in c->g, whose inputs are those of a micro-batch; NULL where it is refused, which c->refusal tells,
  * or after an error. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The step of a micro-batch: it adds its gradients to sums, from which another program makes the update. */
+#include "passes/micro.h"
 #include "passes/micro_loss.h"
 #include "passes/step.h"
 
@@ -17,17 +18,12 @@ static tcc_node *find_weight(const tcc_step_builder *b) {
     return NULL;
 }
 
-/* State `name` becomes weight * x, or that more than it was. What weighs nothing does not count, even if it is NaN. */
+/* State `name` becomes weight * x, or that more than it was. */
 static tcc_status add_to_sum(tcc_step_builder *b, const micro *mb, const char *name, tcc_node *x, bool weighs) {
     if (!x || !name) return b->g->diag->status;
     const int input = b->g->inputs.count;
     tcc_node *sum = tcc_ir_input(b->g, name, TCC_ROLE_STATE, &x->type, x->loc);
-    if (weighs && mb->weight) {
-        tcc_node *weight = tcc_ir_cast(b->g, mb->weight, x->type.dtype);
-        tcc_node *counts = tcc_ir_binary_c(b->g, TCC_OP_NE, weight, 0); /* a NaN counts */
-        x = step_mul(b, x, step_spread(b, weight, x));
-        x = tcc_ir_select(b->g, step_spread(b, counts, x), x, tcc_ir_splat_like(b->g, x, 0));
-    }
+    if (weighs && !(x = tcc_micro_weigh(b->g, mb->weight, x))) return b->g->diag->status;
     tcc_node *more = step_add(b, sum, x);
     return tcc_ir_output(b->g, name, tcc_ir_select(b->g, step_spread(b, mb->first, x), x, more), input);
 }

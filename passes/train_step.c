@@ -115,6 +115,11 @@ static int parameter_of(const tcc_graph *g, const char *name, cursor *next, int 
     return -1;
 }
 
+/* An output that is for this pass alone (find_said). */
+static bool is_said(const tcc_output *o) {
+    return o->alias < 0 && (!strcmp(o->name, TCC_COUNTS_STATE) || !strcmp(o->name, TCC_WEIGHT_SUM_STATE));
+}
+
 /* Takes the gradients out of the outputs; loss first, then what else there was. */
 static tcc_status sort_outputs(tcc_step_builder *b) {
     const tcc_train_spec *spec = b->spec;
@@ -123,6 +128,7 @@ static tcc_status sort_outputs(tcc_step_builder *b) {
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < b->old_outputs.count; i++) {
             const tcc_output *o = &b->old_outputs.data[i];
+            if (is_said(o)) continue;
             int parameter = 0;
             const int input = parameter_of(b->g, o->name, &next, &parameter);
             bool is_loss = !strcmp(o->name, "loss");
@@ -165,10 +171,17 @@ static tcc_node *and_also(tcc_step_builder *b, tcc_node *x, tcc_node *y) {
     return x && y ? tcc_ir_binary(b->g, TCC_OP_AND, x, y) : x ? x : y;
 }
 
+/* What a state of that name says in this step: where ranks have added it up, an output of the graph that came in. */
+static tcc_node *find_said(const tcc_step_builder *b, const char *name) {
+    for (int i = 0; i < b->old_outputs.count; i++)
+        if (!strcmp(b->old_outputs.data[i].name, name)) return b->old_outputs.data[i].node;
+    return find_state(b->g, name);
+}
+
 /* Not: the loss is NaN, and one of what it is divided by is 0. NULL: it is divided by nothing of that kind. */
 static tcc_node *has_learned(tcc_step_builder *b) {
-    tcc_node *counts = find_state(b->g, TCC_COUNTS_STATE), *loss = loss_of(b);
-    if (!counts) counts = find_state(b->g, TCC_WEIGHT_SUM_STATE);
+    tcc_node *counts = find_said(b, TCC_COUNTS_STATE), *loss = loss_of(b);
+    if (!counts) counts = find_said(b, TCC_WEIGHT_SUM_STATE);
     if (!counts) return NULL;
     tcc_node *is_number = tcc_ir_binary(b->g, TCC_OP_EQ, loss, loss);
     return tcc_ir_binary(b->g, TCC_OP_OR, is_number, tcc_ir_binary_c(b->g, TCC_OP_NE, counts, 0));
@@ -219,7 +232,7 @@ static tcc_status add_step(tcc_step_builder *b) {
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
     TCC_TRY(sort_outputs(b));
     b->n_buffers = b->g->outputs.count;
-    if (spec->statistics && spec->part == TCC_STEP_WHOLE) TCC_TRY(tcc_step_module_statistics(b->g));
+    if (spec->statistics && spec->part != TCC_STEP_UPDATE) TCC_TRY(tcc_step_module_statistics(b->g));
     if (b->trained.count > 0) {
         b->scale = find_state(b->g, TCC_SCALE_STATE);
         tcc_type type = {TCC_F32, 1, {TCC_HYPER_SCALE(spec->n_groups, b->scale ? TCC_SCALE_COUNT : 0)}};

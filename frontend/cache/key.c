@@ -25,7 +25,7 @@ static void print_options(tcc_strbuf *b, tcc_model *m, bool train, tcc_step_part
     tcc__options_print_key(b, TCC_OPTION_OF_MODEL, &o, train);
     if (!train) return;
     tcc_strbuf_printf(b, " part=%d", (int)part);
-    if (part == TCC_STEP_UPDATE && o.comm) {
+    if (tcc_step_adds_ranks(part) && o.comm) {
         const tcc_network *n = tcc_comm_network(o.comm);
         tcc_strbuf_printf(b, " ranks=%d network=%a,%a", tcc_comm_size(o.comm), n->latency_ns, n->bytes_a_ns);
     }

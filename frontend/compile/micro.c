@@ -38,27 +38,14 @@ static tcc_node *state(tcc_graph *g, const tcc_program *p, const char *name) {
     return b ? tcc_ir_state(g, b->name, &b->type, b->begin, TCC_NOWHERE) : NULL;
 }
 
-/* 1 / (the sum of the weights, times the scale of the loss); *factor NULL: gradients are summed as they are. */
-static tcc_status find_factor(tcc_graph *g, const tcc_program *p, tcc_node *weight, tcc_node **factor) {
-    tcc_node *divisor = weight, *scale = state(g, p, TCC_SCALE_STATE);
-    *factor = NULL;
-    if (scale) divisor = divisor ? tcc_ir_binary(g, TCC_OP_MUL, divisor, scale) : scale;
-    if (!divisor) return g->diag->status;
-    *factor = tcc_ir_binary(g, TCC_OP_DIV, tcc_ir_splat_like(g, divisor, 1), divisor);
-    return *factor ? TCC_OK : g->diag->status;
-}
-
 /* The gradient of a parameter, from its sum. */
-static tcc_status add_gradient(tcc_graph *g, const tcc_binding *sum, const tcc_node *parameter, tcc_node *factor) {
+static tcc_status add_gradient(tcc_graph *g, const tcc_binding *sum, const tcc_node *parameter, tcc_node *weight,
+                               tcc_node *scale) {
     tcc_ir_set_backward(g, parameter->loc);
     tcc_node *gradient = tcc_ir_input(g, sum->name, TCC_ROLE_STATE, &sum->type, parameter->loc);
     const char *output = tcc_arena_printf(&g->arena, "grad.%s", parameter->attrs->input.name);
     if (!output) return tcc_enomem(g->diag);
-    if (factor && gradient) {
-        tcc_node *each = tcc_ir_broadcast_like(g, tcc_ir_cast(g, factor, gradient->type.dtype), gradient);
-        gradient = tcc_ir_binary(g, TCC_OP_MUL, gradient, each);
-    }
-    return tcc_ir_output(g, output, gradient, -1);
+    return tcc_ir_output(g, output, tcc_micro_gradient(g, gradient, weight, scale), -1);
 }
 
 /* The parameters that have sums, then their copies. */
@@ -91,16 +78,16 @@ static tcc_status add_buffers(tcc_graph *g, const tcc_program *p) {
 }
 
 static tcc_status add_outputs(tcc_graph *g, const tcc_program *p) {
-    tcc_node *loss = state(g, p, TCC_LOSS_SUM_STATE), *weight = state(g, p, TCC_WEIGHT_SUM_STATE), *factor = NULL;
+    tcc_node *loss = state(g, p, TCC_LOSS_SUM_STATE), *weight = state(g, p, TCC_WEIGHT_SUM_STATE);
+    tcc_node *scale = state(g, p, TCC_SCALE_STATE);
     if (!loss) return g->diag->status ? g->diag->status : TCC_BUG(g->diag, "micro-batches without a sum of losses");
-    TCC_TRY(find_factor(g, p, weight, &factor));
     TCC_TRY(tcc_ir_output(g, "loss", weight ? tcc_ir_binary(g, TCC_OP_DIV, loss, weight) : loss, -1));
     state(g, p, TCC_COUNTS_STATE);
     TCC_TRY(add_buffers(g, p));
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *b = parameter_of(p, &p->bindings[i]);
         const tcc_node *parameter = b ? find_input(g, b->name) : NULL;
-        if (parameter) TCC_TRY(add_gradient(g, &p->bindings[i], parameter, factor));
+        if (parameter) TCC_TRY(add_gradient(g, &p->bindings[i], parameter, weight, scale));
     }
     return g->diag->status;
 }
@@ -119,7 +106,10 @@ static tcc_status update_graph(tcc_model *m, const tcc_compiled *micro, tcc_grap
 
 static tcc_status split(const tcc_compiled *c, tcc_model *m, const tcc_array *batch, tcc_graph *micro,
                         tcc_micro_graphs *out) {
-    const tcc_micro_spec spec = {.whole = c->whole, .samples = batch[0].dims[0], .loss_is_sum = m->options.loss_is_sum};
+    const tcc_micro_spec spec = {.whole = c->whole,
+                                 .samples = batch[0].dims[0],
+                                 .loss_is_sum = m->options.loss_is_sum,
+                                 .ranks = c->part == TCC_STEP_RANK ? tcc_comm_size(m->options.comm) : 1};
     tcc_array *all = tcc__malloc((size_t)c->n_inputs * sizeof *all);
     tcc_graph *whole = NULL;
     if (!all) return tcc_enomem(&m->cx->diag);
@@ -155,6 +145,7 @@ static tcc_status micro_graph(tcc_model *m, const tcc_compiled *c, const tcc_arr
 tcc_status tcc__traced_graph(tcc_model *m, const tcc_compiled *c, const tcc_array *batch, tcc_graph **out) {
     switch (c->part) {
     case TCC_STEP_UPDATE: return update_graph(m, c->next, out);
+    case TCC_STEP_RANK:
     case TCC_STEP_MICRO:
     case TCC_STEP_TOTALS: return micro_graph(m, c, batch, out);
     default: return tcc__model_trace(m, c->train, batch, c->n_inputs, out);

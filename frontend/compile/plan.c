@@ -111,7 +111,7 @@ static tcc_status plan_micro(step_plan *p, const tcc_array *batch, int count, in
         const int64_t rows = rest ? all % samples : samples;
         memcpy(slice, batch, (size_t)count * sizeof *slice);
         for (int i = 0; i < count; i++) slice[i].dims[0] = rows;
-        if (rows) status = plan_part(p, TCC_STEP_MICRO, &signature, slice);
+        if (rows) status = plan_part(p, tcc__micro_part(p->m), &signature, slice);
     }
     tcc__free(slice);
     return status;

@@ -42,6 +42,8 @@ static tcc_status own_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
     return TCC_OK;
 }
 
+static bool is_micro(const tcc_binding *b) { return !strcmp(b->name, TCC_MICRO_INPUT); }
+
 /* What a binding is given has its type: a program that was read from a file is not trusted to fit its model. */
 static bool is_fitting(tcc_model *m, const tcc_compiled *c, const tcc_binding *b) {
     const tcc_type hyper = {TCC_F32, 1, {b->type.dims[0]}}, rng = {TCC_I64, 1, {2}}, loss = {TCC_F32, 0, {0}};
@@ -51,7 +53,9 @@ static bool is_fitting(tcc_model *m, const tcc_compiled *c, const tcc_binding *b
     case TCC_ROLE_STATE:
         stored = tcc__model_stored(m, b->name);
         return stored && tcc_type_equal(&stored->type, &b->type);
-    case TCC_ROLE_HYPER: return tcc_type_equal(&b->type, &hyper) && b->type.dims[0] <= TCC_HYPER_MOST;
+    case TCC_ROLE_HYPER:
+        return tcc_type_equal(&b->type, &hyper) &&
+               b->type.dims[0] <= (is_micro(b) ? (int64_t)TCC_MICRO_COUNT : TCC_HYPER_MOST);
     case TCC_ROLE_RNG: return tcc_type_equal(&b->type, &rng);
     case TCC_ROLE_OUTPUT: return strcmp(b->name, "loss") || tcc_type_equal(&b->type, &loss);
     case TCC_ROLE_BATCH:
@@ -95,7 +99,7 @@ static tcc_feed *add_feed(tcc_model *m, tcc_compiled *c, int i) {
         c->input_of[i] = k;
         if (m->device->ops->shares_host) return NULL;
         break;
-    case TCC_ROLE_HYPER: feed->from = c->hyper_values; break;
+    case TCC_ROLE_HYPER: feed->from = is_micro(b) ? c->micro_values : c->hyper_values; break;
     case TCC_ROLE_RNG: feed->from = c->rng_values; break;
     default: return NULL;
     }
@@ -223,8 +227,8 @@ tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *ba
      * of steps. A counter on the device would be a kernel more in place of 16 bytes of this copy. */
     c->rng_values[0] = (int64_t)m->random_seed;
     c->rng_values[1] = m->step;
-    if (c->part == TCC_STEP_MICRO || c->part == TCC_STEP_TOTALS) tcc__micro_feed(m, c->hyper_values, c->rng_values);
-    else tcc__model_hyper(m, c->hyper_values);
+    if (c->whole) tcc__micro_feed(m, c->micro_values, c->rng_values);
+    tcc__model_hyper(m, c->hyper_values);
     for (int i = 0; i < c->program->n_bindings; i++) {
         const int k = c->input_of[i];
         if (k >= 0 && c->bound[i].fed) feed->from = batch[k].data;

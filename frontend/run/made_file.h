@@ -10,7 +10,7 @@
  * lie in c->arena. `diag` gets the reason of a failure, if it is the program's. */
 void tcc__io_made(tcc_stream *s, tcc_compiled *c, tcc_diag *diag);
 
-enum { TCC_PLAN_VERSION = 7 };
+enum { TCC_PLAN_VERSION = 8 };
 
 /* The plan's bytes, to be freed with tcc__free. Every program has all its texts. */
 tcc_status tcc__plan_encode(tcc_model *m, const char *about, void **bytes, int64_t *size_bytes);

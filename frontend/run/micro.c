@@ -4,7 +4,8 @@
  * needs something of the whole batch, as the count of its targets, has a third, run for each of them beforehand, that
  * adds it up. So a step is a run of programs one behind the other on the device: nothing waits for the host, each
  * replays as a graph of its own, and all run in the one arena of the model. A rest of the batch that is smaller has
- * programs of its own shape, and the same update. */
+ * programs of its own shape, and the same update. Ranks that take one micro-batch each have one program for the whole
+ * step. */
 #include "frontend/run/model.h"
 
 #include <stdlib.h>
@@ -87,11 +88,11 @@ const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count,
     return m->slice.data;
 }
 
-void tcc__micro_feed(const tcc_model *m, float *hyper, int64_t *rng) {
+void tcc__micro_feed(const tcc_model *m, float *micro, int64_t *rng) {
     const int ranks = m->options.comm ? tcc_comm_size(m->options.comm) : 1;
     const int rank = m->options.comm ? tcc_comm_rank(m->options.comm) : 0;
-    hyper[TCC_MICRO_FIRST] = m->micro == 0;
-    hyper[TCC_MICRO_LEVEL] = (float)m->micro_level;
-    hyper[TCC_MICRO_LEADS] = m->micro == 0 && rank == 0;
+    micro[TCC_MICRO_FIRST] = m->micro == 0;
+    micro[TCC_MICRO_LEVEL] = (float)m->micro_level;
+    micro[TCC_MICRO_LEADS] = m->micro == 0 && rank == 0;
     rng[1] = (m->step * ranks + rank) * tcc__micro_parts(m) + m->micro;
 }

@@ -48,7 +48,7 @@ typedef struct tcc_compiled {
     tcc_arena arena; /* signature, names, texts */
     bool train;
     tcc_step_part part;          /* of a step in micro-batches (micro.c); WHOLE where there are none */
-    int64_t whole;               /* MICRO, TOTALS: samples of the batch that is taken so; else 0 */
+    int64_t whole;               /* MICRO, TOTALS, RANK: samples of the batch that is taken so; else 0 */
     struct tcc_compiled *totals; /* MICRO: what the program needs of the whole batch; NULL: nothing */
     struct tcc_compiled *next;   /* MICRO: the update of its sums; UPDATE, while it is made: whose sums */
     int n_inputs;
@@ -68,7 +68,7 @@ typedef struct tcc_compiled {
     bool counted; /* in the model's kept_bytes */
     bool ran;
     tcc_replay_stage replay_stage; /* that was logged */
-    float hyper_values[TCC_HYPER_MOST];
+    float hyper_values[TCC_HYPER_MOST], micro_values[TCC_MICRO_COUNT];
     int64_t rng_values[2];
     tcc_vec(int) reads;    /* derived states, in the shared copies, that it is bound to */
     tcc_vec(int) outdates; /* those whose source it writes and that it does not */
@@ -189,6 +189,10 @@ static inline bool tcc__model_accumulates(const tcc_model *m) {
 static inline int64_t tcc__micro_parts(const tcc_model *m) {
     return m->options.batch_accumulate > 1 ? m->options.batch_accumulate : 1;
 }
+/* The program of a micro-batch: on ranks with one each, that is the whole step's. */
+static inline tcc_step_part tcc__micro_part(const tcc_model *m) {
+    return m->options.comm && tcc__micro_parts(m) == 1 ? TCC_STEP_RANK : TCC_STEP_MICRO;
+}
 /* Whether a state is one of a step in micro-batches, as a sum over them: it has no meaning between steps. */
 bool tcc__is_sum(const char *name);
 /* The levels of totals (train_step.h) that a program has, at most; 0: it has none. */
@@ -202,8 +206,8 @@ tcc_status tcc__micro_check(tcc_model *m, const tcc_array *batch, int count);
 int64_t tcc__micro_samples(const tcc_model *m, const tcc_array *batch);
 /* The micro-batch from that sample on, in m->slice; it is the one that runs next. */
 const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count, int64_t begin);
-/* What its program is fed with beside it: its hyper-parameters, and a random key of the micro-batch's own. */
-void tcc__micro_feed(const tcc_model *m, float *hyper, int64_t *rng);
+/* What its program is fed with beside it: TCC_MICRO_INPUT, and a random key of the micro-batch's own. */
+void tcc__micro_feed(const tcc_model *m, float *micro, int64_t *rng);
 
 /* -- In ranks.c. Steps whose batch lies on several ranks: all of these are collectives but the last. -- */
 

@@ -211,8 +211,8 @@ static tcc_status complete(tcc_model *m, tcc_compiled *micro, const tcc_array *s
 }
 
 tcc_status tcc__micro_program(tcc_model *m, const tcc_array *slice, int count, tcc_compiled **out) {
-    TCC_TRY(program_for(m, true, TCC_STEP_MICRO, m->micro_whole, slice, count, out));
-    return complete(m, *out, slice);
+    TCC_TRY(program_for(m, true, tcc__micro_part(m), m->micro_whole, slice, count, out));
+    return (*out)->part == TCC_STEP_MICRO ? complete(m, *out, slice) : TCC_OK;
 }
 
 tcc_status tcc__micro_link(tcc_model *m) {

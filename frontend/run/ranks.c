@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Steps whose batch lies on several ranks (options.comm). A rank takes its part of the batch in one or more
- * micro-batches. Totals are added up over ranks after each level. The update is a program with collectives, which reads
- * sums over all ranks (passes/distribute.c). Both are taken in the order of ranks. So the step is that of the whole
- * batch, and N ranks with a micro-batch each give the bits of one rank with N micro-batches. All ranks then make the
- * same update: parameters are never sent, and are compared before the first step.
+ * micro-batches. With one, the whole step is a program with collectives. With more, totals are added up over ranks
+ * after each level, and the update is a program that reads sums over all ranks (passes/distribute.c). All sums are
+ * taken in the order of ranks. So the step is that of the whole batch, and N ranks with a micro-batch each give the
+ * bits of one rank with N micro-batches. All ranks then make the same update: parameters are never sent, and are
+ * compared before the first step.
  */
 #include "frontend/run/model.h"
 #include "frontend/run/options.h"

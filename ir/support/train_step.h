@@ -84,13 +84,19 @@ typedef enum tcc_step_part {
     TCC_STEP_MICRO,  /* adds gradients to "@sum.NAME", and the loss to its sum */
     TCC_STEP_UPDATE, /* the gradient is the sum, over the sum of the weights if there is one */
     TCC_STEP_TOTALS, /* sums over the whole batch that the loss needs */
+    TCC_STEP_RANK,   /* a whole step of ranks that have one micro-batch each: all sums are taken over ranks inside */
     TCC_STEP_PARTS
 } tcc_step_part;
+/* Whether gradients stay multiplied by the scale of the loss until they are added up. */
+static inline bool tcc_step_keeps_scale(tcc_step_part part) { return part == TCC_STEP_MICRO || part == TCC_STEP_RANK; }
+/* Whether a step over ranks adds up in this part. */
+static inline bool tcc_step_adds_ranks(tcc_step_part part) { return part == TCC_STEP_UPDATE || part == TCC_STEP_RANK; }
 /* Whether a state has one of these prefixes. */
 static inline bool tcc_begins(const char *name, const char *prefix) { return !strncmp(name, prefix, strlen(prefix)); }
 #define TCC_SUM_PREFIX "@sum."         /* of a parameter's gradient, in the type of the optimizer's arithmetic */
 #define TCC_LOSS_SUM_STATE "@loss_sum" /* f32[] */
-/* f32[], where the user says what the loss of a micro-batch weighs: then gradients and losses are summed with it. */
+/* f32[], where the user says what the loss of a micro-batch weighs: then gradients and losses are summed with it. A
+ * step over ranks has it as an output between its passes, and TCC_COUNTS_STATE too. */
 #define TCC_WEIGHT_SUM_STATE "@weight_sum"
 /* Output of a model, f32[]: what the mean over a micro-batch that its loss is divides by. */
 #define TCC_LOSS_WEIGHT_OUTPUT "loss_weight"
@@ -105,7 +111,8 @@ enum { TCC_TOTAL_LEVELS = 16 };
 /* f32[], where the loss is divided by totals: 0 if one of these is 0, else 1. A step whose loss is NaN for that reason
  * is skipped, as there was nothing to learn from. */
 #define TCC_COUNTS_STATE "@counts"
-/* The vector "hyper" of a micro-batch. */
+/* Input of a micro-batch's program, role HYPER, f32[TCC_MICRO_COUNT]. */
+#define TCC_MICRO_INPUT "@micro"
 enum {
     TCC_MICRO_FIRST, /* 1 for the first of a step; else 0 */
     TCC_MICRO_LEVEL, /* of the totals that are added up */

@@ -19,8 +19,8 @@ const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_AMP,         IF_AMP,       MUST},     /* sees the ops as the user wrote them */
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP},
     {TCC_PASS_AUTODIFF,    IF_GRADIENTS, MUST},     /* before decompose: gradient rules know composites */
+    {TCC_PASS_DISTRIBUTE,  IF_RANKS,     MUST},     /* before train-step, for which gradients are those of all ranks */
     {TCC_PASS_TRAIN_STEP,  IF_TRAINING,  MUST},
-    {TCC_PASS_DISTRIBUTE,  IF_RANKS,     MUST},     /* whatever reads a sum of one rank is there */
     {TCC_PASS_LOW_COPIES,  IF_AMP,       MAY_SKIP}, /* after the updates of weights */
     {TCC_PASS_DECOMPOSE,   ALWAYS,       MUST},
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP}, /* layout looks for primitive patterns */

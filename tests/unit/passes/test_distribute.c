@@ -6,6 +6,7 @@
 #include "ir/collective.h"
 #include "ir/support/network.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { RANKS = 3, INPUTS = 7, OUTPUTS = 5 };
@@ -37,10 +38,13 @@ static double expected(int rank, int input, int64_t e) {
     return input == 1 || input >= 5 ? sum : input == 4 ? value_of(0, input, e) : value_of(rank, input, e);
 }
 
+static tcc_graph *distributed_part(const tcc_graph *g, tcc_step_part part, const tcc_network *network) {
+    return run_passes(g, "distribute",
+                      &(tcc_pass_options){.train = true, .spec = {.part = part, .ranks = RANKS, .network = network}});
+}
+
 static tcc_graph *distributed(const tcc_graph *g, const tcc_network *network) {
-    return run_passes(
-        g, "distribute",
-        &(tcc_pass_options){.train = true, .spec = {.part = TCC_STEP_UPDATE, .ranks = RANKS, .network = network}});
+    return distributed_part(g, TCC_STEP_UPDATE, network);
 }
 
 static void updates_are_of_sums(void **state) {
@@ -64,6 +68,69 @@ static void updates_are_of_sums(void **state) {
         }
     for (int i = 0; i < RANKS * INPUTS; i++) tcc_value_free(&inputs[i]);
     for (int i = 0; i < RANKS * OUTPUTS; i++) tcc_value_free(&outputs[i]);
+    tcc_graph_destroy(after);
+    tcc_graph_destroy(g);
+}
+
+/* What autodiff gives for the only micro-batch of a rank: a loss that weighs, two gradients and a buffer. */
+static const char step[] = "graph @step {\n"
+                           "  %0 = input {role=param, name=\"w\"} : f32[2,3]\n"
+                           "  %1 = input {role=param, name=\"v\"} : f32[2]\n"
+                           "  %2 = input {role=state, name=\"mean\"} : f32[2]\n"
+                           "  %3 = input {name=\"loss\"} : f32[]\n"
+                           "  %4 = input {name=\"weight\"} : f32[]\n"
+                           "  %5 = input {name=\"gw\"} : f32[2,3]\n"
+                           "  %6 = input {name=\"gv\"} : f32[2]\n"
+                           "  %7 = mul(%1, %6) : f32[2]\n"
+                           "  %8 = neg(%6) : f32[2]\n"
+                           "  output \"loss\" %3\n"
+                           "  output \"own\" %3\n"
+                           "  output \"mean\" %7 alias %2\n"
+                           "  output \"@loss_weight\" %4\n"
+                           "  output \"grad.w\" %5\n"
+                           "  output \"grad.v\" %8\n"
+                           "}\n";
+enum { STEP_INPUTS = 7, STEP_OUTPUTS = 6 };
+
+static double step_value(int rank, int input, int64_t e) {
+    return input == 4 ? rank : rank == 0 ? NAN : value_of(rank, input, e); /* the first rank weighs nothing */
+}
+
+static double step_expected(int rank, int output, int64_t e) {
+    static const int of[STEP_OUTPUTS] = {3, 3, 0, 4, 5, 6};
+    double sum = 0, weight = 0;
+    if (output == 1) return step_value(rank, 3, e);
+    if (output == 2) return step_value(0, 1, e) * step_value(0, 6, e);
+    for (int r = 1; r < RANKS; r++) {
+        sum += (output == 5 ? -1 : 1) * (output == 3 ? 1 : r) * step_value(r, of[output], e);
+        weight += r;
+    }
+    return output == 3 ? sum : sum / weight;
+}
+
+/* Losses and gradients are weighed, and are of all ranks; a buffer is the first rank's, other outputs are one's own. */
+static void steps_are_of_all_ranks(void **state) {
+    (void)state;
+    tcc_diag d = {0};
+    tcc_graph *g = parse_graph(step, &d), *after = distributed_part(g, TCC_STEP_RANK, NULL);
+    tcc_value inputs[RANKS * STEP_INPUTS], outputs[RANKS * STEP_OUTPUTS];
+    for (int i = 0; i < RANKS * STEP_INPUTS; i++) {
+        const tcc_type *type = &g->inputs.data[i % STEP_INPUTS]->type;
+        assert_ok(tcc_value_create(type, &inputs[i], &d), &d);
+        for (int64_t e = 0; e < tcc_type_numel(type); e++)
+            inputs[i].f[e] = step_value(i / STEP_INPUTS, i % STEP_INPUTS, e);
+    }
+    assert_ok(tcc_graph_eval_ranks(after, RANKS, inputs, outputs, &d), &d);
+    for (int i = 0; i < RANKS * STEP_OUTPUTS; i++)
+        for (int64_t e = 0; e < tcc_type_numel(&outputs[i].type); e++) {
+            const double want = step_expected(i / STEP_OUTPUTS, i % STEP_OUTPUTS, e), got = outputs[i].f[e];
+            if (isnan(want) ? !isnan(got) : !(fabs(got - want) < 1e-6))
+                fail_msg("output %d[%d] of rank %d is %g, not %g", i % STEP_OUTPUTS, (int)e, i / STEP_OUTPUTS, got,
+                         want);
+        }
+    assert_string_equal(after->outputs.data[3].name, "@weight_sum");
+    for (int i = 0; i < RANKS * STEP_INPUTS; i++) tcc_value_free(&inputs[i]);
+    for (int i = 0; i < RANKS * STEP_OUTPUTS; i++) tcc_value_free(&outputs[i]);
     tcc_graph_destroy(after);
     tcc_graph_destroy(g);
 }
@@ -108,7 +175,7 @@ static void gradients_travel_in_bf16(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(updates_are_of_sums),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(updates_are_of_sums), cmocka_unit_test(steps_are_of_all_ranks),
                                        cmocka_unit_test(buckets_follow_the_network),
                                        cmocka_unit_test(gradients_travel_in_bf16)};
     return cmocka_run_group_tests(tests, NULL, NULL);
