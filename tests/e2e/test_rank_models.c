@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Whole networks on ranks give the bits of micro-batches: a few of those of bench/rank_campaign.c. */
+#include "harness/check.h"
+#include "harness/optimizer.h"
+#include "harness/rank_models.h"
+
+static void networks_train_on_ranks(void **state) {
+    (void)state;
+    static const struct {
+        rank_model_case c;
+        int ranks;
+    } runs[] = {
+        {{"gpt",
+          OPTIMIZER(TCC_ADAMW, 0.01, .clip_grad_norm = 1),
+          {.mixed_precision = TCC_MIXED_FP16, .loss_scale = 1 << 20}},
+         2},
+    };
+    for (int i = 0; i < (int)(sizeof runs / sizeof *runs); i++) {
+        const char *what = rank_model_differs(&runs[i].c, runs[i].ranks);
+        if (what) fail_msg("%s on %d ranks: %s", runs[i].c.network, runs[i].ranks, what);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(networks_train_on_ranks)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
