@@ -19,14 +19,7 @@
         return tcc_cast(y, tcc_get_dtype(x));                                   \
     }
 
-/* The angle of [1, x] for x in [-1, 1]. Halving it three times, by tan(a / 2) = tan a / (1 + sqrt(1 + tan^2 a)), leaves
- * at most tan(pi / 32) < 0.1, where the series may end with x^15: what is left is below 2^-53 of it. */
-static tcc_tensor small_atan(tcc_tensor x, tcc_loc at) {
-    for (int i = 0; i < 3; i++) x = tcc_div(x, tcc_add_scalar(tcc_sqrt(tcc_add_scalar(tcc_mul(x, x), 1)), 1));
-    tcc_tensor z = tcc_neg(tcc_mul(x, x)), sum = tcc_add_scalar(tcc_scale(z, 1.0 / 15), 1.0 / 13);
-    for (int k = 11; k >= 1; k -= 2) sum = tcc_add_scalar(tcc_mul(sum, z), 1.0 / k);
-    return tcc_scale(tcc_mul(sum, x), 8);
-}
+static tcc_tensor arc_tangent(tcc_tensor x, tcc_loc at) { return tcc__tensor_op(TCC_OP_ATAN, x, NULL, NULL, at); }
 
 /* x less 0 ? -x : x, with the slope 1 at 0: the sign is given back. */
 static tcc_tensor magnitude(tcc_tensor x, tcc_tensor negative, tcc_loc at) {
@@ -41,16 +34,8 @@ static tcc_tensor first_quadrant(tcc_tensor y, tcc_tensor x, tcc_loc at) {
     share = tcc_select(none, zero, share); /* so that there is no slope, either */
     tcc_tensor infinite = tcc_and(tcc_eq(small, large), tcc_eq(small, tcc__tensor_like(small, INFINITY, at)));
     share = tcc_select(infinite, tcc__tensor_like(share, 1, at), share); /* two infinities are alike */
-    tcc_tensor angle = small_atan(share, at);
+    tcc_tensor angle = arc_tangent(share, at);
     return tcc_select(steep, tcc_add_scalar(tcc_neg(angle), M_PI_2), angle);
-}
-
-static tcc_tensor arc_tangent(tcc_tensor x, tcc_loc at) {
-    tcc_tensor one = tcc__tensor_like(x, 1, at), negative = tcc_lt(x, tcc__tensor_like(x, 0, at));
-    tcc_tensor size = magnitude(x, negative, at), steep = tcc_gt(size, one);
-    tcc_tensor angle = small_atan(tcc_select(steep, tcc_div(one, tcc_select(steep, size, one)), size), at);
-    angle = tcc_select(steep, tcc_add_scalar(tcc_neg(angle), M_PI_2), angle);
-    return magnitude(angle, negative, at);
 }
 
 /* sqrt(1 - x^2) near 1, too; its slope at 1 and -1 is infinite. */
@@ -59,7 +44,7 @@ static tcc_tensor cathetus(tcc_tensor x, tcc_loc at) {
 }
 
 WIDE(tan, tcc_div(tcc_sin(w), tcc_cos(w)))
-WIDE(asin, tcc_scale(small_atan(tcc_div(w, tcc_add_scalar(cathetus(w, at), 1)), at), 2))
+WIDE(asin, tcc_scale(arc_tangent(tcc_div(w, tcc_add_scalar(cathetus(w, at), 1)), at), 2))
 WIDE(acos, tcc_scale(first_quadrant(tcc_sqrt(tcc_add_scalar(tcc_neg(w), 1)), tcc_sqrt(tcc_add_scalar(w, 1)), at), 2))
 WIDE(atan, arc_tangent(w, at))
 WIDE(sinh, tcc_scale(tcc_sub(tcc_expm1(w), tcc_expm1(tcc_neg(w))), 0.5))

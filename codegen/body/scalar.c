@@ -73,6 +73,7 @@ BOTH(expm1)
 BOTH(log1p)
 BOTH(sin)
 BOTH(cos)
+BOTH(atan)
 
 static LLVMValueRef rule_normal_density(const scalar_cx *c, LLVMValueRef *v) {
     LLVMBuilderRef b = c->e->builder;

@@ -21,10 +21,15 @@ LLVMValueRef tcc_math_erf_slope(tcc_emitter *e, LLVMValueRef x);
 /* 1 / (1 + exp(-x)). 2.4 ulp; CUDA 6 ulp, and below x = -87.3 the result is 0 instead of a denormal */
 LLVMValueRef tcc_math_sigmoid(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_rsqrt(tcc_emitter *e, LLVMValueRef x); /* 1 / sqrt(x), 1.5 ulp; CUDA 2.2 ulp */
-/* In f64 inside (math_wide.c), on CUDA too; 0.501 ulp, pow 0.55 ulp. */
+/* math_parts.c, on CUDA too. */
+LLVMValueRef tcc_math_exp2(tcc_emitter *e, LLVMValueRef x);  /* 0.9 ulp */
+LLVMValueRef tcc_math_expm1(tcc_emitter *e, LLVMValueRef x); /* 1.05 ulp, 0.85 ulp below 0 */
+LLVMValueRef tcc_math_log1p(tcc_emitter *e, LLVMValueRef x); /* 1.1 ulp */
+LLVMValueRef tcc_math_atan(tcc_emitter *e, LLVMValueRef x);  /* 1.25 ulp */
+/* x 2^n, rounded once, of x near 1 and |n| below 254; `whole` is n as it is. */
+LLVMValueRef tcc_math_scale(tcc_emitter *e, LLVMValueRef x, LLVMValueRef n, LLVMValueRef whole);
+/* In f64 inside (math_wide.c), on CUDA too; 0.501 ulp, pow 0.55 ulp, and as exp2 where the base is the constant 2. */
 LLVMValueRef tcc_math_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y);
-LLVMValueRef tcc_math_expm1(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_math_log1p(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_sin(tcc_emitter *e, LLVMValueRef x); /* sin and cos: for every x */
 LLVMValueRef tcc_math_cos(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_abs(tcc_emitter *e, LLVMValueRef x);

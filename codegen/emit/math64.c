@@ -85,6 +85,19 @@ static LLVMValueRef sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
 
 LLVMValueRef tcc_math64_sin(tcc_emitter *e, LLVMValueRef x) { return sine(e, x, 0); }
 LLVMValueRef tcc_math64_cos(tcc_emitter *e, LLVMValueRef x) { return sine(e, x, 1); }
+
+/* Up to 1; beyond, pi / 2 less that of 1 / |x|. Halving the angle three times, by tan(a / 2) = tan a / (1 + sqrt(1 +
+ * tan^2 a)), leaves at most tan(pi / 32) < 0.1, where the series may end with x^15: what is left is below 2^-53. */
+LLVMValueRef tcc_math64_atan(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef a = magnitude(e, x), one = constant(e, x, 1), steep = compare(e, LLVMRealOGT, a, 1);
+    LLVMValueRef t = quotient(e, choose(e, steep, one, a), choose(e, steep, a, one));
+    for (int i = 0; i < 3; i++) t = quotient(e, t, add(e, function(e, "llvm.sqrt", tcc_emit_fma(e, t, t, one)), one));
+    LLVMValueRef z = mul(e, t, t), series = constant(e, x, -1.0 / 15);
+    for (int i = 13; i >= 1; i -= 2) series = tcc_emit_fma(e, series, z, constant(e, x, (i % 4 == 1 ? 1.0 : -1.0) / i));
+    LLVMValueRef y = mul(e, mul(e, t, series), constant(e, x, 8));
+    return copy_sign(e, choose(e, steep, sub(e, constant(e, x, 0x1.921fb54442d18p0), y), y), x);
+}
+
 LLVMValueRef tcc_math64_tanh(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef a = clamp(e, magnitude(e, x), 0, 22);
     LLVMValueRef t = tcc_math64_expm1(e, mul(e, a, constant(e, x, 2)));

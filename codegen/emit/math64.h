@@ -18,6 +18,7 @@ LLVMValueRef tcc_math64_sin(tcc_emitter *e, LLVMValueRef x); /* sin and cos: 2.5
 LLVMValueRef tcc_math64_cos(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math64_near_sin(tcc_emitter *e, LLVMValueRef x); /* |x| < 2^45: no branch */
 LLVMValueRef tcc_math64_near_cos(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_math64_atan(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math64_tanh(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math64_sigmoid(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math64_erf(tcc_emitter *e, LLVMValueRef x);

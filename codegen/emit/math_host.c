@@ -36,12 +36,7 @@ static LLVMValueRef exp_small(tcc_emitter *e, LLVMValueRef x) {
 
 LLVMValueRef tcc_host_exp(tcc_emitter *e, LLVMValueRef x) {
     exponential y = exp_reduced(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -104));
-    if (tcc_math_has_avx512(e)) return tcc_math_avx512_scale(e, y.of_r, y.whole);
-    /* Two exact halves of the exponent reach from the smallest denormal to infinity; only the second product may round.
-     */
-    LLVMValueRef half = LLVMBuildAShr(e->builder, y.n, integer(e, x, 1), "");
-    LLVMValueRef rest = LLVMBuildSub(e->builder, y.n, half, "");
-    return mul(e, mul(e, y.of_r, power_of_two(e, half, x)), power_of_two(e, rest, x));
+    return tcc_math_scale(e, y.of_r, y.n, y.whole);
 }
 
 LLVMValueRef tcc_host_tanh_large(tcc_emitter *e, LLVMValueRef a) {

@@ -27,18 +27,6 @@ static LLVMValueRef power_of_two(tcc_emitter *e, LLVMValueRef shifted) {
     return from_bits(e, LLVMBuildAdd(e->builder, exponent, integer(e, shifted, 0x3ff0000000000000), ""), shifted);
 }
 
-/* 2^n (1 + p) - 1 = 2^n p + (2^n - 1) with p = exp(r) - 1, x = n ln 2 + r, |r| <= ln(2) / 2. Where n is 0 that is p, to
- * the last digit. */
-LLVMValueRef tcc_math_expm1(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef in = tcc_math64_widen(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -20));
-    LLVMValueRef magic = constant(e, in, 0x1.8p52); /* leaves n in the low bits */
-    LLVMValueRef shifted = tcc_emit_fma(e, in, constant(e, in, 0x1.71547652b82fep0), magic);
-    LLVMValueRef r = tcc_emit_fma(e, sub(e, shifted, magic), constant(e, in, -ln2), in);
-    LLVMValueRef of_r = expm1_of_rest(e, r), power = power_of_two(e, shifted);
-    LLVMValueRef y = tcc_math64_narrow(e, tcc_emit_fma(e, power, of_r, sub(e, power, constant(e, in, 1))));
-    return choose(e, compare(e, LLVMRealOEQ, x, 0), x, y); /* of -0 too */
-}
-
 /* u = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for u > 0 that is finite: k and *f. */
 static LLVMValueRef split_exponent(tcc_emitter *e, LLVMValueRef u, LLVMValueRef *f) {
     static const int64_t one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd;
@@ -62,17 +50,6 @@ static LLVMValueRef log_of_mantissa(tcc_emitter *e, LLVMValueRef f) {
     return mul(e, f, polynomial(e, f, p, COUNT(p)));
 }
 
-/* Of u = 1 + x. Where k is 0, f is x, to the last digit. */
-LLVMValueRef tcc_math_log1p(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef in = tcc_math64_widen(e, x), f, k = split_exponent(e, add(e, in, constant(e, in, 1)), &f);
-    LLVMValueRef of_f = log_of_mantissa(e, choose(e, compare(e, LLVMRealOEQ, k, 0), in, f));
-    LLVMValueRef y = tcc_math64_narrow(e, tcc_emit_fma(e, k, constant(e, in, ln2), of_f));
-    y = choose(e, compare(e, LLVMRealOLT, x, __builtin_inf()), y, x); /* NaN too */
-    y = choose(e, compare(e, LLVMRealOEQ, x, 0), x, y);               /* -0 */
-    y = choose(e, compare(e, LLVMRealOEQ, x, -1), constant(e, x, -__builtin_inf()), y);
-    return choose(e, compare(e, LLVMRealOLT, x, -1), constant(e, x, __builtin_nan("")), y);
-}
-
 /* |x|^y for finite numbers above 0, and y that may be NaN: 2^w with w = y log2 |x|. Near |x| = 1 the logarithm has few
  * digits less than its polynomial; elsewhere w is as exact as is half of |w| units of that. */
 static LLVMValueRef power_of_magnitude(tcc_emitter *e, LLVMValueRef a, LLVMValueRef y) {
@@ -86,6 +63,7 @@ static LLVMValueRef power_of_magnitude(tcc_emitter *e, LLVMValueRef a, LLVMValue
 
 /* As C's pow. */
 LLVMValueRef tcc_math_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
+    if (x == constant(e, x, 2)) return tcc_math_exp2(e, y); /* LLVM has each constant once */
     LLVMBuilderRef b = e->builder;
     LLVMValueRef a = magnitude(e, x), zero = constant(e, x, 0), infinity = constant(e, x, __builtin_inf());
     /* of 1 any power is 1: so an infinite one is a large number */

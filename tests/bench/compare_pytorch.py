@@ -246,7 +246,7 @@ POINT = {"neg": torch.neg, "abs": torch.abs, "sign": torch.sign, "exp": torch.ex
          "ceil": torch.ceil, "round": torch.round, "isfinite": torch.isfinite, "relu": torch.relu, "gelu": F.gelu,
          "silu": F.silu, "not": torch.bitwise_not, "and": torch.bitwise_and, "or": torch.bitwise_or,
          "xor": torch.bitwise_xor, "shift_left": torch.bitwise_left_shift, "shift_right": torch.bitwise_right_shift,
-         "add": torch.add, "sub": torch.sub, "mul": torch.mul, "pow": torch.pow,
+         "add": torch.add, "sub": torch.sub, "mul": torch.mul, "pow": torch.pow, "atan": torch.atan,
          "eq": torch.eq, "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge,
          "max": torch.maximum, "min": torch.minimum, "matmul": torch.matmul, "mse_loss": F.mse_loss,
          "l1_loss": F.l1_loss, "smooth_l1_loss": F.smooth_l1_loss, "huber_loss": F.huber_loss,

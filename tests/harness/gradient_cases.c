@@ -410,6 +410,7 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(rsqrt, of_one(w, TCC_OP_RSQRT, 0.3, 3)) \
     C(sin, of_one(w, TCC_OP_SIN, -4, 4)) \
     C(cos, of_one(w, TCC_OP_COS, -4, 4)) \
+    C(atan, of_one(w, TCC_OP_ATAN, -3, 3)) \
     C(tanh, of_one(w, TCC_OP_TANH, -2, 2)) \
     C(sigmoid, of_one(w, TCC_OP_SIGMOID, -4, 4)) \
     C(erf, of_one(w, TCC_OP_ERF, -2, 2)) \

@@ -34,7 +34,7 @@ static const domain domains[] = {
     {TCC_OP_COS, -50, 50, 0},   {TCC_OP_TANH, -5, 5, 0},      {TCC_OP_SIGMOID, -9, 9, 0}, {TCC_OP_ERF, -4, 4, 0},
     {TCC_OP_FLOOR, -9, 9, 0},   {TCC_OP_CEIL, -9, 9, 0},      {TCC_OP_ROUND, -9, 9, 0}, {TCC_OP_EXPM1, -3, 3, 0},
     {TCC_OP_DIV, 0.1, 3, 0},    {TCC_OP_GELU_TANH, -5, 5, 0}, {TCC_OP_GELU_TANH_GRAD, -5, 5, 0},
-    {TCC_OP_NORMAL_DENSITY, -9, 9, 0},
+    {TCC_OP_NORMAL_DENSITY, -9, 9, 0}, {TCC_OP_ATAN, -9, 9, 0},
 };
 /* clang-format on */
 

@@ -35,6 +35,7 @@ TCC_API tcc_tensor tcc_softsign_at(tcc_tensor x, tcc_loc at);    /* x / (1 + |x|
 #define tcc_softsign(x) tcc_softsign_at(x, TCC_HERE)
 
 /* -- Element by element, of floats; x's shape -- */
+/* On a CPU exp2 and atan of f32 are within 1.25 units of the last place. */
 TCC_API tcc_tensor tcc_tan_at(tcc_tensor x, tcc_loc at);
 TCC_API tcc_tensor tcc_asin_at(tcc_tensor x, tcc_loc at);
 TCC_API tcc_tensor tcc_acos_at(tcc_tensor x, tcc_loc at);

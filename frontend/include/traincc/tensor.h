@@ -66,7 +66,8 @@ TCC_API tcc_tensor tcc_iota_at(tcc_trace *t, int axis, tcc_dtype dtype, int rank
 TCC_API tcc_tensor tcc_neg_at(tcc_tensor x, tcc_loc at);  /* -x */
 TCC_API tcc_tensor tcc_abs_at(tcc_tensor x, tcc_loc at);  /* |x| */
 TCC_API tcc_tensor tcc_sign_at(tcc_tensor x, tcc_loc at); /* -1, 0 or 1; NaN stays */
-/* Of floats. */
+/* Of floats. On a CPU those of f32 are within 0.51 units of the last place (sin, cos), 1.2 (exp, expm1, log, log1p,
+ * erf), 1.5 (tanh, rsqrt) and 2.4 (sigmoid), with the same bits at every vector width. */
 TCC_API tcc_tensor tcc_exp_at(tcc_tensor x, tcc_loc at);      /* e^x */
 TCC_API tcc_tensor tcc_expm1_at(tcc_tensor x, tcc_loc at);    /* e^x - 1 */
 TCC_API tcc_tensor tcc_log_at(tcc_tensor x, tcc_loc at);      /* natural logarithm */

@@ -97,6 +97,7 @@ def elementwise():
         "sigmoid": torch.sigmoid,
         "tanh": torch.tanh,
         "expm1": torch.expm1,
+        "atan": torch.atan,
         "sin": torch.sin,
         "cos": torch.cos,
         "exp": torch.exp,
@@ -114,6 +115,8 @@ def reductions():
     yield case("softmax", [Param((3, 4, 5))], "softmax(%0) {axis=1}", lambda x: F.softmax(x, 1))
     yield case("log_softmax", [Param((3, 4, 5))], "log_softmax(%0) {axis=2}", lambda x: F.log_softmax(x, 2))
     yield case("take", [Param((5, 3)), Index((4, 2))], "take(%0, %1)", lambda x, i: F.embedding(i, x))
+    yield case("take_along_one", [Param((3, 5)), Index((3, 1))], "take_along(%0, %1) {axis=1}",
+               lambda x, i: torch.gather(x, 1, i))
     yield case("take_along", [Param((5, 3)), Index((4, 3))], "take_along(%0, %1)", lambda x, i: torch.gather(x, 0, i))
 
 

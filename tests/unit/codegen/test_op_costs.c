@@ -96,7 +96,7 @@ static void costs_are_counted(void **state) {
                {TCC_OP_SIGMOID, 1}, {TCC_OP_ERF, 1},  {TCC_OP_GELU_TANH, 1}, {TCC_OP_NORMAL_DENSITY, 1},
                {TCC_OP_FLOOR, 1},   {TCC_OP_ADD, 2},  {TCC_OP_MUL, 2},       {TCC_OP_DIV, 2},
                {TCC_OP_MAX, 2},     {TCC_OP_MIN, 2},  {TCC_OP_SIGN, 1},      {TCC_OP_GELU_TANH_GRAD, 2},
-               {TCC_OP_POW, 2}};
+               {TCC_OP_POW, 2},     {TCC_OP_ATAN, 1}};
     tcc_llvm_target target;
     tcc_diag diag = {0};
     assert_int_equal(tcc_llvm_target_host("x86-64-v4", &diag, &target), TCC_OK);
