@@ -148,9 +148,20 @@ static tcc_tensor column(tcc_tensor x, tcc_loc at) {
     return tcc_reshape(x, tcc_rank(x) + 1, dims);
 }
 
+/* The element of class t of each row of z. Rows of logits are swept anyway, so theirs is found in passing; of others
+ * nothing else is read. */
+static tcc_tensor own_class(tcc_tensor z, tcc_tensor t, bool logits, tcc_loc at) {
+    int64_t dims[TCC_MAX_RANK];
+    for (int d = 0; d < tcc_rank(z); d++) dims[d] = tcc_dim(z, d);
+    if (!logits) return tcc_reshape(tcc_take_along(z, column(t, at), -1), tcc_rank(z) - 1, dims);
+    tcc_tensor classes = tcc_iota(z.trace, -1, TCC_I32, tcc_rank(z), dims);
+    tcc_tensor own = tcc_select(tcc_eq(classes, column(t, at)), z, tcc__tensor_like(z, 0, at));
+    return tcc_sum(own, TCC_DIMS(-1));
+}
+
 /* A row of log-probabilities with class t, weights w and smoothing s: -(1 - s) w_t z_t - s/C sum_c w_c z_c; NaN where
  * t is no class, with its gradients. *share is w_t, and 0 where the target does not count. */
-static tcc_tensor class_rows(const likelihood *l, tcc_tensor z, tcc_tensor *share, tcc_loc at) {
+static tcc_tensor class_rows(const likelihood *l, tcc_tensor z, bool logits, tcc_tensor *share, tcc_loc at) {
     const double s = l->options.label_smoothing;
     tcc_tensor t = l->targets, zero = tcc__tensor_like(z, 0, at), first = tcc__tensor_like(t, 0, at);
     tcc_tensor counts = tcc_ne(t, tcc__tensor_like(t, (double)l->ignored, at)),
@@ -158,11 +169,7 @@ static tcc_tensor class_rows(const likelihood *l, tcc_tensor z, tcc_tensor *shar
     tcc_tensor good = tcc_select(tcc_or(known, tcc_not(counts)), tcc__tensor_like(z, 1, at),
                                  tcc__tensor_like(z, NAN, at));
     z = tcc_mul(z, column(good, at)); /* so NaN reaches the gradients */
-    int64_t dims[TCC_MAX_RANK];
-    for (int d = 0; d < tcc_rank(z); d++) dims[d] = tcc_dim(z, d);
-    tcc_tensor classes = tcc_iota(z.trace, -1, TCC_I32, tcc_rank(z), dims);
-    tcc_tensor own = tcc_select(tcc_eq(classes, column(t, at)), z, zero);
-    tcc_tensor row = tcc_neg(tcc_sum(own, TCC_DIMS(-1)));
+    tcc_tensor row = tcc_neg(own_class(z, tcc_select(known, t, first), logits, at));
     *share = tcc_select(counts, good, zero);
     if (l->options.weight) {
         tcc_tensor w = tcc_take(l->weight, tcc_select(known, t, first), 0);
@@ -194,7 +201,7 @@ static tcc_tensor rows_reduced(likelihood *l, bool logits, bool soft, tcc_loc at
         if (floats[i]->node && tcc_dtype_is_float(floats[i]->node->type.dtype))
             floats[i]->node = tcc_ir_widen(tcc__tensor_begin(t, at), floats[i]->node);
     tcc_tensor z = logits ? tcc_log_softmax(l->x, -1) : l->x, share = {0};
-    tcc_tensor y = soft ? soft_rows(l, z, at) : class_rows(l, z, &share, at);
+    tcc_tensor y = soft ? soft_rows(l, z, at) : class_rows(l, z, logits, &share, at);
     const tcc_loss_reduction how = l->options.reduction;
     if (how == TCC_REDUCE_MEAN && soft) y = tcc_mean(y, TCC_ALL);
     else if (how != TCC_REDUCE_NONE) y = tcc_sum(y, TCC_ALL);

@@ -72,7 +72,29 @@ static void scatter_back(tcc_vjp *v, tcc_op op) {
 }
 
 TCC_VJP_RULE(take) { scatter_back(v, TCC_OP_SCATTER_ADD); }
-TCC_VJP_RULE(take_along) { scatter_back(v, TCC_OP_SCATTER_ADD_ALONG); }
+
+/* A value that a row has one of, in all of the row. */
+static tcc_node *in_row(tcc_vjp *v, tcc_node *one, int axis) {
+    const tcc_type *x = &v->x[0]->type;
+    const tcc_dims axes = {1, {axis}};
+    tcc_type row = *x;
+    row.rank--;
+    for (int d = axis; d < row.rank; d++) row.dims[d] = x->dims[d + 1];
+    return tcc_ir_unreduce(v->g, tcc_ir_reshape(v->g, one, row.rank, row.dims), x->rank, x->dims, &axes);
+}
+
+/* Where a row is read once, its gradient is a comparison with the index. A scatter would write zeros first. */
+TCC_VJP_RULE(take_along) {
+    const int axis = (int)v->y->attrs->axis.axis;
+    if (v->x[1]->type.dims[axis] != 1) {
+        scatter_back(v, TCC_OP_SCATTER_ADD_ALONG);
+        return;
+    }
+    tcc_type places = v->x[0]->type;
+    places.dtype = v->x[1]->type.dtype;
+    tcc_node *at = tcc_ir_binary(v->g, TCC_OP_EQ, tcc_ir_iota(v->g, &places, axis), in_row(v, v->x[1], axis));
+    tcc__vjp_give(v, 0, vjp_where(v, at, in_row(v, v->dy, axis)));
+}
 
 TCC_VJP_RULE(scatter_add) {
     tcc__vjp_give(v, 0, v->dy);

@@ -27,7 +27,8 @@ tcc_node *tcc__simplify_point(tcc_simplifier *s, tcc_node *n);    /* point.c: ar
 tcc_node *tcc__simplify_view(tcc_simplifier *s, tcc_node *n);     /* view.c: merging views */
 tcc_node *tcc__simplify_reshape(tcc_simplifier *s, tcc_node *n);  /* reshape.c: reshapes move towards outputs */
 tcc_node *tcc__simplify_contract(tcc_simplifier *s, tcc_node *n); /* contract.c: dot, convolution */
-tcc_node *tcc__simplify_window(tcc_simplifier *s, tcc_node *n);   /* window.c: pools of whole images */
+tcc_node *tcc__simplify_gather(tcc_simplifier *s, tcc_node *n);   /* gather.c: picked elements */
+tcc_node *tcc__simplify_window(tcc_simplifier *s, tcc_node *n);   /* window.c: pools by larger windows */
 
 /* -- Small questions -- */
 
