@@ -1,34 +1,43 @@
 /* SPDX-License-Identifier: MIT
  * Collectives, from exchanges. Each begins with an exchange of what the ranks call, so that a difference is an error
- * before any data moves. A reduction over ranks gives each rank one part of the elements, of which it gets all ranks'
+ * before any data moves. A rank that is at work says so there, and those who wait for it ask again. A reduction over
+ * ranks gives each rank one part of the elements, of which it gets all ranks'
  * values and combines them in the order of ranks; then everybody gets all parts. */
 #include "runtime/comm/comm.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/clock.h"
 #include "ir/support/dtype.h"
 #include "runtime/comm/combine.h"
 #include "runtime/comm/queue.h"
+#include "runtime/comm/work.h"
 
 #include <string.h>
 
 enum { SLOT_ALIGNMENT = 64 };
+static const double BEAT_SECONDS = 0.25, BEATS_IN_TIME = 8; /* of a rank at work, at least within the time limit */
 
-typedef enum comm_kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, BARRIER, KINDS } comm_kind;
-static const char *const kinds[KINDS] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"};
+/* WORK is a rank's sign of life: it makes no call now, but will. */
+typedef enum comm_kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, BARRIER, WORK, KINDS } comm_kind;
+static const char *const kinds[KINDS] = {"all_reduce", "reduce_scatter", "all_gather",
+                                         "broadcast",  "barrier",        "a sign of life"};
 static const char *const reductions[] = {"sum", "max", "min"};
 
 typedef tcc_comm_call comm_call;
 typedef tcc_comm_job comm_job;
 
-/* All but the queue is the thread's while its queue has jobs, and the caller's otherwise. */
+/* All but the queue and the work is a thread's while the queue has jobs or the rank is at work, and the caller's
+ * otherwise. */
 struct tcc_comm {
     tcc_context *cx;
     tcc_transport *transport;
     tcc_comm_queue *queue; /* NULL: nothing was started yet */
+    tcc_comm_work *work;   /* NULL: this rank is not at work */
     tcc_diag *diag;        /* of a call: the context's, or */
     tcc_diag own;          /* the thread's */
     double timeout_s;      /* of calls from now on, and */
     double limit_s;        /* of this one */
+    double waited_s;       /* by the caller */
     int64_t calls;
     int64_t made;         /* that were to be started, where no thread may make them */
     tcc_comm_part *parts; /* by rank; */
@@ -58,6 +67,7 @@ tcc_status tcc_comm_over(tcc_context *cx, tcc_transport *t, tcc_comm **out) {
 
 void tcc_comm_destroy(tcc_comm *c) {
     if (!c) return;
+    tcc_comm_work_end(c->work);
     tcc_comm_queue_destroy(c->queue);
     tcc_diag_clear(&c->own);
     if (c->transport) c->transport->ops->destroy(c->transport, c->timeout_s);
@@ -74,6 +84,8 @@ int tcc_comm_size(const tcc_comm *c) { return c->transport->size; }
 bool tcc_comm_is_planned(const tcc_comm *c) { return c->transport->planned; }
 const tcc_network *tcc_comm_network(const tcc_comm *c) { return &c->transport->network; }
 void tcc_comm_set_timeout(tcc_comm *c, double seconds) { c->timeout_s = seconds; }
+double tcc_comm_waited(const tcc_comm *c) { return c->waited_s; }
+double tcc_comm_get_timeout(const tcc_comm *c) { return c->timeout_s; }
 
 static void keep_failure(tcc_comm *c, tcc_status status, const char *why) {
     if (c->failed) return;
@@ -82,7 +94,13 @@ static void keep_failure(tcc_comm *c, tcc_status status, const char *why) {
     c->transport->ops->abort(c->transport, why);
 }
 
+static void end_work(tcc_comm *c) {
+    tcc_comm_work_end(c->work);
+    c->work = NULL;
+}
+
 void tcc_comm_abort(tcc_comm *c, const char *why) {
+    end_work(c);
     tcc_comm_queue_drain(c->queue);
     keep_failure(c, TCC_EIO, why);
 }
@@ -100,7 +118,8 @@ static void print_call(tcc_strbuf *out, const comm_call *a) {
         return;
     }
     tcc_strbuf_add(out, kinds[a->kind]);
-    if (a->kind == ALL_REDUCE || a->kind == REDUCE_SCATTER)
+    if (a->kind == WORK) tcc_strbuf_add(out, "nothing, as it is at work");
+    else if (a->kind == ALL_REDUCE || a->kind == REDUCE_SCATTER)
         tcc_strbuf_printf(out, " (%s) of %lld %s", reductions[a->reduction], (long long)a->count,
                           tcc_dtype_text((tcc_dtype)a->type));
     else if (a->kind != BARRIER) tcc_strbuf_printf(out, " of %lld bytes", (long long)a->count);
@@ -128,14 +147,26 @@ static tcc_status exchange(tcc_comm *c) {
     return c->transport->ops->exchange(c->transport, c->diag, c->parts, c->limit_s);
 }
 
-static tcc_status agree(tcc_comm *c, const comm_call *mine) {
+/* Tells the others what this rank calls, and hears what they do. *waits: one of them is at work. */
+static tcc_status tell_call(tcc_comm *c, const comm_call *mine, bool *waits) {
     tcc_comm_part *parts = no_parts(c);
     for (int r = 0; r < tcc_comm_size(c); r++)
         parts[r] = (tcc_comm_part){mine, &c->others[r], sizeof *mine, sizeof *mine};
     c->others[tcc_comm_rank(c)] = *mine;
     TCC_TRY(exchange(c));
-    for (int r = 0; r < tcc_comm_size(c); r++)
-        if (memcmp(mine, &c->others[r], sizeof *mine) != 0) return different(c, mine, r);
+    *waits = false;
+    for (int r = 0; r < tcc_comm_size(c); r++) {
+        const bool works = c->others[r].kind == WORK, same_number = c->others[r].number == mine->number;
+        if (same_number && (works || mine->kind == WORK)) *waits |= works;
+        else if (memcmp(mine, &c->others[r], sizeof *mine) != 0) return different(c, mine, r);
+    }
+    return TCC_OK;
+}
+
+/* Each time that is told anew whoever is waited for has the whole time limit. */
+static tcc_status agree(tcc_comm *c, const comm_call *mine) {
+    bool waits = true;
+    while (waits) TCC_TRY(tell_call(c, mine, &waits));
     return TCC_OK;
 }
 
@@ -284,8 +315,8 @@ static tcc_status barrier(tcc_comm *c, const comm_job *job) {
 /* -- Now, or by the thread -- */
 
 static tcc_status run(tcc_comm *c, const comm_job *job, tcc_diag *d) {
-    static tcc_status (*const bodies[KINDS])(tcc_comm *, const comm_job *) = {all_reduce, reduce_scatter, all_gather,
-                                                                              broadcast, barrier};
+    static tcc_status (*const bodies[])(tcc_comm *, const comm_job *) = {all_reduce, reduce_scatter, all_gather,
+                                                                         broadcast, barrier};
     c->diag = d;
     c->limit_s = job->timeout_s;
     tcc_diag_begin(d);
@@ -300,9 +331,13 @@ static tcc_status run_started(void *comm, const comm_job *job) {
 }
 
 static tcc_status call(tcc_comm *c, comm_job job) {
+    const double start = tcc_clock_seconds();
+    end_work(c);
     tcc_comm_queue_drain(c->queue);
     job.timeout_s = c->timeout_s;
-    return run(c, &job, &c->cx->diag);
+    const tcc_status status = run(c, &job, &c->cx->diag);
+    c->waited_s += tcc_clock_seconds() - start;
+    return status;
 }
 
 static tcc_status start(tcc_comm *c, comm_job job, int64_t *request) {
@@ -312,6 +347,7 @@ static tcc_status start(tcc_comm *c, comm_job job, int64_t *request) {
         *request = c->made++;
         return TCC_OK;
     }
+    end_work(c);
     if (!c->queue) TCC_TRY(tcc_comm_queue_create(&c->cx->diag, run_started, c, &c->queue));
     job.timeout_s = c->timeout_s;
     *request = tcc_comm_queue_add(c->queue, &job);
@@ -324,9 +360,35 @@ tcc_status tcc_comm_wait(tcc_comm *c, int64_t request) {
     if (request >= 0 && request < c->made) return TCC_OK;
     if (!c->queue || request < 0 || request >= tcc_comm_queue_added(c->queue))
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "no collective was started as request %lld", (long long)request);
+    const double start = tcc_clock_seconds();
     const tcc_status status = tcc_comm_queue_wait(c->queue, request);
+    c->waited_s += tcc_clock_seconds() - start;
     return status == TCC_OK ? TCC_OK : tcc_error(d, status, TCC_NOWHERE, "%s", c->why ? c->why : "out of memory");
 }
+
+/* -- Work -- */
+
+/* By the thread of the work. */
+static tcc_status beat(void *comm) {
+    tcc_comm *c = comm;
+    bool waits;
+    c->diag = &c->own;
+    tcc_diag_begin(c->diag);
+    return end(c, WORK, tell_call(c, &(comm_call){.number = c->calls, .kind = WORK}, &waits));
+}
+
+tcc_status tcc_comm_begin_work(tcc_comm *c) {
+    const double seconds = c->timeout_s / BEATS_IN_TIME;
+    tcc_diag_begin(&c->cx->diag);
+    if (c->work || c->failed || tcc_comm_size(c) == 1) return TCC_OK;
+    if (!c->transport->any_thread)
+        return tcc_error(&c->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "MPI allows no thread to tell of work");
+    tcc_comm_queue_drain(c->queue);
+    c->limit_s = c->timeout_s;
+    return tcc_comm_work_begin(&c->cx->diag, seconds < BEAT_SECONDS ? seconds : BEAT_SECONDS, beat, c, &c->work);
+}
+
+bool tcc_comm_tells_of_work(const tcc_comm *c) { return c->transport->any_thread; }
 
 #define REDUCTION(k) .call = {.kind = k, .reduction = reduction, .type = type, .count = count}
 

@@ -7,6 +7,8 @@
 #include "runtime/comm/transport.h"
 #include "traincc/comm.h"
 
+#include <stdbool.h>
+
 /* A communicator over a transport, which it takes over when it succeeds. */
 tcc_status tcc_comm_over(tcc_context *cx, tcc_transport *t, tcc_comm **out);
 /* The end of this process among those that meet by torchrun's variables. */
@@ -21,5 +23,8 @@ const tcc_network *tcc_comm_network(const tcc_comm *c);
 bool tcc_comm_is_planned(const tcc_comm *c);
 /* Whose calls keep their errors there. */
 tcc_context *tcc_comm_context(const tcc_comm *c);
+double tcc_comm_get_timeout(const tcc_comm *c);
+/* False: MPI allows no thread, and a rank that is at work gives no signs of life. */
+bool tcc_comm_tells_of_work(const tcc_comm *c);
 
 #endif

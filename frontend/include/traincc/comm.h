@@ -72,6 +72,10 @@ TCC_API int tcc_comm_size(const tcc_comm *c); /* ranks */
 /* The longest that a collective waits for another rank, in seconds; 60 in the beginning. */
 TCC_API void tcc_comm_set_timeout(tcc_comm *c, double seconds);
 
+/* Seconds that this rank's calls have taken so far: they wait for other ranks, and move data. What was started counts
+ * in tcc_comm_wait. */
+TCC_API double tcc_comm_waited(const tcc_comm *c);
+
 /* `count` elements at `data` become, on all ranks, the reduction of those of all ranks. */
 TCC_API tcc_status tcc_comm_all_reduce(tcc_comm *c, tcc_comm_op reduction, tcc_dtype type, void *data, int64_t count);
 /* `from` has `count` elements for each rank; the reduction of those for this rank goes to `to`. No overlap. */
@@ -97,6 +101,11 @@ TCC_API tcc_status tcc_comm_start_all_gather(tcc_comm *c, const void *from, void
 TCC_API tcc_status tcc_comm_wait(tcc_comm *c, int64_t request);
 /* Returns when all ranks have called it. */
 TCC_API tcc_status tcc_comm_barrier(tcc_comm *c);
+/* This rank goes to work by itself, as long as it takes: it loads, compiles, evaluates or saves. Whoever waits for it
+ * in a collective goes on waiting while a thread tells that it lives; that it died or was stopped is seen within the
+ * time limit. Its next collective ends the work. Errors: TCC_ENOMEM, TCC_EIO (no thread), TCC_EUNSUPPORTED: MPI
+ * allows no thread, so give the others a longer time limit. */
+TCC_API tcc_status tcc_comm_begin_work(tcc_comm *c);
 /* This rank gives up, once what it has started is done: the others get an error with this text from the collective that
  * they are in, or the next. */
 TCC_API void tcc_comm_abort(tcc_comm *c, const char *why);

@@ -355,6 +355,102 @@ static void test_faults_are_told(void **state) {
     }
 }
 
+/* -- Work -- */
+
+/* Longer than the time limit. */
+static void work(double seconds) { usleep((unsigned)(1e6 * seconds)); }
+
+static double limit; /* of collectives */
+
+/* Ranks 0 and 2 work twice, one of them for longer. */
+static void call_after_work(rank *r) {
+    double sum = 0;
+    tcc_comm_set_timeout(r->comm, limit);
+    for (int turn = 0; turn < 2; turn++) {
+        int64_t request;
+        if (r->number != 1) {
+            CALL(r, tcc_comm_begin_work(r->comm));
+            CALL(r, tcc_comm_begin_work(r->comm)); /* it is at work already */
+            work(r->number ? 0.3 * limit : 1.3 * limit);
+        }
+        double x = r->number + 1;
+        if (turn) CALL(r, tcc_comm_all_reduce(r->comm, TCC_COMM_SUM, TCC_F64, &x, 1));
+        else {
+            CALL(r, tcc_comm_start_all_reduce(r->comm, TCC_COMM_SUM, TCC_F64, &x, 1, &request));
+            CALL(r, tcc_comm_wait(r->comm, request));
+        }
+        sum += x;
+    }
+    CHECK(r, sum == 12);
+    CALL(r, tcc_comm_begin_work(r->comm)); /* no call follows */
+}
+
+static void work_or_call(rank *r) {
+    if (r->number == 2) CALL(r, tcc_comm_begin_work(r->comm));
+    if (r->number == 2) work(0.5 * limit);
+    if (r->number == 2) tcc_comm_abort(r->comm, "the work went wrong");
+    call_alike(r);
+}
+
+static void test_ranks_at_work_are_waited_for(void **state) {
+    (void)state;
+    rank ranks[3];
+    limit = test_seconds(0.15);
+    make(ranks, 3);
+    run_all(ranks, 3, call_after_work);
+    check_all(ranks, 3);
+    drop(ranks, 3);
+    make(ranks, 3);
+    run_all(ranks, 3, work_or_call);
+    for (int r = 0; r < 2; r++) expect_on(ranks, r, TCC_EIO, "rank 2 gave up: the work went wrong");
+    drop(ranks, 3);
+}
+
+static void call_in_time(rank *r) {
+    tcc_comm_set_timeout(r->comm, limit);
+    call_alike(r);
+}
+
+/* Rank 2 is a process at work that is killed or stopped; and one that others miss while they are at work. */
+static void test_ends_of_work_are_seen(void **state) {
+    (void)state;
+    limit = test_seconds(0.15);
+    for (int run = 0; run < 3; run++) {
+        rank ranks[3];
+        make(ranks, 3);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (!child) {
+            for (int r = 0; r < 2; r++) tcc_comm_destroy(ranks[r].comm);
+            tcc_comm_set_timeout(ranks[2].comm, limit);
+            if (run < 2 && tcc_comm_begin_work(ranks[2].comm) != TCC_OK) _exit(1);
+            for (;;) pause();
+        }
+        tcc_comm_destroy(ranks[2].comm);
+        ranks[2].comm = NULL;
+        for (int r = 0; r < 2; r++) {
+            tcc_comm_set_timeout(ranks[r].comm, limit);
+            if (run == 2) assert_int_equal(tcc_comm_begin_work(ranks[r].comm), TCC_OK);
+            ranks[r].body = call_in_time;
+            if (run < 2) assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
+        }
+        work(1.2 * limit);
+        kill(child, run ? SIGSTOP : SIGKILL);
+        for (int r = 0; r < 2; r++)
+            if (run < 2) pthread_join(ranks[r].thread, NULL);
+        if (run == 2) run_all(ranks, 2, call_in_time);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        int seen = 0; /* the other one may hear it from the first */
+        for (int r = 0; r < 2; r++) {
+            assert_int_equal(ranks[r].status, TCC_EIO);
+            seen += strstr(ranks[r].text, run ? "rank 2 did not answer within " : "rank 2 is gone") != NULL;
+        }
+        if (!seen) fail_msg("run %d: %s", run, ranks[0].text);
+        drop(ranks, 3);
+    }
+}
+
 static void reduce_until_error(rank *r) {
     float *x = calloc(BIG, sizeof *x);
     while (x && r->status == TCC_OK) r->status = tcc_comm_all_reduce(r->comm, TCC_COMM_SUM, TCC_F32, x, BIG);
@@ -513,6 +609,8 @@ int main(void) {
         cmocka_unit_test(test_nobody_leaves_a_barrier_early),
         cmocka_unit_test(test_collectives_are_started_and_awaited),
         cmocka_unit_test(test_faults_are_told),
+        cmocka_unit_test(test_ranks_at_work_are_waited_for),
+        cmocka_unit_test(test_ends_of_work_are_seen),
         cmocka_unit_test(test_a_killed_process_is_seen),
         cmocka_unit_test(test_wrong_numbers_of_ranks),
         cmocka_unit_test(test_ranks_meet),
