@@ -139,3 +139,9 @@ tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch
     c->trace_seconds = traced - start;
     return TCC_OK;
 }
+
+tcc_status tcc__cache_describe(tcc_model *m, tcc_strbuf *machine, tcc_strbuf *version) {
+    TCC_TRY(tcc__model_selector(m));
+    tcc__cache_print_maker(m, machine, version);
+    return machine->failed || version->failed ? tcc_enomem(&m->cx->diag) : TCC_OK;
+}

@@ -92,13 +92,22 @@ static void add(tcc_cache_key *key, const char *name, tcc_strbuf *text, tcc_aren
     *text = (tcc_strbuf){0};
 }
 
+static void print_version(tcc_strbuf *b) { tcc_strbuf_printf(b, "%s %s", TCC_VERSION, tcc__compiler_sources); }
+
+void tcc__cache_print_maker(const tcc_model *m, tcc_strbuf *machine, tcc_strbuf *version) {
+    tcc_selector_print_target(m->making->selector, machine);
+    tcc_strbuf_add(machine, "\n");
+    tcc_codegen_describe_target(tcc_selector_llvm(m->making->selector), machine);
+    print_version(version);
+}
+
 static void add_machine(tcc_model *m, tcc_arena *memory, tcc_cache_key *key, bool *failed) {
     tcc_strbuf b = {0};
     tcc_codegen_describe_target(tcc_selector_llvm(m->making->selector), &b);
     add(key, "target", &b, memory, failed);
     tcc_codegen_describe_llvm(&b);
     add(key, "llvm", &b, memory, failed);
-    tcc_strbuf_printf(&b, "%s %s", TCC_VERSION, tcc__compiler_sources);
+    print_version(&b);
     add(key, "traincc", &b, memory, failed);
     tcc_codegen_describe_hardware(tcc_selector_llvm(m->making->selector), &b);
     add(key, "hardware", &b, memory, failed);

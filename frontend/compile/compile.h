@@ -44,6 +44,8 @@ typedef struct tcc_making {
 tcc_status tcc__model_need_function(tcc_model *m);
 /* In frontend/cache/cache.c. Makes c->program: traces, and takes it from the cache, or builds it. */
 tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
+/* Of the same: the processor that code is made for, first in a line for people; and the version of what makes it. */
+tcc_status tcc__cache_describe(tcc_model *m, tcc_strbuf *machine, tcc_strbuf *version);
 /* In frontend/cache/code.c. Where the device's driver keeps what it makes of programs: in the cache; NULL where that is
  * not used. */
 const tcc_code_store *tcc__cache_code_store(tcc_model *m);

@@ -11,10 +11,6 @@
 static tcc_status check_comm(tcc_context *cx, const tcc_model_options *o) {
     if (tcc_comm_context(o->comm) != cx)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "comm: it is of another context");
-    if (o->mode == TCC_MODE_MAX_AUTOTUNE && !o->locked)
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "comm: with TCC_MODE_MAX_AUTOTUNE each rank would measure by itself, and choose otherwise; "
-                         "let one rank alone write a lock file, and give it to all as `locked`");
     return TCC_OK;
 }
 
@@ -97,6 +93,7 @@ static const tcc_maker compiler = {.make = tcc__model_make,
                                    .report = tcc__made_report,
                                    .trouble = trouble,
                                    .code_store = tcc__cache_code_store,
+                                   .describe = tcc__cache_describe,
                                    .find_overflow = tcc_model_find_overflow,
                                    .forget = forget,
                                    .destroy = destroy};

@@ -134,12 +134,18 @@ tcc_status tcc__made_report(tcc_model *m, tcc_compiled *c, const char *what, tcc
     static const struct {
         const char *name;
         tcc_status (*print)(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
-    } reports[] = {{"tir", report_tir},
-                   {"llvm", report_llvm},
-                   {"asm", report_asm},
-                   {"verify", report_verify},
-                   {"tune", report_tune}};
-    for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
-        if (!strcmp(reports[i].name, what)) return reports[i].print(m, c, out);
+        bool of_graph;
+    } reports[] = {{"tir", report_tir, true},
+                   {"llvm", report_llvm, true},
+                   {"asm", report_asm, true},
+                   {"verify", report_verify, false},
+                   {"tune", report_tune, false}};
+    for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++) {
+        if (strcmp(reports[i].name, what) != 0) continue;
+        if (reports[i].of_graph && !c->made)
+            return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                             "report \"%s\": rank 0 made the program; ask there", what);
+        return reports[i].print(m, c, out);
+    }
     return TCC_ENOTFOUND;
 }

@@ -120,9 +120,13 @@ static void io_store(tcc_stream *s, tcc_model *m) {
         int index;
         io_stored(s, &p);
         if (s->status != TCC_OK) return;
-        tcc_stream_fail(s, tcc_store_add(store, p.name, p.role, &p.type, &p.init, &m->cx->diag, TCC_NOWHERE, &index));
-        if (s->status != TCC_OK) return;
-        store->entries.data[index].zero_row = p.zero_row;
+        if ((index = tcc_store_find(store, p.name)) < 0) {
+            tcc_stream_fail(s,
+                            tcc_store_add(store, p.name, p.role, &p.type, &p.init, &m->cx->diag, TCC_NOWHERE, &index));
+            if (s->status != TCC_OK) return;
+            store->entries.data[index].zero_row = p.zero_row;
+        }
+        if (!tcc_type_equal(&store->entries.data[index].type, &p.type)) tcc_stream_fail(s, TCC_EFORMAT);
         tcc_stream_fail(s, tcc__model_use(m, index));
     }
 }
@@ -182,10 +186,14 @@ static void io_plan(tcc_stream *s, tcc_model *m, const char **about) {
     io_programs(s, m);
 }
 
+static tcc_status write_texts(tcc_model *m, tcc_compiled *c) {
+    for (int which = 0; which < TCC_TEXTS; which++)
+        if (!c->text[which]) TCC_TRY(m->maker->write(m, c, (tcc_text)which));
+    return TCC_OK;
+}
+
 tcc_status tcc__plan_encode(tcc_model *m, const char *about, void **bytes, int64_t *size_bytes) {
-    for (int i = 0; i < m->programs.count; i++)
-        for (int which = 0; which < TCC_TEXTS; which++)
-            if (!m->programs.data[i]->text[which]) TCC_TRY(m->maker->write(m, m->programs.data[i], (tcc_text)which));
+    for (int i = 0; i < m->programs.count; i++) TCC_TRY(write_texts(m, m->programs.data[i]));
     tcc_stream s = tcc_stream_write();
     io_plan(&s, m, &about);
     return tcc_stream_seal(&s, &m->cx->diag, &kind, "", bytes, size_bytes);
@@ -209,4 +217,27 @@ tcc_status tcc__plan_decode(tcc_model *m, const char *name, const void *bytes, i
             if (!m->programs.data[i]->text[which])
                 return tcc_error(diag, TCC_EFORMAT, (tcc_loc){name, 0}, "program %d of the plan lacks a text", i);
     return TCC_OK;
+}
+
+/* -- Programs for other ranks -- */
+
+static const tcc_stream_kind lent_kind = {"TCCRANK", TCC_PLAN_VERSION, "program for a rank"};
+
+tcc_status tcc__lent_encode(tcc_model *m, tcc_compiled *c, void **bytes, int64_t *size_bytes) {
+    tcc_stream s = tcc_stream_write();
+    TCC_TRY(write_texts(m, c));
+    io_store(&s, m);
+    tcc__io_made(&s, c, &m->cx->diag);
+    return tcc_stream_seal(&s, &m->cx->diag, &lent_kind, c->program->name, bytes, size_bytes);
+}
+
+tcc_status tcc__lent_decode(tcc_model *m, tcc_compiled *c, const void *bytes, int64_t size_bytes) {
+    static const char name[] = "rank 0's program";
+    tcc_stream s;
+    tcc_diag *diag = &m->cx->diag;
+    TCC_TRY(tcc_stream_read(&s, diag, &lent_kind, name, bytes, size_bytes, &c->arena));
+    io_store(&s, m);
+    if (s.status == TCC_OK) tcc__io_made(&s, c, diag);
+    if (diag->status != TCC_OK) return diag->status;
+    return tcc_stream_end(&s, diag, &lent_kind, name);
 }

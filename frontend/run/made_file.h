@@ -21,4 +21,9 @@ tcc_status tcc__plan_load(tcc_diag *d, const char *path, tcc__bytes *out);
 tcc_status tcc__plan_decode(tcc_model *m, const char *name, const void *bytes, int64_t size_bytes, tcc_arena *memory,
                             const char **about);
 
+/* A program that is not loaded, with what the store needs for it, for models of other ranks: all of their parameters
+ * so far, and those alone, are those of this one. The bytes are to be freed with tcc__free. */
+tcc_status tcc__lent_encode(tcc_model *m, tcc_compiled *c, void **bytes, int64_t *size_bytes);
+tcc_status tcc__lent_decode(tcc_model *m, tcc_compiled *c, const void *bytes, int64_t size_bytes);
+
 #endif

@@ -19,6 +19,7 @@ void tcc_model_destroy(tcc_model *m) {
     tcc_vec_free(&m->programs);
     tcc_vec_free(&m->slice);
     tcc__free(m->bucket);
+    tcc_vec_free(&m->ranks_served);
     tcc__timeline_free(&m->timeline);
     tcc__store_release(m, &m->moments);
     if (m->shared) tcc__model_unshare(m);

@@ -88,6 +88,8 @@ typedef struct tcc_maker {
     tcc_status (*report)(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out);
     const char *(*trouble)(const tcc_model *m);        /* why there is no cache, or no more; NULL */
     const tcc_code_store *(*code_store)(tcc_model *m); /* for what the device's driver makes of programs; or NULL */
+    /* The processor that code is made for, first in a line for people, and our own version. */
+    tcc_status (*describe)(tcc_model *m, tcc_strbuf *machine, tcc_strbuf *version);
     tcc_status (*find_overflow)(tcc_model *m, const tcc_array *batch, int count, char **text); /* tcc_model_... */
     /* Frees c->made, and m->making. */
     void (*forget)(tcc_compiled *c);
@@ -142,6 +144,7 @@ struct tcc_model {
     tcc_vec(tcc_array) slice;        /* of the batch that it is */
     int64_t ranks_rows, ranks_whole; /* with options.comm: samples of the step's batch on this rank, and on all */
     bool ranks_compared;             /* all ranks have begun alike */
+    tcc_vec(uint64_t) ranks_served;  /* hashes of all ranks' parts of batches that all ranks have programs for */
     tcc_collectives collectives;     /* of its programs */
     void *bucket;                    /* for what ranks send; owned */
     int64_t bucket_bytes;
@@ -156,6 +159,21 @@ struct tcc_model {
     int cached_kernels;    /* of programs that were compiled: kernels from the cache */
 };
 
+/* -- In compiled.c -- */
+
+/* Whether arrays have one name, type and shape. */
+bool tcc__same_array(const tcc_array *a, const tcc_array *b);
+/* The program of that signature; `whole`: samples of the batch of which it is a part, or 0. And the update of a
+ * micro-batch's sums. NULL: there is none yet. */
+tcc_compiled *tcc__program_find(const tcc_model *m, bool train, tcc_step_part part, int64_t whole,
+                                const tcc_array *batch, int count);
+tcc_compiled *tcc__update_find(const tcc_model *m, const tcc_compiled *micro);
+/* An empty one of this signature. */
+tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out);
+/* Makes c->program, which is there, ready to run, and gives parameters their initial values. */
+tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c);
+void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c); /* NULL is allowed */
+
 /* -- In programs.c -- */
 
 /* TCC_EINVAL where arrays of a batch lack names or data, or share a name. */
@@ -164,12 +182,6 @@ tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int coun
  * Errors: TCC_EINVAL for a batch without sense,
  * TCC_EUNSUPPORTED where a plan has no such program. */
 tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out);
-/* An empty one of this signature. */
-tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out);
-/* Makes c->program, which is there, ready to run, and gives parameters their initial values. */
-tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c);
-void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c); /* NULL is allowed */
-
 /* The program of a micro-batch that tcc__micro_cut gave, with those of its totals and of the update. */
 tcc_status tcc__micro_program(tcc_model *m, const tcc_array *slice, int count, tcc_compiled **out);
 /* After a plan was read: finds the updates. TCC_EFORMAT for programs that are no parts of the model's steps. */
@@ -209,20 +221,32 @@ const tcc_array *tcc__micro_cut(tcc_model *m, const tcc_array *batch, int count,
 /* What its program is fed with beside it: TCC_MICRO_INPUT, and a random key of the micro-batch's own. */
 void tcc__micro_feed(const tcc_model *m, float *micro, int64_t *rng);
 
-/* -- In ranks.c. Steps whose batch lies on several ranks: all of these are collectives but the last. -- */
+/* -- In ranks.c. Steps whose batch lies on several ranks. The first three functions are collectives. -- */
 
-/* Before a step, or before its programs are made, of a batch that was checked: m->ranks_rows and ranks_whole.
- * TCC_EINVAL where the ranks' batches do not go together. */
-tcc_status tcc__ranks_begin(tcc_model *m, const tcc_array *batch, int count);
+/* Before a step, or before programs are made, of a batch that was checked: m->ranks_rows and ranks_whole of a training
+ * step. All ranks have the programs for their parts then. TCC_EINVAL where the ranks' batches do not go together. */
+tcc_status tcc__ranks_begin(tcc_model *m, bool train, const tcc_array *batch, int count);
 /* Before the first step, once its programs are there: TCC_EINVAL where ranks have other options, parameters or states.
  */
 tcc_status tcc__ranks_compare(tcc_model *m);
 /* Adds up over ranks the totals of a level that a program's micro-batches have left. */
 tcc_status tcc__ranks_add_totals(tcc_model *m, const tcc_program *p, int level);
-/* Lets the model's communicator run the collectives of a program. */
-void tcc__ranks_connect(tcc_model *m, tcc_exec *exec);
 /* This rank's step failed, as the error says, so that the other ranks' steps fail. */
 void tcc__ranks_fail(tcc_model *m);
+
+/* -- In ranks_collectives.c -- */
+
+/* Lets the model's communicator run the collectives of a program. Or nobody: where one rank alone is to measure it. */
+void tcc__ranks_connect(tcc_model *m, tcc_exec *exec);
+void tcc__ranks_connect_alone(tcc_exec *exec);
+
+/* -- In ranks_programs.c -- */
+
+/* Whether this rank has its training programs from another one, and makes none. */
+bool tcc__ranks_borrow(const tcc_model *m);
+/* A collective. Rank 0 makes what programs the ranks lack for their parts of a batch, and sends them. `rows` of each
+ * rank. */
+tcc_status tcc__ranks_serve(tcc_model *m, bool train, const tcc_array *batch, int count, const int64_t *rows);
 
 /* -- In optimizer.c -- */
 

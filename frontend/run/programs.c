@@ -2,23 +2,9 @@
  * One program for each input signature: found, or made when it is first asked for, and made ready to run. */
 #include "frontend/run/model.h"
 
-#include "ir/support/clock.h"
 #include "ir/support/fp_mode.h"
 
 /* -- Signatures -- */
-
-static bool same_array(const tcc_array *a, const tcc_array *b) {
-    return a->dtype == b->dtype && a->rank == b->rank && !strcmp(a->name, b->name) &&
-           !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
-}
-
-static bool signature_matches(const tcc_compiled *c, bool train, tcc_step_part part, int64_t whole,
-                              const tcc_array *batch, int count) {
-    if (c->train != train || c->part != part || c->whole != whole || c->n_inputs != count) return false;
-    for (int i = 0; i < count; i++)
-        if (!same_array(&c->inputs[i], &batch[i])) return false;
-    return true;
-}
 
 /* Says which program is compiled, and what differs from the nearest one that exists. */
 static void log_miss(tcc_model *m, bool train, const tcc_array *batch, int count) {
@@ -28,7 +14,7 @@ static void log_miss(tcc_model *m, bool train, const tcc_array *batch, int count
         const tcc_compiled *c = m->programs.data[i];
         if (c->train != train || c->part == TCC_STEP_UPDATE || c->part == TCC_STEP_TOTALS) continue;
         for (int k = 0; k < count && k < c->n_inputs; k++) {
-            if (same_array(&c->inputs[k], &batch[k])) continue;
+            if (tcc__same_array(&c->inputs[k], &batch[k])) continue;
             tcc_type had = tcc__array_type(&c->inputs[k]), got = tcc__array_type(&batch[k]);
             tcc_logf(m->cx, TCC_LOG_COMPILE, "new %s program: input \"%s\" is %s, the last program has \"%s\" %s", what,
                      batch[k].name, tcc_type_text(&got), c->inputs[k].name, tcc_type_text(&had));
@@ -63,66 +49,6 @@ tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int coun
     return TCC_OK;
 }
 
-static tcc_status keep_signature(tcc_compiled *c, const tcc_array *batch, int count, tcc_diag *diag) {
-    c->n_inputs = count;
-    c->inputs = tcc_arena_copy(&c->arena, batch, sizeof *batch * (size_t)count);
-    if (!c->inputs) return tcc_enomem(diag);
-    for (int i = 0; i < count; i++) {
-        c->inputs[i].data = NULL;
-        if (!(c->inputs[i].name = tcc_arena_strdup(&c->arena, batch[i].name))) return tcc_enomem(diag);
-    }
-    return TCC_OK;
-}
-
-tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
-    tcc_compiled *c = tcc__calloc(1, sizeof *c);
-    if (!c) return tcc_enomem(&m->cx->diag);
-    c->train = train;
-    c->loss = -1;
-    *out = c;
-    return keep_signature(c, batch, count, &m->cx->diag);
-}
-
-void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c) {
-    if (!c) return;
-    tcc__timeline_forget(&m->timeline, c->exec);
-    tcc_exec_destroy(c->exec);
-    tcc__compiled_unbind(m, c);
-    tcc_program_destroy(c->program);
-    if (c->made) m->maker->forget(c);
-    tcc_arena_free(&c->arena);
-    tcc__free(c);
-}
-
-tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
-    const bool runs = !m->options.compile_only;
-    const double start = tcc_clock_seconds();
-    if (m->filling.store) TCC_TRY(tcc__fill_end(m)); /* before it is asked what memory is free */
-    const double waited = tcc_clock_seconds();
-    if (m->device) TCC_TRY(tcc__model_fit(m, c->program));
-    const double before = tcc_clock_seconds();
-    if (runs) TCC_TRY(tcc__fill_end(m));
-    const double filled = tcc_clock_seconds(), filling = filled - before + waited - start;
-    const tcc_code_store *store = m->maker ? m->maker->code_store(m) : NULL;
-    if (m->device) TCC_TRY(tcc_exec_create_without_arena(m->cx, m->device, c->program, store, &c->exec));
-    if (m->device && m->options.comm) tcc__ranks_connect(m, c->exec);
-    if (m->device && runs) {
-        TCC_TRY(tcc__model_share_arena(m, c));
-        TCC_TRY(tcc__compiled_set_replay(m, c));
-        TCC_TRY(tcc__compiled_bind(m, c));
-    }
-    tcc__model_count_memory(m, c);
-    const double done = tcc_clock_seconds();
-    c->total_seconds = c->trace_seconds + c->passes_seconds + c->codegen_seconds + (done - start) - filling;
-    tcc_logf(m->cx, TCC_LOG_COMPILE,
-             "%s: %d steps of %d kernels, arena %lld bytes, %.0f ms (trace %.0f, passes %.0f, codegen %.0f, initial "
-             "values %.0f, loading %.0f)",
-             c->program->name, c->program->n_steps, c->program->n_kernels, (long long)c->program->arena_bytes,
-             1e3 * c->total_seconds, 1e3 * c->trace_seconds, 1e3 * c->passes_seconds, 1e3 * c->codegen_seconds,
-             1e3 * filling, 1e3 * (done - filled));
-    return TCC_OK;
-}
-
 /* What a plan has, for who asks for something else. */
 static tcc_status not_in_plan(tcc_model *m, bool train, const tcc_array *batch, int count) {
     tcc_diag *diag = &m->cx->diag;
@@ -149,7 +75,9 @@ static tcc_status not_in_plan(tcc_model *m, bool train, const tcc_array *batch, 
 
 /* Makes a program whose arena, signature and part are there; on failure it is gone. */
 static tcc_status make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
-    tcc_status status = m->maker->make(m, c, batch);
+    tcc_status status = c->train && tcc__ranks_borrow(m)
+                            ? TCC_BUG(&m->cx->diag, "rank 0 was not asked for a training program")
+                            : m->maker->make(m, c, batch);
     if (status == TCC_OK) status = tcc__compiled_load(m, c);
     if (status == TCC_OK && !tcc_vec_push(&m->programs, c)) status = tcc_enomem(&m->cx->diag);
     tcc__fill_stop(m); /* after an error */
@@ -160,11 +88,7 @@ static tcc_status make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
 /* The program of that signature, found or made; `whole`: samples of the batch of which it is a part, or 0. */
 static tcc_status program_for(tcc_model *m, bool train, tcc_step_part part, int64_t whole, const tcc_array *batch,
                               int count, tcc_compiled **out) {
-    for (int i = 0; i < m->programs.count; i++) {
-        *out = m->programs.data[i];
-        if (signature_matches(*out, train, part, whole, batch, count)) return TCC_OK;
-    }
-    *out = NULL;
+    if ((*out = tcc__program_find(m, train, part, whole, batch, count))) return TCC_OK;
     if (!m->maker) return not_in_plan(m, train, batch, count);
     if (part != TCC_STEP_TOTALS) log_miss(m, train, batch, count);
     tcc_compiled *c = NULL;
@@ -182,11 +106,7 @@ static tcc_status program_for(tcc_model *m, bool train, tcc_step_part part, int6
 
 /* The update of a micro-batch's sums. */
 static tcc_status update_of(tcc_model *m, tcc_compiled *micro, tcc_compiled **out) {
-    for (int i = 0; i < m->programs.count; i++) {
-        *out = m->programs.data[i];
-        if ((*out)->part == TCC_STEP_UPDATE && tcc__micro_is_update_of((*out)->program, micro->program)) return TCC_OK;
-    }
-    *out = NULL;
+    if ((*out = tcc__update_find(m, micro))) return TCC_OK;
     if (!m->maker)
         return tcc_error(&m->cx->diag, TCC_EFORMAT, TCC_NOWHERE, "the plan lacks the update for its micro-batches");
     tcc_compiled *c = NULL;
@@ -229,7 +149,7 @@ tcc_status tcc__micro_link(tcc_model *m) {
 /* Of a step in micro-batches: that of a smaller rest too, and the update. */
 static tcc_status micro_programs(tcc_model *m, const tcc_array *batch, int count, tcc_compiled **out) {
     TCC_TRY(tcc__micro_check(m, batch, count));
-    if (m->options.comm) TCC_TRY(tcc__ranks_begin(m, batch, count));
+    if (m->options.comm) TCC_TRY(tcc__ranks_begin(m, true, batch, count));
     const int64_t rest = batch[0].dims[0] % tcc__micro_samples(m, batch);
     if (rest) TCC_TRY(tcc__micro_program(m, tcc__micro_cut(m, batch, count, batch[0].dims[0] - rest), count, out));
     TCC_TRY(tcc__micro_program(m, tcc__micro_cut(m, batch, count, 0), count, out));
@@ -245,8 +165,11 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
 tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, int count) {
     tcc_diag_begin(&m->cx->diag);
     const tcc_fp_mode mode = tcc_fp_begin();
-    const tcc_status status = tcc__model_compiled(m, train, batch, count, &m->last);
-    if (status != TCC_OK && train && m->options.comm) tcc__ranks_fail(m);
+    tcc_status status = TCC_OK;
+    if (m->options.comm && !train) status = tcc__model_check_batch(m, batch, count);
+    if (m->options.comm && !train && status == TCC_OK) status = tcc__ranks_begin(m, false, batch, count);
+    if (status == TCC_OK) status = tcc__model_compiled(m, train, batch, count, &m->last);
+    if (status != TCC_OK && m->options.comm) tcc__ranks_fail(m);
     tcc_fp_end(mode);
     return status;
 }

@@ -10,15 +10,15 @@
 #include "frontend/run/options.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/cpu.h"
 #include "ir/support/hash.h"
-#include "ir/support/reduction.h"
 
 #include <stdlib.h>
 
-/* What a rank brings to a step. */
+/* What a rank brings to a step, or to the making of programs. */
 typedef struct part {
-    int64_t step, rows;
-    uint64_t arrays; /* hash of the batch's names, types and extents but the first */
+    int64_t train, step, rows;
+    uint64_t arrays; /* hash of the batch's names, types and extents, of a training step but the first */
 } part;
 
 /* Hashes of what has to be equal on all ranks before the first step. */
@@ -40,42 +40,7 @@ static tcc_status reserve(tcc_model *m, int64_t bytes) {
     return TCC_OK;
 }
 
-/* -- Before a step -- */
-
-static uint64_t hash_arrays(const tcc_array *batch, int count) {
-    uint64_t h = tcc_hash_add(0, (uint64_t)count);
-    for (int i = 0; i < count; i++) {
-        h = tcc_hash_string(h, batch[i].name);
-        h = tcc_hash_add(h, (uint64_t)batch[i].dtype);
-        h = tcc_hash_add(h, (uint64_t)batch[i].rank);
-        for (int k = 1; k < batch[i].rank; k++) h = tcc_hash_add(h, (uint64_t)batch[i].dims[k]);
-    }
-    return h;
-}
-
-tcc_status tcc__ranks_begin(tcc_model *m, const tcc_array *batch, int count) {
-    tcc_comm *comm = m->options.comm;
-    tcc_diag *diag = &m->cx->diag;
-    const int size = tcc_comm_size(comm), rank = tcc_comm_rank(comm);
-    TCC_TRY(reserve(m, size * (int64_t)sizeof(part)));
-    const part mine = {m->step, batch[0].dims[0], hash_arrays(batch, count)};
-    part *all = m->bucket;
-    TCC_TRY(tcc_comm_all_gather(comm, &mine, all, sizeof mine));
-    m->ranks_rows = mine.rows;
-    m->ranks_whole = 0;
-    for (int r = 0; r < size; r++) {
-        if (all[r].step != mine.step)
-            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "rank %d is at training step %lld, rank %d at %lld", r,
-                             (long long)all[r].step, rank, (long long)mine.step);
-        if (all[r].arrays != mine.arrays)
-            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-                             "the batches of rank %d and rank %d differ: names, types and all extents but the first "
-                             "must be equal",
-                             r, rank);
-        m->ranks_whole += all[r].rows;
-    }
-    return TCC_OK;
-}
+/* -- Before the first program -- */
 
 static uint64_t hash_store(const tcc_store *s) {
     uint64_t h = 0;
@@ -102,6 +67,124 @@ static uint64_t hash_options(const tcc_model *m) {
     return tcc_hash_f64(tcc_hash_f64(h, m->lr), m->momentum);
 }
 
+static tcc_status differ(const tcc_model *m, int rank, const char *what) {
+    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                     "rank %d has %s than rank %d before step %lld: all ranks must begin alike", rank, what,
+                     tcc_comm_rank(m->options.comm), (long long)m->step);
+}
+
+/* What has to be equal then. `said`: for people. */
+typedef struct machine {
+    uint64_t processor, version, options;
+    char said[96], said_version[96];
+} machine;
+
+static tcc_status find_machine(tcc_model *m, machine *out) {
+    tcc_strbuf processor = {0}, version = {0};
+    const tcc_status status = m->maker->describe(m, &processor, &version);
+    memset(out, 0, sizeof *out);
+    if (status == TCC_OK) {
+        const char *level = tcc_cpu_level();
+        out->processor = tcc_hash_string(0, processor.text);
+        out->version = tcc_hash_string(0, version.text);
+        out->options = hash_options(m);
+        snprintf(out->said, sizeof out->said, "%s, %.*s", level ? level : "no level of x86-64",
+                 (int)strcspn(processor.text, "\n"), processor.text);
+        snprintf(out->said_version, sizeof out->said_version, "%s", version.text);
+    }
+    tcc_strbuf_free(&processor);
+    tcc_strbuf_free(&version);
+    return status;
+}
+
+static tcc_status check_machine(const tcc_model *m, const machine *mine, int r, const machine *other) {
+    tcc_diag *d = &m->cx->diag;
+    const int rank = tcc_comm_rank(m->options.comm);
+    if (other->version != mine->version)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                         "rank %d has another version of TrainCC than rank %d: %s, and %s (version and sources)", r,
+                         rank, other->said_version, mine->said_version);
+    if (other->options != mine->options) return differ(m, r, "other options");
+    if (other->processor != mine->processor)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                         "rank %d has another processor than rank %d: %s, and %s; all ranks run one program: set "
+                         "TCC_CPU to the lower level for all of them, as in TCC_CPU=x86-64-v3",
+                         r, rank, other->said, mine->said);
+    return TCC_OK;
+}
+
+static tcc_status compare_machines(tcc_model *m) {
+    tcc_comm *comm = m->options.comm;
+    machine mine, *all = tcc__calloc((size_t)tcc_comm_size(comm), sizeof *all);
+    tcc_status status = all ? find_machine(m, &mine) : tcc_enomem(&m->cx->diag);
+    if (status == TCC_OK) status = tcc_comm_all_gather(comm, &mine, all, sizeof mine);
+    for (int r = 0; r < tcc_comm_size(comm) && status == TCC_OK; r++) status = check_machine(m, &mine, r, &all[r]);
+    tcc__free(all);
+    return status;
+}
+
+/* -- Before a step -- */
+
+static uint64_t hash_arrays(const tcc_array *batch, int count, int first_extent) {
+    uint64_t h = tcc_hash_add(0, (uint64_t)count);
+    for (int i = 0; i < count; i++) {
+        h = tcc_hash_string(h, batch[i].name);
+        h = tcc_hash_add(h, (uint64_t)batch[i].dtype);
+        h = tcc_hash_add(h, (uint64_t)batch[i].rank);
+        for (int k = first_extent; k < batch[i].rank; k++) h = tcc_hash_add(h, (uint64_t)batch[i].dims[k]);
+    }
+    return h;
+}
+
+/* That the parts of all ranks go together with this rank's. */
+static tcc_status check_parts(const tcc_model *m, const part *all, const part *mine) {
+    tcc_diag *diag = &m->cx->diag;
+    const int size = tcc_comm_size(m->options.comm), rank = tcc_comm_rank(m->options.comm);
+    for (int r = 0; r < size; r++) {
+        if (all[r].train != mine->train)
+            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "rank %d is about to %s, rank %d to %s", r,
+                             all[r].train ? "train" : "compile an evaluation", rank,
+                             mine->train ? "train" : "compile an evaluation");
+        if (all[r].step != mine->step)
+            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "rank %d is at training step %lld, rank %d at %lld", r,
+                             (long long)all[r].step, rank, (long long)mine->step);
+        if (all[r].arrays != mine->arrays)
+            return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                             "the batches of rank %d and rank %d differ: names, types and all extents%s must be equal",
+                             r, rank, mine->train ? " but the first" : "");
+    }
+    return TCC_OK;
+}
+
+/* What all ranks have brought was brought before, so they have their programs. */
+static bool is_served(const tcc_model *m, uint64_t hash) {
+    for (int i = 0; i < m->ranks_served.count; i++)
+        if (m->ranks_served.data[i] == hash) return true;
+    return false;
+}
+
+tcc_status tcc__ranks_begin(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_comm *comm = m->options.comm;
+    const int size = tcc_comm_size(comm);
+    TCC_TRY(reserve(m, size * (int64_t)(sizeof(part) + sizeof(int64_t))));
+    const part mine = {train, m->step, train ? batch[0].dims[0] : 0, hash_arrays(batch, count, train)};
+    part *all = m->bucket;
+    int64_t *rows = (int64_t *)(all + size), whole = 0;
+    TCC_TRY(tcc_comm_all_gather(comm, &mine, all, sizeof mine));
+    TCC_TRY(check_parts(m, all, &mine));
+    uint64_t hash = tcc_hash_add(mine.arrays, train);
+    for (int r = 0; r < size; r++) {
+        rows[r] = all[r].rows;
+        whole += rows[r];
+        hash = tcc_hash_add(hash, (uint64_t)rows[r]);
+    }
+    if (train) m->ranks_rows = mine.rows, m->ranks_whole = whole;
+    if (is_served(m, hash)) return TCC_OK;
+    if (!m->ranks_served.count) TCC_TRY(compare_machines(m));
+    TCC_TRY(tcc__ranks_serve(m, train, batch, count, rows));
+    return tcc_vec_push(&m->ranks_served, hash) ? TCC_OK : tcc_enomem(&m->cx->diag);
+}
+
 tcc_status tcc__ranks_compare(tcc_model *m) {
     tcc_comm *comm = m->options.comm;
     if (m->ranks_compared) return TCC_OK;
@@ -111,10 +194,7 @@ tcc_status tcc__ranks_compare(tcc_model *m) {
     TCC_TRY(tcc_comm_all_gather(comm, mine, m->bucket, sizeof mine));
     for (int r = 0; r < tcc_comm_size(comm); r++)
         for (int i = 0; i < COMPARED; i++)
-            if (all[r][i] != mine[i])
-                return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                                 "rank %d has %s than rank %d before step %lld: all ranks must begin alike", r,
-                                 compared[i], tcc_comm_rank(comm), (long long)m->step);
+            if (all[r][i] != mine[i]) return differ(m, r, compared[i]);
     m->ranks_compared = true;
     return TCC_OK;
 }
@@ -165,53 +245,7 @@ tcc_status tcc__ranks_add_totals(tcc_model *m, const tcc_program *p, int level) 
     return TCC_OK;
 }
 
-/* -- Collectives of programs -- */
-
-_Static_assert((int)TCC_REDUCTION_SUM == (int)TCC_COMM_SUM && (int)TCC_REDUCTION_MAX == (int)TCC_COMM_MAX &&
-                   (int)TCC_REDUCTION_MIN == (int)TCC_COMM_MIN,
-               "reductions of programs and of communicators are the same");
-
-static tcc_status all_reduce(tcc_comm *comm, const tcc_collective_params *p, const void *from, void *to,
-                             int64_t *request) {
-    const tcc_dtype type = (tcc_dtype)p->type;
-    const int64_t bytes = p->count * tcc_dtype_bytes(type);
-    if (from != to) memcpy(to, from, (size_t)bytes);
-    if (p->reduction == TCC_REDUCTION_FIRST) return tcc_comm_broadcast(comm, 0, to, bytes);
-    const tcc_comm_op how = (tcc_comm_op)p->reduction;
-    return request ? tcc_comm_start_all_reduce(comm, how, type, to, p->count, request)
-                   : tcc_comm_all_reduce(comm, how, type, to, p->count);
-}
-
-enum { DONE = -1 }; /* a request that nobody has to wait for */
-
-/* Errors are kept by the communicator's context, which is the model's. */
-static tcc_status start_collective(void *user, tcc_diag *d, tcc_call call, const tcc_collective_params *p,
-                                   const void *from, void *to, int64_t *request) {
-    tcc_comm *comm = user;
-    const tcc_comm_op how = (tcc_comm_op)p->reduction;
-    const tcc_dtype type = (tcc_dtype)p->type;
-    const int64_t bytes = p->count * tcc_dtype_bytes(type);
-    if (request) *request = DONE;
-    if (p->ranks != tcc_comm_size(comm))
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the program was made for %lld ranks, and here are %d",
-                         (long long)p->ranks, tcc_comm_size(comm));
-    if (call == TCC_CALL_ALL_REDUCE) return all_reduce(comm, p, from, to, request);
-    if (call == TCC_CALL_ALL_GATHER)
-        return request ? tcc_comm_start_all_gather(comm, from, to, bytes, request)
-                       : tcc_comm_all_gather(comm, from, to, bytes);
-    return request ? tcc_comm_start_reduce_scatter(comm, how, type, from, to, p->count, request)
-                   : tcc_comm_reduce_scatter(comm, how, type, from, to, p->count);
-}
-
-static tcc_status wait_for_collective(void *user, tcc_diag *d, int64_t request) {
-    (void)d;
-    return request == DONE ? TCC_OK : tcc_comm_wait(user, request);
-}
-
-void tcc__ranks_connect(tcc_model *m, tcc_exec *exec) {
-    m->collectives = (tcc_collectives){m->options.comm, start_collective, wait_for_collective};
-    tcc_exec_set_collectives(exec, &m->collectives);
-}
+/* -- Errors -- */
 
 void tcc__ranks_fail(tcc_model *m) {
     tcc_note(&m->cx->diag, TCC_NOWHERE, "in training step %lld", (long long)m->step);

@@ -168,6 +168,7 @@ static tcc_status make_side(tcc_step_trial *t, bool tuned) {
     tcc_graph_destroy(g);
     TCC_TRY(status);
     TCC_TRY(tcc_exec_create_without_arena(t->m->cx, t->m->device, s->program, NULL, &s->exec));
+    if (t->m->options.comm) tcc__ranks_connect_alone(s->exec);
     TCC_TRY(give_arena(t, s));
     TCC_TRY(bind_all(t, s));
     return run_once(t, s, &ns); /* a first run is slow */

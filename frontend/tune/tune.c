@@ -28,6 +28,7 @@
 #include "frontend/cache/cache.h"
 #include "frontend/tune/tune.h"
 
+#include "ir/collective.h"
 #include "ir/support/clock.h"
 #include "passes/group.h"
 
@@ -126,7 +127,7 @@ static tcc_status list_kinds(tuner *u) {
     for (int i = 0; i < u->g->groups.count; i++) {
         const tcc_group *group = &u->g->groups.data[i];
         int entry = 0;
-        if (group->kind == TCC_GROUP_NORM) continue;
+        if (group->kind == TCC_GROUP_NORM || tcc_op_is_collective(group->hero->op)) continue;
         TCC_TRY(find_entry(u, group, &entry));
         if (tuning->entries.data[entry].groups++) continue;
         if (!tcc_vec_push(&u->kinds, (kind){.entry = entry, .group = group})) return tcc_enomem(&u->m->cx->diag);

@@ -104,12 +104,19 @@ typedef struct rank {
     int64_t skipped;
     tcc_status status;
     char text[2048];
-    int wrong; /* what this rank does otherwise than the others */
+    int wrong;  /* what this rank does otherwise than the others */
+    int traces; /* of its model's function: it made programs */
 } rank;
 
-enum { NOTHING, OTHER_LR, OTHER_GROUP, OTHER_WEIGHTS, OTHER_NAMES, OTHER_STEP, NO_ROWS, ENDS, FAULTS };
+enum { NOTHING, OTHER_LR, OTHER_GROUP, OTHER_WEIGHTS, OTHER_NAMES, OTHER_STEP, NO_ROWS, DAMAGE, ENDS, FAULTS };
 
-static tcc_status make_model(const rank *r, tcc_model **m) {
+static void trace(tcc_trace *t, void *user) {
+    rank *r = user;
+    r->traces++;
+    r->c->net(t, NULL);
+}
+
+static tcc_status make_model(rank *r, tcc_model **m) {
     tcc_model_options o = r->c->options;
     tcc_optimizer_options optimizer = r->c->optimizer;
     o.size = sizeof o;
@@ -121,7 +128,7 @@ static tcc_status make_model(const rank *r, tcc_model **m) {
     tcc_param_group_init(&group, "twice");
     if (r->wrong == OTHER_GROUP) group.lr_scale = 2, optimizer.groups = &group, optimizer.n_groups = 1;
     if (!r->comm) o.batch_accumulate = r->parts;
-    return tcc_model_create(r->cx, r->c->net, NULL, &o, m);
+    return tcc_model_create(r->cx, trace, r, &o, m);
 }
 
 static tcc_status train_steps(rank *r, tcc_model *m) {
@@ -134,7 +141,7 @@ static tcc_status train_steps(rank *r, tcc_model *m) {
         if (r->wrong == NO_ROWS && step == 1) batch[0].dims[0] = batch[1].dims[0] = 0;
         if (r->wrong == ENDS && step == 1) return TCC_OK;
         if (r->wrong == OTHER_WEIGHTS) {
-            TCC_TRY(tcc_model_compile(m, false, batch, count));
+            TCC_TRY(tcc_model_evaluate(m, batch, count));
             if (!tcc_model_find_param(m, "twice", &w)) return TCC_ENOTFOUND;
             ((float *)w.data)[3] += 1;
         }
@@ -148,9 +155,21 @@ static tcc_status train_steps(rank *r, tcc_model *m) {
     return r->c->options.mixed_precision == TCC_MIXED_FP16 ? tcc_model_loss_scale(m, &scale, &r->skipped) : TCC_OK;
 }
 
+/* Whether a bit of what this thread receives is another one on its way. */
+static _Thread_local bool damages;
+
+tcc_status __real_tcc_comm_broadcast(tcc_comm *c, int root, void *data, int64_t size_bytes);
+tcc_status __wrap_tcc_comm_broadcast(tcc_comm *c, int root, void *data, int64_t size_bytes);
+tcc_status __wrap_tcc_comm_broadcast(tcc_comm *c, int root, void *data, int64_t size_bytes) {
+    const tcc_status status = __real_tcc_comm_broadcast(c, root, data, size_bytes);
+    if (damages && size_bytes > 1000) ((char *)data)[size_bytes / 2] ^= 8;
+    return status;
+}
+
 static void *run_rank(void *user) {
     rank *r = user;
     tcc_model *m;
+    damages = r->wrong == DAMAGE;
     r->status = make_model(r, &m);
     if (r->status == TCC_OK) r->status = train_steps(r, m);
     if (r->status != TCC_OK) snprintf(r->text, sizeof r->text, "%s", tcc_context_error(r->cx));
@@ -191,6 +210,7 @@ static void compare(const test_case *c, int size) {
         if (memcmp(ranks[r].out.v, one.out.v, one.out.bytes) != 0)
             fail_msg("%s: rank %d of %d ends with other bits", c->name, r, size);
         assert_int_equal(ranks[r].skipped, one.skipped);
+        assert_true(r ? !ranks[r].traces : ranks[r].traces); /* rank 0 alone makes programs */
     }
     if (c->options.loss_scale) assert_true(one.skipped > 0 && one.skipped < STEPS);
     else assert_true(one.out.loss[0] != one.out.loss[1]);
@@ -242,6 +262,43 @@ static void reductions_may_be_in_bf16(void **state) {
     }
 }
 
+/* Ranks that train alike, and nearly as one that takes the whole batch. */
+static void compare_nearly(const test_case *c, int size) {
+    static rank one, ranks[MOST_RANKS];
+    test_case whole = *c;
+    whole.options = (tcc_model_options){0};
+    train(&whole, 1, 0, NOTHING, &one);
+    if (one.status != TCC_OK) fail_msg("%s on one rank: %s", c->name, one.text);
+    train(c, size, 1, NOTHING, ranks);
+    for (int r = 0; r < size; r++) {
+        if (ranks[r].status != TCC_OK) fail_msg("%s: rank %d of %d: %s", c->name, r, size, ranks[r].text);
+        assert_int_equal(ranks[r].out.bytes, ranks[0].out.bytes);
+        assert_memory_equal(ranks[r].out.v, ranks[0].out.v, ranks[0].out.bytes);
+        assert_true(r ? !ranks[r].traces : ranks[r].traces);
+        for (int i = 0; i < STEPS; i++)
+            if (!(fabs(ranks[r].out.loss[i] - one.out.loss[i]) < 1e-4 * fabs(one.out.loss[i])))
+                fail_msg("%s: the loss of step %d is %.9g, not %.9g", c->name, i, ranks[r].out.loss[i],
+                         one.out.loss[i]);
+    }
+}
+
+/* What rank 0 measures all ranks run. And ranks that lack different programs: of 4, 4, 4 and 2 samples, in two
+ * micro-batches each, with a budget for those of each. */
+static void rank_0_makes_all_programs(void **state) {
+    (void)state;
+    const test_case tuned = {.name = "tuned",
+                             .net = totals,
+                             .optimizer = OPTIMIZER(TCC_SGD, 0.05),
+                             .options = {.mode = TCC_MODE_MAX_AUTOTUNE, .autotune_budget_s = 0.5}};
+    const test_case shared = {.name = "shared",
+                              .net = totals,
+                              .optimizer = OPTIMIZER(TCC_SGD, 0.05),
+                              .options = {.batch_accumulate = 2, .memory_budget = "1 MiB"}};
+    compare_nearly(&tuned, 2);
+    compare_nearly(&shared, 3);
+    compare_nearly(&shared, 4);
+}
+
 static void differences_are_told(void **state) {
     (void)state;
     static const struct {
@@ -256,6 +313,7 @@ static void differences_are_told(void **state) {
         {OTHER_NAMES, "the batches of rank 1 and rank 0 differ", "the batches of rank 0 and rank 1 differ"},
         {OTHER_STEP, "rank 1 is at training step 3, rank 0 at 0", "rank 0 is at training step 0, rank 1 at 3"},
         {NO_ROWS, "rank 1 gave up: batch array \"x\" is f32[0,6]: it has no sample", "it has no sample"},
+        {DAMAGE, "rank 1 gave up: rank 0's program: ", "rank 0's program: "},
         {ENDS, "rank 1 is gone", NULL},
     };
     _Static_assert(sizeof told / sizeof *told == FAULTS - 1, "each fault");
@@ -282,7 +340,6 @@ static void what_ranks_cannot_do_is_refused(void **state) {
         const char *text;
     } refused[] = {
         {{.keep_input_gradients = true}, "keep_input_gradients"},
-        {{.mode = TCC_MODE_MAX_AUTOTUNE}, "each rank would measure by itself"},
         {{.arch = "sm_90"}, "comm"},
     };
     for (int i = 0; i < (int)(sizeof refused / sizeof *refused); i++) {
@@ -300,9 +357,8 @@ static void what_ranks_cannot_do_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_are_micro_batches),
-        cmocka_unit_test(reductions_may_be_in_bf16),
-        cmocka_unit_test(differences_are_told),
+        cmocka_unit_test(ranks_are_micro_batches),         cmocka_unit_test(reductions_may_be_in_bf16),
+        cmocka_unit_test(rank_0_makes_all_programs),       cmocka_unit_test(differences_are_told),
         cmocka_unit_test(what_ranks_cannot_do_is_refused),
     };
     make_data();

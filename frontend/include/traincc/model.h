@@ -218,15 +218,16 @@ typedef struct tcc_model_options {
      * none, which one of them may have. It has no '/'. */
     const char *name;
     /* The end of a communicator of this rank: all its ranks train one model together, each on its own part of a batch.
-     * NULL: it trains alone. tcc_model_train, and tcc_model_compile of a training step, are then collectives: all ranks
-     * call them alike, and each brings at least one sample. The step is that of the whole batch, the ranks' parts in
-     * their order, with the same rules as batch_accumulate has: N ranks give the bits of one rank that takes the batch
-     * in N micro-batches. With batch_accumulate, each rank takes its part in so many. The loss and gradients are those
-     * of the whole batch, other outputs those of this rank. Buffers, as running statistics, take the next values that
-     * rank 0 has. Ranks must begin with the same options, parameters and states, which is checked before the first
-     * step. Whatever fails on one rank fails the step on all. Evaluation is this rank's own. It must be of the same
-     * context, and outlive the model. On the CPU only; not with keep_input_gradients, nor with TCC_MODE_MAX_AUTOTUNE
-     * unless `locked` prescribes its choices. */
+     * NULL: it trains alone. tcc_model_train and tcc_model_compile are then collectives: all ranks call them alike, and
+     * each brings at least one sample. Rank 0 makes the programs and reads the cache; the others get them from it, and
+     * their model's function is not called. The step is that of the whole batch, the ranks' parts in their order, with
+     * the same rules as batch_accumulate has: N ranks give the bits of one rank that takes the batch in N micro-
+     * batches. With batch_accumulate, each rank takes its part in so many. The loss and gradients are those of the
+     * whole batch, other outputs those of this rank. Buffers, as running statistics, take the next values that rank 0
+     * has. Ranks must begin with the same version of the library, processor (TCC_CPU), options, parameters and states,
+     * which is checked before the first step. Whatever fails on one rank fails the step on all. tcc_model_evaluate is
+     * this rank's own: it makes a program that tcc_model_compile was not asked for. It must be of the same context, and
+     * outlive the model. On the CPU only; not with keep_input_gradients. */
     tcc_comm *comm;
     bool
         reduce_in_bf16; /* with comm: gradients travel in bf16, half of the bytes, and each sum of two ranks' is rounded
