@@ -158,7 +158,7 @@ static int check_ranks(const train_options *o, const recipe *r) {
     const struct {
         bool given;
         const char *name;
-    } alone[] = {{o->task != TASK_TRAIN, "another command than training"},
+    } alone[] = {{o->task != TASK_TRAIN && o->task != TASK_EVALUATE, "another command than training and eval"},
                  {o->verify, "--verify"},
                  {o->emit, "--emit"},
                  {o->arch && !o->dry_run, "--arch"},
@@ -187,7 +187,8 @@ static int train(arguments *a) {
     train_options *o = &a->options;
     int status = check_emit(o);
     if (status != EXIT_DONE) return status;
-    if (o->task == TASK_TRAIN && !o->dry_run && !o->emit) status = ranks_look(o);
+    const bool shared = o->task == TASK_TRAIN || o->task == TASK_EVALUATE;
+    if (shared && !o->dry_run && !o->emit) status = ranks_look(o);
     if (status != EXIT_DONE) return status;
     o->recipe_path = o->plan ? o->plan : a->operands[0];
     const int first = o->plan ? 0 : 1; /* override */

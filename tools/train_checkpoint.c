@@ -64,7 +64,11 @@ tcc_status run_saved(run *s, tcc_status status) {
     return status;
 }
 
-static int ranks_of(const run *s) { return s->options->ranks > 1 ? s->options->ranks : 1; }
+/* Ranks for which the recipe says what a step is: those that began the run. */
+static int64_t ranks_of(const run *s) {
+    if (s->step_ranks) return s->step_ranks;
+    return s->options->ranks > 1 ? s->options->ranks : 1;
+}
 
 static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, const arrays *state) {
     tcc_loader_state at = tcc_loader_get_state(s->loader);
@@ -72,7 +76,7 @@ static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, c
     snprintf(seed, sizeof seed, "%" PRIu64, at.seed);
     snprintf(epoch, sizeof epoch, "%" PRId64, at.epoch);
     snprintf(index, sizeof index, "%" PRId64, at.index);
-    snprintf(ranks, sizeof ranks, "%d", ranks_of(s));
+    snprintf(ranks, sizeof ranks, "%" PRId64, ranks_of(s));
     snprintf(stopping, sizeof stopping, "%.17g %" PRId64 " %" PRId64, s->stopping.best, s->stopping.waited,
              s->stopping.step);
     const tcc_pair values[] = {{"loader.seed", seed},
@@ -207,27 +211,25 @@ static void load_stopping(run *s, const tcc_checkpoint *c) {
     s->stopping.step = strtoll(end, &end, 10);
 }
 
-/* A step stays what it is: on another number of ranks than before, each takes more or fewer micro-batches. */
-static bool share_among_ranks(run *s, const tcc_checkpoint *c) {
-    int64_t before = 1, *parts = &s->recipe->training.batch_accumulate;
-    const int64_t ranks = ranks_of(s);
+/* A step stays what it is: on another number of ranks than the run began with, each takes more or fewer micro-batches,
+ * or smaller ones. */
+static void share_among_ranks(run *s, const tcc_checkpoint *c) {
+    const recipe *r = s->recipe;
+    const int64_t ranks = ranks_of(s), each = r->data.batch_size;
+    int64_t before = 1;
     if (!whole_number(c, "ranks", &before) || before < 1) before = 1;
-    if (before == ranks) return true;
-    if (before * *parts % ranks) {
-        fprintf(stderr,
-                "tcc-train: %s: its steps are of %" PRId64 " batches, on %" PRId64 " ranks: they cannot be shared "
-                "among %" PRId64 "\n",
-                tcc_checkpoint_path(c), before * *parts, before, ranks);
-        return false;
-    }
-    bool same_order = before == 1 || *parts == 1; /* of a sum over all batches of a step */
-    *parts = before * *parts / ranks;
-    same_order = same_order && (ranks == 1 || *parts == 1);
+    if (before == ranks) return;
+    const int64_t all = before * r->training.batch_accumulate, samples = all * each;
+    s->step_ranks = before;
+    s->step_samples = samples;
+    s->micro_batches = (all + ranks - 1) / ranks;
+    const bool as_before = before == 1 || r->training.batch_accumulate == 1, /* sums of one micro-batch after another */
+        same = as_before && (ranks == 1 || s->micro_batches == 1) && ranks * s->micro_batches == all;
     if (!s->options->quiet)
-        printf("changed since the checkpoint: --ranks was %" PRId64 ", is %" PRId64
-               ", so training.batch_accumulate is %" PRId64 "%s\n",
-               before, ranks, *parts, same_order ? "" : ", and sums are rounded in another order");
-    return true;
+        printf("changed since the checkpoint: --ranks was %" PRId64 ", is %" PRId64 ": each takes %" PRId64
+               " micro-batch%s of a step of %" PRId64 " samples%s\n",
+               before, ranks, s->micro_batches, s->micro_batches == 1 ? "" : "es", samples,
+               same ? "" : ", so sums are rounded in another order, and other random numbers are drawn");
 }
 
 bool run_check_resume(run *s, const tcc_checkpoint *c) {
@@ -238,7 +240,8 @@ bool run_check_resume(run *s, const tcc_checkpoint *c) {
     if (!may) fprintf(stderr, "tcc-train: %s\n", error);
     else if (said && !s->options->quiet) printf("changed since the checkpoint: %s\n", said);
     free(said);
-    return may && share_among_ranks(s, c);
+    if (may) share_among_ranks(s, c);
+    return may;
 }
 
 tcc_status run_check_data(run *s, const tcc_checkpoint *c) {

@@ -132,6 +132,7 @@ static tcc_status open_dataset(run *s, tcc_data_options *o) {
 }
 
 int64_t run_step_samples(const run *s) {
+    if (s->step_samples) return s->step_samples;
     return recipe_step_samples(s->recipe) * (s->options->ranks > 1 ? s->options->ranks : 1);
 }
 
@@ -227,10 +228,11 @@ tcc_status run_open_loaders(run *s) {
                                 .mixup = r->data.mixup,
                                 .cutmix = r->data.cutmix};
     if (!run_only_looks(s)) status = tcc_loader_create(s->cx, s->data, &train, &s->loader);
-    if (status != TCC_OK || !s->info.samples[TCC_SPLIT_VALIDATION] || !run_is_first(s)) return status;
+    if (status != TCC_OK || !s->info.samples[TCC_SPLIT_VALIDATION]) return status;
     tcc_loader_options validation = {.size = sizeof validation,
                                      .split = TCC_SPLIT_VALIDATION,
                                      .batch_size = r->data.batch_size,
+                                     .stride = s->options->comm ? tcc_comm_size(s->options->comm) : 1,
                                      .num_workers = (int)r->data.num_workers,
                                      .last_batch = TCC_LAST_KEEP,
                                      .padding = padding_of(r),
@@ -242,13 +244,15 @@ tcc_status run_open_loaders(run *s) {
 void run_print_padding(const run *s) {
     tcc_padding_info p;
     tcc_array shape[2];
+    const int64_t ranks = s->options->ranks > 1 ? s->options->ranks : 1;
+    const int64_t largest = (run_step_samples(s) + ranks - 1) / ranks;
     if (!tcc_loader_padding(s->loader, &p)) return;
     printf("padding: %.1f%% of an epoch's tokens in rows of %" PRId64, 100 * (1 - (double)p.tokens / (double)p.fixed),
            s->info.x.dims[0]);
     if (strcmp(s->recipe->data.padding, "fixed"))
         printf(", %.1f%% in rows of", 100 * (1 - (double)p.tokens / (double)p.padded));
     for (int i = 0, n = 0; strcmp(s->recipe->data.padding, "fixed") && tcc_loader_shape(s->loader, i, shape); i++)
-        if (shape[0].dims[0] == recipe_step_samples(s->recipe)) printf("%s %" PRId64, n++ ? "," : "", shape[0].dims[1]);
+        if (shape[0].dims[0] == largest) printf("%s %" PRId64, n++ ? "," : "", shape[0].dims[1]);
     putchar('\n');
 }
 

@@ -92,12 +92,12 @@ static tcc_status add_output(run *s, const char *name, int64_t count, double *to
     return status;
 }
 
-static tcc_status add_batch(run *s, const tcc_batch *batch, eval_sums *sums) {
-    double loss = 0;
+/* *loss: of all samples of the batch together. */
+static tcc_status add_batch(run *s, const tcc_batch *batch, eval_sums *sums, double *loss) {
     tcc_status status = tcc_model_evaluate(s->model, batch->arrays, batch->n_arrays);
-    if (status == TCC_OK) status = add_output(s, "loss", 1, &loss);
+    if (status == TCC_OK) status = add_output(s, "loss", 1, loss);
     if (status != TCC_OK) return status;
-    sums->loss += loss * (double)batch->count;
+    *loss *= (double)batch->count;
     sums->samples += (double)batch->count;
     if (s->pixels) status = add_output(s, "labels", 1, &sums->labels);
     else sums->labels += (double)batch->count * (s->language ? (double)s->recipe->model.context : 1);
@@ -109,20 +109,52 @@ static tcc_status add_batch(run *s, const tcc_batch *batch, eval_sums *sums) {
     return status;
 }
 
-static tcc_status evaluate(run *s, tcc_loader *loader, eval_sums *sums) {
-    int64_t batches = tcc_loader_batches(loader), limit = s->recipe->training.eval_batches;
-    if (limit && limit < batches) batches = limit;
-    *sums = (eval_sums){.classes = s->info.classes};
-    if (wants_confusion(s)) {
-        sums->confusion = calloc((size_t)(sums->classes * sums->classes), sizeof *sums->confusion);
-        if (!sums->confusion) return TCC_ENOMEM;
-    }
-    tcc_status status = tcc_loader_set_state(loader, (tcc_loader_state){0});
-    for (int64_t i = 0; i < batches && status == TCC_OK && !*s->interrupted; i++) {
+/* Batches `first`, first + stride, ... of `batches`. */
+static tcc_status add_batches(run *s, int64_t first, int64_t stride, int64_t batches, eval_sums *sums, double *losses) {
+    if (first >= batches) return TCC_OK;
+    tcc_status status = tcc_loader_set_state(s->val_loader, (tcc_loader_state){.index = first});
+    for (int64_t i = first; i < batches && status == TCC_OK && !*s->interrupted; i += stride) {
         const tcc_batch *batch;
-        status = tcc_loader_next(loader, &batch);
-        if (status == TCC_OK) status = add_batch(s, batch, sums);
+        status = tcc_loader_next(s->val_loader, &batch);
+        if (status == TCC_OK) status = add_batch(s, batch, sums, &losses[i]);
     }
+    return status;
+}
+
+/* Counts of all ranks are added up, and of each batch one rank has the loss. `all`: this rank's numbers in a row. */
+static tcc_status share_sums(run *s, eval_sums *sums, double *all, int64_t batches, bool *stopped) {
+    enum { COUNTS = 4 };
+    double *counts[COUNTS] = {&sums->samples, &sums->labels, &sums->correct, &sums->top5};
+    const int64_t cells = sums->confusion ? sums->classes * sums->classes : 0;
+    double *confusion = all + batches + COUNTS;
+    for (int i = 0; i < COUNTS; i++) all[batches + i] = *counts[i];
+    if (cells) memcpy(confusion, sums->confusion, (size_t)cells * sizeof *confusion);
+    const tcc_status status = run_add_over_ranks(s, all, batches + COUNTS + cells, stopped);
+    for (int i = 0; i < COUNTS; i++) *counts[i] = all[batches + i];
+    if (cells) memcpy(sums->confusion, confusion, (size_t)cells * sizeof *confusion);
+    return status;
+}
+
+/* Ranks take whole batches in turn, so that the numbers are those of one rank: losses are added up in the order of the
+ * batches. `alone`: this rank takes all. */
+static tcc_status evaluate(run *s, bool alone, eval_sums *sums) {
+    enum { MOST_COUNTS = 8 };
+    tcc_comm *comm = s->options->comm;
+    int64_t batches = tcc_loader_batches(s->val_loader), limit = s->recipe->training.eval_batches;
+    if (limit && limit < batches) batches = limit;
+    const int64_t classes = s->info.classes, cells = wants_confusion(s) ? classes * classes : 0;
+    const int stride = comm ? tcc_comm_size(comm) : 1, first = comm && !alone ? tcc_comm_rank(comm) : 0;
+    bool stopped = false;
+    *sums = (eval_sums){.classes = classes};
+    double *all = calloc((size_t)(batches + cells) + MOST_COUNTS, sizeof *all);
+    if (cells) sums->confusion = calloc((size_t)cells, sizeof *sums->confusion);
+    tcc_status status = all && (sums->confusion || !cells) ? TCC_OK : TCC_ENOMEM;
+    if (status == TCC_OK && !alone) status = run_begin_work(s);
+    for (int i = first; i < (alone ? stride : first + 1) && status == TCC_OK; i++)
+        status = add_batches(s, i, stride, batches, sums, all);
+    if (status == TCC_OK && comm && !alone) status = share_sums(s, sums, all, batches, &stopped);
+    for (int64_t i = 0; i < batches && status == TCC_OK; i++) sums->loss += all[i];
+    free(all);
     return status;
 }
 
@@ -190,13 +222,14 @@ static void print_evaluation(run *s, int64_t step, const eval_sums *sums) {
     fflush(stdout);
 }
 
-/* Evaluates, writes the metrics, and keeps the best: averages of the parameters where they are kept. */
+/* Evaluates, and rank 0 writes the metrics, and keeps the best: averages of the parameters where they are kept. */
 static tcc_status evaluate_and_keep(run *s, int64_t step, eval_sums *sums) {
     const bool averages = s->recipe->training.ema_decay > 0;
     tcc_status status = averages ? tcc_model_use_ema(s->model, true) : TCC_OK;
-    if (status == TCC_OK) status = evaluate(s, s->val_loader, sums);
-    if (status == TCC_OK && !*s->interrupted) { /* half an evaluation says nothing */
-        status = write_metrics(s, step, sums);
+    if (status == TCC_OK) status = evaluate(s, false, sums);
+    if (status == TCC_OK && !*s->interrupted && run_is_first(s)) { /* half an evaluation says nothing */
+        status = run_begin_work(s);
+        if (status == TCC_OK) status = write_metrics(s, step, sums);
         if (status == TCC_OK) status = run_write_pictures(s, step);
         if (status == TCC_OK) status = keep_best(s, step, sums);
         watch_stopping(s, step, sums);
@@ -215,7 +248,7 @@ tcc_status run_report_evaluation(run *s, int64_t step) {
 
 tcc_status run_evaluate_average(run *s, double *metric) {
     eval_sums sums = {0};
-    const tcc_status status = evaluate(s, s->val_loader, &sums);
+    const tcc_status status = evaluate(s, true, &sums);
     *metric = eval_value(&sums, best_metric(s));
     if (status == TCC_OK && !s->options->quiet && !*s->interrupted)
         print_evaluation(s, tcc_model_step(s->model), &sums);
@@ -225,8 +258,8 @@ tcc_status run_evaluate_average(run *s, double *metric) {
 
 tcc_status run_evaluate_alone(run *s) {
     eval_sums sums = {0};
-    tcc_status status = evaluate(s, s->val_loader, &sums);
-    if (status == TCC_OK && !*s->interrupted) {
+    tcc_status status = evaluate(s, false, &sums);
+    if (status == TCC_OK && !*s->interrupted && run_is_first(s)) {
         printf("weights: %s\n", s->weights);
         print_evaluation(s, s->first_step, &sums);
         for (int64_t i = 0; wants(s, EVAL_CLASS_IOU) && i < sums.classes; i++)

@@ -329,7 +329,7 @@ static tcc_status create(run *s, bool plans) {
                                             : !strcmp(checkpointing, "segments") ? TCC_CHECKPOINTING_SEGMENTS
                                                                                  : TCC_CHECKPOINTING_AUTO,
                            .memory_budget = r->training.memory_budget,
-                           .batch_accumulate = r->training.batch_accumulate,
+                           .batch_accumulate = s->micro_batches ? s->micro_batches : r->training.batch_accumulate,
                            .comm = plans ? NULL : s->options->comm,
                            .sync_batch_norm = r->model.sync_batch_norm,
                            .reduce_in_bf16 = !strcmp(r->training.reduction_dtype, "bf16"),
@@ -386,6 +386,18 @@ tcc_status run_create_planner(run *s) {
     return create(s, true);
 }
 
+/* All that the run is asked for, with its first batch. */
+static tcc_status compile_for(run *s, const tcc_batch *batch) {
+    const train_options *o = s->options;
+    const bool only_look = (o->emit || o->dry_run) && !o->save_plan;
+    tcc_status status = o->verify ? verify(s, batch) : TCC_OK;
+    if (status == TCC_OK && !only_look && run_pins(s)) pin_batches(s);
+    if (status == TCC_OK && o->save_plan) status = compile_sample(s);
+    if (status == TCC_OK && !only_look) status = compile_all(s, batch);
+    if (status == TCC_OK && only_look) status = compile_largest(s, batch);
+    return status == TCC_OK && o->save_plan ? save_plan(s) : status;
+}
+
 tcc_status run_create_model(run *s) {
     const train_options *o = s->options;
     tcc_status status = o->plan ? tcc_model_load_plan(s->cx, o->plan, o->device, &s->model) : create(s, false);
@@ -397,12 +409,8 @@ tcc_status run_create_model(run *s) {
     if (s->options->task == TASK_PREDICT) return run_compile_predictor(s);
     const tcc_batch *batch;
     status = run_first_batch(s, &batch);
-    if (status == TCC_OK && o->verify) status = verify(s, batch);
-    const bool only_look = (o->emit || o->dry_run) && !o->save_plan;
-    if (status == TCC_OK && !only_look && run_pins(s)) pin_batches(s);
-    if (status == TCC_OK && o->save_plan) status = compile_sample(s);
-    if (status == TCC_OK && !only_look) status = compile_all(s, batch);
-    if (status == TCC_OK && only_look) status = compile_largest(s, batch);
-    if (status == TCC_OK && o->save_plan) status = save_plan(s);
+    run_take_all_cpus(s, true);
+    if (status == TCC_OK) status = compile_for(s, batch);
+    run_take_all_cpus(s, false);
     return status == TCC_OK ? rewind_loader(s) : status;
 }

@@ -4,8 +4,9 @@
  * data, and take their part of each step.
  *
  * Before each step the ranks meet. Rank 0 says whether there is another step, and any rank may say that it was
- * interrupted; then all of them end, and rank 0 saves. There the others wait for rank 0 as long as it takes, as it may
- * evaluate; that it is gone they see at once. */
+ * interrupted; then all of them end, and rank 0 saves. Evaluations are shared: ranks take whole batches in turn. What a
+ * rank does by itself, as setting up or saving, may take as long as it needs, for it tells that it is at work; that it
+ * is gone or was stopped the others see within the time limit. */
 #include "recipe_rules.h"
 #include "train_ranks.h"
 #include "train_run.h"
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { NO_LIMIT_SECONDS = 1000000000 };
@@ -37,10 +39,16 @@ static void pass_signals_on(void) {
     signal(SIGPIPE, SIG_IGN);
 }
 
+static struct {
+    cpu_set_t given, own; /* to the process, and to its rank; */
+    bool shared;          /* else they are not known */
+} cpus;
+
 void ranks_take_cpus(int rank, int ranks) {
     cpu_set_t all, own;
     CPU_ZERO(&own);
     if (sched_getaffinity(0, sizeof all, &all)) return; /* more than such a set holds: all ranks use all */
+    cpus.given = all;
     const int count = CPU_COUNT(&all), first = (int)((long)count * rank / ranks);
     int end = (int)((long)count * (rank + 1) / ranks), n = 0;
     if (end == first) end++;
@@ -49,14 +57,20 @@ void ranks_take_cpus(int rank, int ranks) {
         if (n >= first && n < end) CPU_SET(cpu, &own);
         n++;
     }
-    sched_setaffinity(0, sizeof own, &own);
+    cpus.own = own;
+    cpus.shared = !sched_setaffinity(0, sizeof own, &own);
+}
+
+void run_take_all_cpus(const run *s, bool all) {
+    if (s->options->comm && run_is_first(s) && cpus.shared)
+        sched_setaffinity(0, sizeof cpus.own, all ? &cpus.given : &cpus.own);
 }
 
 int ranks_run(const train_options *given, recipe *r, train_signals *signals, tcc_context *cx, tcc_comm *comm) {
     train_options o = *given;
     o.cx = cx;
     o.comm = comm;
-    tcc_comm_set_timeout(o.comm, NO_LIMIT_SECONDS); /* until the first step, as ranks set up at their own speed */
+    tcc_comm_set_timeout(o.comm, o.comm_timeout);
     if (tcc_comm_rank(comm)) {
         o.quiet = true;
         signals->silent = 1;
@@ -174,30 +188,122 @@ int train_on_ranks(const train_options *o, recipe *r, train_signals *signals) {
 
 bool run_is_first(const run *s) { return !s->options->comm || tcc_comm_rank(s->options->comm) == 0; }
 
-tcc_status run_wait_for_all(run *s) { return s->options->comm ? tcc_comm_barrier(s->options->comm) : TCC_OK; }
+tcc_status run_begin_work(run *s) {
+    tcc_comm *comm = s->options->comm;
+    const tcc_status status = comm ? tcc_comm_begin_work(comm) : TCC_OK;
+    if (status != TCC_EUNSUPPORTED) return status;
+    tcc_context_clear_error(s->cx);
+    s->mute = true;
+    tcc_comm_set_timeout(comm, NO_LIMIT_SECONDS);
+    return TCC_OK;
+}
+
+tcc_status run_wait_for_all(run *s) {
+    if (!s->options->comm) return TCC_OK;
+    const tcc_status status = tcc_comm_barrier(s->options->comm);
+    return status == TCC_OK ? run_begin_work(s) : status;
+}
+
+/* -- Times -- */
+
+/* Where the time of all ranks went since it was last told. */
+typedef struct rank_times {
+    double met, waited;  /* this rank's clock, and what it had waited, when ranks met last */
+    double *busy, *idle; /* by rank */
+} rank_times;
+
+static double now_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void run_forget_times(run *s) {
+    if (s->times) free(s->times->busy);
+    free(s->times);
+    s->times = NULL;
+}
+
+static bool make_times(run *s) {
+    const size_t size = (size_t)tcc_comm_size(s->options->comm);
+    if (!s->times) {
+        s->times = calloc(1, sizeof *s->times);
+        double *all = s->times ? calloc(2 * size, sizeof *all) : NULL;
+        if (!all) return false;
+        *s->times = (rank_times){now_seconds(), tcc_comm_waited(s->options->comm), all, all + size};
+    }
+    return true;
+}
+
+/* What this rank did since ranks met last: worked, and waited. */
+static void take_times(run *s, double *busy, double *idle) {
+    rank_times *t = s->times;
+    const double now = now_seconds(), waited = tcc_comm_waited(s->options->comm);
+    *idle = waited - t->waited;
+    *busy = now - t->met - *idle;
+    t->met = now;
+    t->waited = waited;
+}
+
+void run_print_waiting(run *s, char *out, size_t size) {
+    rank_times *t = s->times;
+    double busy = 0, idle = 0;
+    int slowest = 0;
+    *out = '\0';
+    for (int r = 0; t && r < tcc_comm_size(s->options->comm); r++) {
+        busy += t->busy[r];
+        idle += t->idle[r];
+        if (t->busy[r] > t->busy[slowest]) slowest = r;
+    }
+    if (busy + idle <= 0) return;
+    snprintf(out, size, "  %.0f%% waiting, rank %d slowest", 100 * idle / (busy + idle), slowest);
+    memset(t->busy, 0, 2 * (size_t)tcc_comm_size(s->options->comm) * sizeof *t->busy);
+}
+
+/* -- Meetings -- */
 
 /* What a rank says where all meet. */
 typedef struct word {
-    int32_t ends, interrupted; /* ends: rank 0's */
+    int64_t ends, interrupted; /* ends: rank 0's */
+    double busy, idle;
 } word;
 
 tcc_status run_meet(run *s, bool ends, bool *end) {
     tcc_comm *comm = s->options->comm;
     *end = ends;
     if (!comm) return TCC_OK;
-    const word mine = {ends, *s->interrupted != 0};
+    word mine = {.ends = ends, .interrupted = *s->interrupted != 0};
     word *all = calloc((size_t)tcc_comm_size(comm), sizeof *all);
-    if (!all) return TCC_ENOMEM;
-    if (!run_is_first(s)) tcc_comm_set_timeout(comm, NO_LIMIT_SECONDS);
+    if (!all || !make_times(s)) {
+        free(all);
+        return TCC_ENOMEM;
+    }
+    take_times(s, &mine.busy, &mine.idle);
+    if (s->mute) tcc_comm_set_timeout(comm, NO_LIMIT_SECONDS);
     const tcc_status status = tcc_comm_all_gather(comm, &mine, all, sizeof mine);
     tcc_comm_set_timeout(comm, s->options->comm_timeout);
     *end = all[0].ends; /* by what all ranks have heard: who is interrupted just now says so at the next meeting */
     for (int r = 0; r < tcc_comm_size(comm) && status == TCC_OK; r++) {
+        s->times->busy[r] += all[r].busy;
+        s->times->idle[r] += all[r].idle;
         if (!all[r].interrupted) continue;
         s->signals->interrupted = 1;
         *end = true;
     }
     free(all);
+    return status;
+}
+
+tcc_status run_add_over_ranks(run *s, double *numbers, int64_t count, bool *stopped) {
+    tcc_comm *comm = s->options->comm;
+    *stopped = *s->interrupted != 0;
+    if (!comm) return TCC_OK;
+    double stops = *stopped;
+    tcc_status status = tcc_comm_all_reduce(comm, TCC_COMM_SUM, TCC_F64, &stops, 1);
+    if (status == TCC_OK) status = tcc_comm_all_reduce(comm, TCC_COMM_SUM, TCC_F64, numbers, count);
+    if (s->mute) tcc_comm_set_timeout(comm, s->options->comm_timeout);
+    *stopped = stops > 0;
+    if (*stopped) s->signals->interrupted = 1;
     return status;
 }
 
@@ -227,17 +333,21 @@ tcc_status run_compare_ranks(run *s) {
     }
     free(recipe);
     free(all);
-    return status;
+    return status == TCC_OK ? run_begin_work(s) : status;
 }
 
 tcc_status run_follow(run *s) {
     bool end = false;
     s->signals->saves = 1; /* as rank 0 does */
-    for (int64_t step = s->first_step;; step++) {
-        tcc_status status = run_meet(s, false, &end);
-        if (status != TCC_OK || end) return status;
-        if ((status = run_step(s, step)) != TCC_OK) return status;
+    tcc_status status = TCC_OK;
+    if (s->first_step && run_evaluates(s, s->first_step)) status = run_report_evaluation(s, s->first_step);
+    for (int64_t step = s->first_step; status == TCC_OK; step++) {
+        status = run_meet(s, false, &end);
+        if (status != TCC_OK || end) break;
+        status = run_step(s, step);
+        if (status == TCC_OK && run_evaluates(s, step + 1)) status = run_report_evaluation(s, step + 1);
     }
+    return status;
 }
 
 void run_tell_ranks(run *s, const char *why) {

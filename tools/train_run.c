@@ -182,7 +182,7 @@ static tcc_status create_model(run *s) {
 /* Programs of a plan are all that there are, and of pixels there are no answers. */
 static bool keeps_predictor(const run *s) {
     const train_options *o = s->options;
-    return o->task == TASK_TRAIN && !o->plan && !o->dry_run && !o->emit && !s->pixels;
+    return run_is_first(s) && o->task == TASK_TRAIN && !o->plan && !o->dry_run && !o->emit && !s->pixels;
 }
 
 /* All that needs no run folder: with --emit and --dry-run the rest does not happen. `c` is what to resume from, or
@@ -206,11 +206,15 @@ static int set_up(run *s, const tcc_checkpoint *c) {
         return EXIT_FAILED;
     }
     if (tcc_schedule_check(s->cx, &s->schedule) != TCC_OK) return failed(s);
-    if (keeps_predictor(s) && run_make_predictor(s) != TCC_OK) return failed(s);
+    run_take_all_cpus(s, true);
+    const tcc_status predicts = keeps_predictor(s) ? run_make_predictor(s) : TCC_OK;
+    run_take_all_cpus(s, false);
+    if (predicts != TCC_OK) return failed(s);
     if (create_model(s) != TCC_OK) {
         int status = failed(s);
         return s->model || !s->options->arch ? status : EXIT_USAGE; /* no such architecture */
     }
+    if (run_begin_work(s) != TCC_OK) return failed(s);
     if (s->options->emit) return print_report(s, s->options->emit, stdout);
     if (!s->options->quiet && print_compiled(s)) return EXIT_FAILED;
     if (run_only_looks(s)) return run_load_weights(s) == TCC_OK ? EXIT_DONE : failed(s);
@@ -246,6 +250,7 @@ static int run_all(run *s) {
     const bool first = run_is_first(s);
     s->cx = o->cx;
     if ((!s->cx && tcc_context_create(&s->cx) != TCC_OK) || !run_folder_name(&s->folder, o)) return failed(s);
+    if (run_begin_work(s) != TCC_OK) return failed(s);
     if (!first && run_wait_for_all(s) != TCC_OK) return failed(s); /* the first looks whether the run can be */
     s->saver = saver_create(s->folder.checkpoints, s->recipe->training.keep_last);
     if (!s->saver) return failed(s);
@@ -285,6 +290,7 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
     tcc_metrics_close(s.metrics);
     tcc_model_destroy(s.model);
     tcc_model_destroy(s.predictor);
+    run_forget_times(&s);
     tcc_loader_destroy(s.loader);
     tcc_loader_destroy(s.val_loader);
     tcc_dataset_close(s.data);

@@ -38,7 +38,11 @@ typedef struct run {
         int64_t waited, step; /* evaluations since then; the step of the last */
     } stopping;               /* early */
     bool language, regression, terminal;
-    bool pixels;  /* the model gives a class for each pixel */
+    bool pixels; /* the model gives a class for each pixel */
+    bool mute;   /* MPI allows no thread to tell of a rank's work: others wait without a limit */
+    int64_t step_samples, micro_batches; /* of a step on all ranks, and each rank's; 0: as the recipe says */
+    int64_t step_ranks;                  /* for so many it does; 0: for those that there are */
+    struct rank_times *times;            /* of all ranks; NULL: there are none */
     bool late;    /* a step is reported when the next one is under way, so that the device is never idle */
     bool pending; /* a step is not yet reported: */
     int64_t pending_step;
@@ -63,9 +67,14 @@ typedef struct run {
     double shown_at;              /* when the progress line was last drawn */
 } run;
 
-/* train_ranks.c. Whether it is rank 0, or has no ranks: the one that evaluates, saves and reports. */
+/* train_ranks.c. Whether it is rank 0, or has no ranks: the one that saves and reports. */
 bool run_is_first(const run *s);
-/* Returns when all ranks have come here. */
+/* From here to where ranks meet next, this one may take as long as it needs. */
+tcc_status run_begin_work(run *s);
+/* While rank 0 compiles the others wait, so it takes the CPUs of all; and when it is done its own. These are those of
+ * this thread, and of threads that it starts then. */
+void run_take_all_cpus(const run *s, bool all);
+/* Returns when all ranks have come here; then they go to work again. */
 tcc_status run_wait_for_all(run *s);
 /* All ranks call it once the data is open. TCC_EINVAL where one has another version, recipe or data set. */
 tcc_status run_compare_ranks(run *s);
@@ -73,6 +82,12 @@ tcc_status run_compare_ranks(run *s);
 tcc_status run_meet(run *s, bool ends, bool *end);
 /* The training of all ranks but the first. */
 tcc_status run_follow(run *s);
+/* Adds up `count` numbers over all ranks; *stopped: one of them was interrupted before it had its own. */
+tcc_status run_add_over_ranks(run *s, double *numbers, int64_t count, bool *stopped);
+/* Says which rank was the slowest since this was last asked, and what share of their time ranks have waited: "", or
+ * words that follow others in a line. */
+void run_print_waiting(run *s, char *out, size_t size);
+void run_forget_times(run *s);
 /* The run failed: the other ranks are told why. */
 void run_tell_ranks(run *s, const char *why);
 
@@ -202,11 +217,13 @@ tcc_status run_average_best(run *s);
 
 /* train_evaluate.c. Names the results of an evaluation program that metrics are made of. */
 void run_metric_outputs(const run *s, tcc_trace *t, tcc_tensor logits, tcc_tensor y);
-/* Evaluates where there is validation data: writes and prints the metrics, keeps the best. */
+/* Whether all ranks evaluate after so many steps. */
+bool run_evaluates(const run *s, int64_t done);
+/* Evaluates where there is validation data, on all ranks: rank 0 writes and prints the metrics, and keeps the best. */
 tcc_status run_report_evaluation(run *s, int64_t step);
-/* Evaluates the weights that were loaded, and prints what comes of it. */
+/* Evaluates the weights that were loaded, on all ranks, and prints what comes of it. */
 tcc_status run_evaluate_alone(run *s);
-/* Evaluates the model as it is, and says what comes of it; *metric: by which the best is chosen. */
+/* Evaluates the model as it is, on this rank alone, and says what comes of it; *metric: by which the best is chosen. */
 tcc_status run_evaluate_average(run *s, double *metric);
 /* By which metric of validation a checkpoint is the best. */
 const char *run_best_metric(const run *s);

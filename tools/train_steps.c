@@ -64,10 +64,11 @@ static void print_left(double seconds, char *out, size_t size) {
 static void print_progress(run *s, int64_t step, double loss, double lr) {
     double now = now_seconds(),
            left = (double)(s->total_steps - step - 1) * (now - s->started) / (double)(step - s->first_step + 1);
-    char line[160], time[32];
+    char line[224], time[32], waiting[64];
     print_left(left, time, sizeof time);
-    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %s left", step,
-             s->total_steps, loss, lr, samples_per_second(s, step), s->language ? "tokens" : "samples", time);
+    run_print_waiting(s, waiting, sizeof waiting);
+    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %s left%s", step,
+             s->total_steps, loss, lr, samples_per_second(s, step), s->language ? "tokens" : "samples", time, waiting);
     if (s->terminal) streams_draw(line);
     else puts(line);
     fflush(stdout);
@@ -80,6 +81,7 @@ enum { MOST_SKIPPED = 30 };
 
 /* Ends s->problem with what overflows. */
 static void find_overflow(run *s) {
+    (void)run_begin_work(s);
     const size_t at = strlen(s->problem), room = sizeof s->problem - at;
     char *text = NULL;
     if (!s->options->quiet) {
@@ -166,6 +168,10 @@ static bool due(int64_t every, int64_t step) { return every && step % every == 0
 
 /* training.save_every: auto. */
 enum { MOST_UNSAVED_SECONDS = 600 };
+
+bool run_evaluates(const run *s, int64_t done) {
+    return due(s->recipe->training.eval_every, done) || done == s->total_steps;
+}
 
 static bool is_save_due(const run *s, int64_t step) {
     const int64_t every = s->recipe->training.save_every;
@@ -258,11 +264,11 @@ static tcc_status train_step(run *s, int64_t step) {
 /* What comes between training steps: first their last report. */
 static tcc_status between_steps(run *s, int64_t done) {
     const recipe *r = s->recipe;
-    bool last = done == s->total_steps || *s->interrupted,
-         evaluates = due(r->training.eval_every, done) || done == s->total_steps;
+    bool last = done == s->total_steps || *s->interrupted, evaluates = run_evaluates(s, done);
     bool saves = is_save_due(s, done) || done == s->total_steps;
     bool samples = s->language && due(r->sample.every, done) && !s->options->quiet;
     tcc_status status = run_saved(s, saver_poll(s->saver));
+    if (status == TCC_OK && (evaluates || saves || samples)) status = run_begin_work(s);
     if (status == TCC_OK && (last || evaluates || saves || samples)) status = report_pending(s);
     if (status == TCC_OK && evaluates) status = run_report_evaluation(s, done);
     if (status == TCC_OK && (saves || run_stops_early(s))) status = run_save(s, done);
@@ -284,7 +290,7 @@ tcc_status run_train(run *s) {
     tcc_status status = TCC_OK;
     const double waited_before = tcc_loader_waited(s->loader);
     if (!s->first_step) status = run_save(s, 0);
-    else if (due(r->training.eval_every, s->first_step) || s->first_step == s->total_steps)
+    else if (run_evaluates(s, s->first_step))
         status = run_report_evaluation(s,
                                        s->first_step); /* its line went when the metrics were taken back to this step */
     if (status == TCC_OK && !strcmp(r->training.mixed_precision, "fp16")) {

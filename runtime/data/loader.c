@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Loaders. Batches are numbered through all epochs; batch b goes to slot b modulo the ring's size.
+ * Loaders. Batches are numbered through all epochs. Those that are not left out (options.stride) go to one slot after
+ * the other, in a ring.
  * A worker claims the next number that no one has claimed as soon as its slot is free, fills the
  * slot without the lock, and marks it ready; the consumer takes the numbers in order. What a batch
  * holds is a function of its number, so that neither the number of workers nor their timing shows.
@@ -101,6 +102,10 @@ static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, slot *s
     return TCC_OK;
 }
 
+static int64_t stride_of(const tcc_loader *l) { return l->order.how.stride > 1 ? l->order.how.stride : 1; }
+
+static slot *slot_of(tcc_loader *l, int64_t number) { return &l->slots[number / stride_of(l) % l->n_slots]; }
+
 static void fill_slot(const tcc_loader *l, slot *s, int64_t number) {
     tcc_diag_clear(&s->diag);
     const tcc_fp_mode mode = tcc_fp_begin(); /* numbers are read and scaled as by default */
@@ -112,7 +117,7 @@ static void fill_slot(const tcc_loader *l, slot *s, int64_t number) {
 
 /* The consumer holds batch next_give - 1 and those before it, so the slots of the batches from there on are taken. */
 static bool may_claim(const tcc_loader *l) {
-    return !l->paused && l->next_claim - (l->next_give - 1 - l->order.how.held) < l->n_slots;
+    return !l->paused && (l->next_claim - l->next_give) / stride_of(l) + 1 + l->order.how.held < l->n_slots;
 }
 
 static void *work(void *argument) {
@@ -121,8 +126,9 @@ static void *work(void *argument) {
     for (;;) {
         while (!l->stopping && !may_claim(l)) pthread_cond_wait(&l->slot_free, &l->mutex);
         if (l->stopping) break;
-        int64_t number = l->next_claim++;
-        slot *s = &l->slots[number % l->n_slots];
+        int64_t number = l->next_claim;
+        slot *s = slot_of(l, number);
+        l->next_claim += stride_of(l);
         l->n_filling++;
         pthread_mutex_unlock(&l->mutex);
         fill_slot(l, s, number);
@@ -204,6 +210,7 @@ static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_
                    {"lengths", o->lengths, 0, TCC__LENGTHS_MAX},
                    {"held", o->held, 0, 1024},
                    {"parts", o->parts, 0, INT32_MAX},
+                   {"stride", o->stride, 0, INT32_MAX},
                    {"part", o->part, 0, o->parts > 1 ? o->parts - 1 : 0}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].value < numbers[i].least || numbers[i].value > numbers[i].most)
@@ -351,10 +358,10 @@ tcc_status tcc_loader_next(tcc_loader *l, const tcc_batch **out) {
     *out = NULL;
     pthread_mutex_lock(&l->mutex);
     int64_t number = l->next_give;
-    slot *s = &l->slots[number % l->n_slots];
+    slot *s = slot_of(l, number);
     wait_for(l, s, number);
     if (s->status == TCC_OK) {
-        l->next_give++;
+        l->next_give += stride_of(l);
         pthread_cond_signal(&l->slot_free);
         *out = &s->batch;
     }

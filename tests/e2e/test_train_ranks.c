@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * tcc-train --ranks N: the run of one process with N micro-batches, bit for bit, also resumed; and how it ends where
  * a rank is killed, stopped or interrupted. */
+#include "harness/apart.h"
 #include "harness/check.h"
 #include "harness/files.h"
 #include "harness/patience.h"
-#include "harness/port.h"
 #include "harness/program.h"
 #include "harness/same_run.h"
 #include "harness/train_data.h"
@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define RUN(...) program_run(NULL, "tcc-train", (const char *const[]){"--device", "cpu", __VA_ARGS__, NULL})
@@ -20,9 +21,34 @@
 
 #define LAST "checkpoints/step-000020.safetensors"
 
+/* The lines of a run's evaluations, from malloc. */
+static char *evaluations(void **state, const char *run) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", run);
+    char *text = test_read(test_path(state, path), NULL), *to = text;
+    for (const char *line = text, *next; *line; line = next) {
+        next = line + strcspn(line, "\n") + 1;
+        if (!memmem(line, (size_t)(next - line), "val_loss", 8)) continue;
+        memmove(to, line, (size_t)(next - line));
+        to += next - line;
+    }
+    *to = '\0';
+    assert_true(to > text);
+    return text;
+}
+
+/* Ranks share them: the last of three has no batch of the two. */
+static void same_evaluations(void **state, const char *a, const char *b) {
+    char *x = evaluations(state, a), *y = evaluations(state, b);
+    assert_string_equal(x, y);
+    free(x);
+    free(y);
+}
+
 static void same_runs(void **state, const char *a, const char *b) {
     same_file(state, a, b, LAST);
     same_file(state, a, b, "checkpoints/best.safetensors");
+    same_evaluations(state, a, b);
 }
 
 /* 20 steps are more than an epoch, and the last step of one has a rest. */
@@ -36,7 +62,7 @@ static void ranks_are_micro_batches(void **state) {
     TRAIN(MLP, "--run-dir", parts, "--ranks", "3", "training.max_steps=10");
     char *said = program_output(
         RUN(MLP, "--run-dir", moved, "--resume", test_path(state, "parts/checkpoints/step-000010.safetensors")));
-    assert_non_null(strstr(said, "--ranks was 3, is 1, so training.batch_accumulate is 3\n"));
+    assert_non_null(strstr(said, "--ranks was 3, is 1: each takes 3 micro-batches of a step of "));
     free(said);
     same_file(state, "micro", "moved", LAST);
     TRAIN(MLP, "--run-dir", parts, "--ranks", "3", "--resume");
@@ -47,24 +73,6 @@ static void ranks_are_micro_batches(void **state) {
     TRAIN(GPT, "--run-dir", test_path(state, "gpt-ranks"), "--ranks", "2");
     same_file(state, "gpt-micro", "gpt-ranks", LAST);
 #undef GPT
-}
-
-/* Starts each process by itself, as torchrun does; `given` is what the second one is given beside what both are. */
-static void start_apart(void **state, const char *recipe, const char *run, const char *given,
-                        program_process ranks[2]) {
-    char port[16];
-    snprintf(port, sizeof port, "%d", test_free_port());
-    setenv("WORLD_SIZE", "2", 1);
-    setenv("LOCAL_WORLD_SIZE", "2", 1);
-    setenv("MASTER_PORT", port, 1);
-    for (int r = 1; r >= 0; r--) {
-        const char *const arguments[] = {"--device",       "cpu", recipe, "--run-dir", test_path(state, run),
-                                         r ? given : NULL, NULL};
-        setenv("RANK", r ? "1" : "0", 1);
-        setenv("LOCAL_RANK", r ? "1" : "0", 1);
-        ranks[r] = program_start(NULL, "tcc-train", arguments);
-    }
-    unsetenv("WORLD_SIZE");
 }
 
 /* The run "two" of these processes ends as "one" did, and the first alone tells of it. */
@@ -86,7 +94,7 @@ static void ranks_meet_by_the_environment(void **state) {
     static const char *const differences[][2] = {{"optimizer.lr=0.5", "rank 1 has another recipe than rank 0"},
                                                  {"data.val_split=0.5", "rank 1 has another recipe than rank 0"}};
     for (int i = 0; i < 2; i++) {
-        start_apart(state, mlp, "three", differences[i][0], ranks);
+        start_apart(state, mlp, "three", &(apart){.given = differences[i][0]}, ranks);
         for (int r = 0; r < 2; r++) {
             program_result ended = program_wait(&ranks[r]);
             assert_int_equal(ended.status, 1);
@@ -136,7 +144,6 @@ static void what_ranks_cannot_do_is_refused(void **state) {
         {{"data.batch_size=auto"}, 2, "--ranks does not go with data.batch_size=auto"},
         {{"--ranks", "0"}, 2, "--ranks 0: must be a whole number from 1 to 1024"},
         {{"data.path=nowhere.csv"}, 1, "nowhere.csv"},
-        {{"training.compile_mode=max-autotune"}, 1, "each rank would measure by itself"},
         {{"data.drop_last=false", "data.batch_size=53", "--ranks=3"}, 1, "in 3 parts leaves one without samples"}};
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         const char *const *a = cases[i].arguments;

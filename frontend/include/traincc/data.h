@@ -324,6 +324,9 @@ typedef struct tcc_loader_options {
      * pair has one of them, with even odds. y is then f32 [B,C], the shares of the classes. Evaluate without. Parts
      * must have an even number of samples then. */
     double mixup, cutmix;
+    /* Above 1: the batches after each one are left out, up to that many further on. So ranks can take whole batches in
+     * turn, each from another one on (tcc_loader_set_state). */
+    int64_t stride;
 } tcc_loader_options;
 
 typedef struct tcc_loader tcc_loader;
