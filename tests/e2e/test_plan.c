@@ -114,7 +114,8 @@ static void test_trains_the_same(void **state) {
     }
     assert_int_equal(tcc_model_report(loaded, "tir", &text), TCC_EINVAL);
     expect_error(
-        cx, "no report \"tir\"; there are passes, memory, remat, kernels, ptx, graphs, groups of a plan's program");
+        cx,
+        "no report \"tir\"; there are passes, memory, remat, kernels, ptx, graphs, groups, ranks of a plan's program");
     tcc_array batch[2];
     batch_of(ROWS / 2, batch);
     assert_int_equal(tcc_model_verify(loaded, batch, 2, 0, NULL), TCC_EUNSUPPORTED);
