@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Installs the Debian or Ubuntu packages that building TrainCC needs: tools/deps.sh [--test] [PACKAGE...]
 #   --test    also what the tests need: cmocka, FileCheck, clang with sanitizers and libFuzzer, clang-format,
-#             LLVM's linker, valgrind, Python, Doxygen, libmicrohttpd, dpkg-dev, file, Open MPI, MPICH
+#             LLVM's linker, valgrind, Python, Doxygen, libmicrohttpd, dpkg-dev, file, Open MPI, MPICH,
+#             gfortran
 #   PACKAGE   also these
 # Says what it installs; does nothing and needs no network when all is there. As root directly, with sudo otherwise.
 set -euf
@@ -15,13 +16,14 @@ test+=' libmicrohttpd-dev' # an example serves a run with it
 test+=' chromium' # opens the page that tcc-train report makes
 test+=' doxygen dpkg-dev file' # the manual; the Debian package
 test+=' libopenmpi-dev openmpi-bin libmpich-dev mpich' # 31 MB; each makes a module, and starts ranks
+test+=' gfortran' # the Fortran module
 llvm_versions='19 20 21 22'
 
 needed=$build
 while [ $# -gt 0 ]; do
     case $1 in
     --test) needed="$needed $test" ;;
-    -*) sed -n '3,7p' "$0" >&2; exit 2 ;;
+    -*) sed -n '3,8p' "$0" >&2; exit 2 ;;
     *) needed="$needed $1" ;;
     esac
     shift

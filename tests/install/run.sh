@@ -27,6 +27,15 @@ export PKG_CONFIG_PATH=$libraries/pkgconfig
     $(pkg-config --static --cflags --libs traincc | sed 's/-ltraincc\b/-l:libtraincc.a/')
 "$scratch/by-pkg-config-static"
 
+echo "== Fortran"
+if command -v gfortran >/dev/null; then
+    # shellcheck disable=SC2046
+    "$cc" -c "$here/project/layout.c" -o "$scratch/layout.o" $(pkg-config --cflags traincc)
+    # shellcheck disable=SC2046
+    (cd "$scratch" && gfortran -std=f2018 -Wall -Wno-c-binding-type "$prefix/include/traincc.f90" \
+        "$here/project/module.f90" layout.o $(pkg-config --libs traincc) -Wl,-rpath,"$libraries" -o module && ./module)
+else echo "no gfortran (Debian: gfortran): the module is not tried"; fi
+
 echo "== programs and manual"
 for program in tcc-train tcc-opt; do
     "$prefix/bin/$program" --version

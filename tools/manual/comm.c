@@ -137,6 +137,14 @@ EXAMPLE(tcc_comm_wait) {
     tcc_comm_destroy(comm);
 }
 
+EXAMPLE(tcc_comm_create_planned) {
+    tcc_comm *comm;
+    TCC_TRY(tcc_comm_create_planned(cx, 64, "ib", &comm));
+    /* with .comm = comm, .compile_only = true: tcc_model_compile, then tcc_model_report(model, "ranks", &text) */
+    printf("%d\n", tcc_comm_size(comm)); /* 64 */
+    tcc_comm_destroy(comm);
+}
+
 EXAMPLE(tcc_comm_barrier) {
     tcc_comm *comm;
     TCC_TRY(tcc_comm_create_local(&cx, 1, &comm));
