@@ -89,7 +89,7 @@ static int64_t state_bytes(const tcc_program *update) {
     int64_t bytes = 0;
     for (int i = 0; i < update->n_bindings; i++) {
         const tcc_binding *b = &update->bindings[i];
-        if (b->role == TCC_ROLE_STATE && !tcc__is_sum(b->name)) bytes += tcc_type_bytes(&b->type);
+        if (b->role == TCC_ROLE_STATE && !b->copy_of && !tcc__is_sum(b->name)) bytes += tcc_type_bytes(&b->type);
     }
     return bytes;
 }
