@@ -92,4 +92,5 @@ def main():
                       f"{casts[0]}, {casts[1]:.1f}, {moves[0]}, {moves[1]:.1f}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
