@@ -129,7 +129,7 @@ static tcc_status share_sums(run *s, eval_sums *sums, double *all, int64_t batch
     double *confusion = all + batches + COUNTS;
     for (int i = 0; i < COUNTS; i++) all[batches + i] = *counts[i];
     if (cells) memcpy(confusion, sums->confusion, (size_t)cells * sizeof *confusion);
-    const tcc_status status = run_add_over_ranks(s, all, batches + COUNTS + cells, stopped);
+    const tcc_status status = run_add_over_ranks(s, tcc_model_step(s->model), all, batches + COUNTS + cells, stopped);
     for (int i = 0; i < COUNTS; i++) *counts[i] = all[batches + i];
     if (cells) memcpy(sums->confusion, confusion, (size_t)cells * sizeof *confusion);
     return status;

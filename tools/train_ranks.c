@@ -12,6 +12,7 @@
 #include "train_run.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +117,8 @@ static int wait_for_ranks(const train_options *o, pid_t *processes, int ranks) {
         if (WIFSIGNALED(status) && !overdue)
             fprintf(stderr, "tcc-train: rank %d was ended by signal %d, %s\n", rank, WTERMSIG(status),
                     strsignal(WTERMSIG(status)));
+        else if (WIFSIGNALED(status))
+            fprintf(stderr, "tcc-train: rank %d did not end as the others did, and was ended\n", rank);
         const int code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
         const bool failed = code != EXIT_DONE && code != EXIT_INTERRUPTED;
         if (rank == 0) of_first = code;
@@ -268,7 +271,12 @@ typedef struct word {
     double busy, idle;
 } word;
 
-tcc_status run_meet(run *s, bool ends, bool *end) {
+/* A communicator knows no steps. */
+static void note_step(run *s, const char *when, int64_t step) {
+    snprintf(s->problem, sizeof s->problem, "%s\nnote: %s step %" PRId64, tcc_context_error(s->cx), when, step);
+}
+
+tcc_status run_meet(run *s, int64_t step, bool ends, bool *end) {
     tcc_comm *comm = s->options->comm;
     *end = ends;
     if (!comm) return TCC_OK;
@@ -291,10 +299,11 @@ tcc_status run_meet(run *s, bool ends, bool *end) {
         *end = true;
     }
     free(all);
+    if (status != TCC_OK) note_step(s, "before training", step);
     return status;
 }
 
-tcc_status run_add_over_ranks(run *s, double *numbers, int64_t count, bool *stopped) {
+tcc_status run_add_over_ranks(run *s, int64_t step, double *numbers, int64_t count, bool *stopped) {
     tcc_comm *comm = s->options->comm;
     *stopped = *s->interrupted != 0;
     if (!comm) return TCC_OK;
@@ -302,6 +311,7 @@ tcc_status run_add_over_ranks(run *s, double *numbers, int64_t count, bool *stop
     tcc_status status = tcc_comm_all_reduce(comm, TCC_COMM_SUM, TCC_F64, &stops, 1);
     if (status == TCC_OK) status = tcc_comm_all_reduce(comm, TCC_COMM_SUM, TCC_F64, numbers, count);
     if (s->mute) tcc_comm_set_timeout(comm, s->options->comm_timeout);
+    if (status != TCC_OK) note_step(s, "in the evaluation after", step);
     *stopped = stops > 0;
     if (*stopped) s->signals->interrupted = 1;
     return status;
@@ -342,7 +352,7 @@ tcc_status run_follow(run *s) {
     tcc_status status = TCC_OK;
     if (s->first_step && run_evaluates(s, s->first_step)) status = run_report_evaluation(s, s->first_step);
     for (int64_t step = s->first_step; status == TCC_OK; step++) {
-        status = run_meet(s, false, &end);
+        status = run_meet(s, step, false, &end);
         if (status != TCC_OK || end) break;
         status = run_step(s, step);
         if (status == TCC_OK && run_evaluates(s, step + 1)) status = run_report_evaluation(s, step + 1);
@@ -354,6 +364,8 @@ void run_tell_ranks(run *s, const char *why) {
     char *path = NULL;
     if (!s->options->comm) return;
     tcc_comm_abort(s->options->comm, why);
+    if (tcc_comm_rank(s->options->comm) == 1 && strstr(why, "rank 0 did not answer")) /* nor can it tell */
+        fprintf(stderr, "tcc-train: rank 1: %s\n", why);
     if (run_is_first(s) || asprintf(&path, "%s/rank-%d.log", s->folder.path, tcc_comm_rank(s->options->comm)) < 0)
         return;
     FILE *f = fopen(path, "a"); /* where there is no folder yet, rank 0 tells it */

@@ -79,11 +79,11 @@ tcc_status run_wait_for_all(run *s);
 /* All ranks call it once the data is open. TCC_EINVAL where one has another version, recipe or data set. */
 tcc_status run_compare_ranks(run *s);
 /* The ranks meet before a step. `ends`: rank 0 says that there is none; *end: all ranks end. */
-tcc_status run_meet(run *s, bool ends, bool *end);
+tcc_status run_meet(run *s, int64_t step, bool ends, bool *end);
 /* The training of all ranks but the first. */
 tcc_status run_follow(run *s);
 /* Adds up `count` numbers over all ranks; *stopped: one of them was interrupted before it had its own. */
-tcc_status run_add_over_ranks(run *s, double *numbers, int64_t count, bool *stopped);
+tcc_status run_add_over_ranks(run *s, int64_t step, double *numbers, int64_t count, bool *stopped);
 /* Says which rank was the slowest since this was last asked, and what share of their time ranks have waited: "", or
  * words that follow others in a line. */
 void run_print_waiting(run *s, char *out, size_t size);

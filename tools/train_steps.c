@@ -302,7 +302,7 @@ tcc_status run_train(run *s) {
     s->watched_step = s->first_step;
     bool end = false;
     for (int64_t step = s->first_step; status == TCC_OK; step++) {
-        status = run_meet(s, step >= s->total_steps || *s->interrupted || run_stops_early(s), &end);
+        status = run_meet(s, step, step >= s->total_steps || *s->interrupted || run_stops_early(s), &end);
         if (status != TCC_OK || end) break;
         status = train_step(s, step);
         if (status == TCC_OK) status = between_steps(s, step + 1);

@@ -79,6 +79,7 @@ static void ranks_are_micro_batches(void **state) {
 static void check_as_one(void **state, program_process ranks[2]) {
     char *said = program_output(program_wait(&ranks[0])), *nothing = program_output(program_wait(&ranks[1]));
     assert_non_null(strstr(said, "step 19/20"));
+    assert_non_null(strstr(said, "% waiting, rank "));
     assert_string_equal(nothing, "");
     same_file(state, "one", "two", LAST);
     free(said);
@@ -217,9 +218,10 @@ static program_result end_by(void **state, const char *recipe, const char *run, 
 
 static void ends_of_a_rank_end_all(void **state) {
     const char *recipe = write_recipe(state, "mlp");
-    char late[80];
+    char late[80], first_late[80];
     answer_seconds = (int)test_seconds(2) + 1;
     snprintf(late, sizeof late, "of 3: rank 1 did not answer within %d s", answer_seconds);
+    snprintf(first_late, sizeof first_late, "of 3: rank 0 did not answer within %d s", answer_seconds);
     const struct {
         const char *run;
         int rank, signal, status;
@@ -228,6 +230,7 @@ static void ends_of_a_rank_end_all(void **state) {
         {"killed", 2, SIGKILL, 1, "of 3: rank 2 is gone", NULL},
         {"first-killed", 0, SIGKILL, 1, "rank 0 was ended by signal 9", NULL},
         {"stopped", 1, SIGSTOP, 1, late, NULL},
+        {"first-stopped", 0, SIGSTOP, 1, first_late, NULL},
         {"interrupted", 1, SIGTERM, 130, "interrupted at step ", "gone"},
         {"all-interrupted", NO_RANK, SIGTERM, 130, "interrupted at step ", "gone"},
     };
@@ -236,6 +239,9 @@ static void ends_of_a_rank_end_all(void **state) {
         if (r.status != cases[i].status || !strstr(r.err, cases[i].said) ||
             (cases[i].not_said && strstr(r.err, cases[i].not_said)))
             fail_msg("%s: status %d, said: %s", cases[i].run, r.status, r.err);
+        const bool names_step = cases[i].signal == SIGTERM || strstr(r.err, "in training step ") ||
+                                strstr(r.err, "before training step ");
+        if (!names_step && cases[i].rank) fail_msg("%s: said: %s", cases[i].run, r.err);
         program_free(&r);
     }
     char *log = test_read(test_path(state, "killed/rank-1.log"), NULL); /* what others than the first have to say */
