@@ -146,7 +146,7 @@ static void destroy(tcc_transport *t, double timeout_s) {
     tcc__free(t);
 }
 
-static tcc_status open_end(tcc_context *cx, const void *mpi_comm, tcc_comm **out) {
+static tcc_status open_end(tcc_context *cx, const void *mpi_comm, bool of_fortran, tcc_comm **out) {
     static const tcc_transport_ops ops = {exchange, abort_all, destroy};
     tcc_diag *d = &cx->diag;
     const mpi_kind *kind = NULL;
@@ -158,7 +158,7 @@ static tcc_status open_end(tcc_context *cx, const void *mpi_comm, tcc_comm **out
     TCC_TRY(open_module(d, kind, &module));
     mpi_transport *t = tcc__calloc(1, sizeof *t);
     if (!t) return tcc_enomem(d);
-    tcc_status status = module->open(mpi_comm, timeout_s, &t->end, why);
+    tcc_status status = module->open(mpi_comm, of_fortran, timeout_s, &t->end, why);
     if (status != TCC_OK) {
         tcc__free(t);
         return tcc_error(d, status, TCC_NOWHERE, "%s: %s", module->library, why);
@@ -178,11 +178,17 @@ static tcc_status open_end(tcc_context *cx, const void *mpi_comm, tcc_comm **out
     return status;
 }
 
-tcc_status tcc_comm_open_mpi(tcc_context *cx, tcc_comm **out) { return open_end(cx, NULL, out); }
+tcc_status tcc_comm_open_mpi(tcc_context *cx, tcc_comm **out) { return open_end(cx, NULL, false, out); }
 
 tcc_status tcc_comm_from_mpi(tcc_context *cx, const void *mpi_comm, tcc_comm **out) {
     tcc_diag_begin(&cx->diag);
     *out = NULL;
     if (!mpi_comm) return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "no MPI_Comm was given");
-    return open_end(cx, mpi_comm, out);
+    return open_end(cx, mpi_comm, false, out);
+}
+
+tcc_status tcc_comm_from_mpi_fortran(tcc_context *cx, int mpi_comm, tcc_comm **out) {
+    tcc_diag_begin(&cx->diag);
+    *out = NULL;
+    return open_end(cx, &mpi_comm, true, out);
 }

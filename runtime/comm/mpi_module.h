@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-enum { TCC_MPI_MODULE_VERSION = 1, TCC_MPI_TEXT_BYTES = 1024 };
+enum { TCC_MPI_MODULE_VERSION = 2, TCC_MPI_TEXT_BYTES = 1024 };
 
 /* A rank's end of a communicator. */
 typedef struct tcc_mpi_end {
@@ -22,9 +22,9 @@ typedef struct tcc_mpi_end {
 typedef struct tcc_mpi_module {
     int version;         /* TCC_MPI_MODULE_VERSION */
     const char *library; /* "Open MPI" */
-    /* The end of a duplicate of *mpi_comm, an MPI_Comm; NULL: of MPI_COMM_WORLD, and MPI is initialized if it is not
-     * yet, and finalized with the end. */
-    tcc_status (*open)(const void *mpi_comm, double timeout_s, tcc_mpi_end **out, char *why);
+    /* The end of a duplicate of *mpi_comm, an MPI_Comm, or, of Fortran, an int; NULL: of MPI_COMM_WORLD, and MPI is
+     * initialized if it is not yet, and finalized with the end. */
+    tcc_status (*open)(const void *mpi_comm, bool of_fortran, double timeout_s, tcc_mpi_end **out, char *why);
     /* As those of a transport. */
     tcc_status (*exchange)(tcc_mpi_end *end, const tcc_comm_part *parts, double timeout_s, char *why);
     void (*abort)(tcc_mpi_end *end, const char *why);

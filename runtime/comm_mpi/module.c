@@ -141,15 +141,19 @@ static tcc_status allocate(mpi_end *e, char *why) {
     return TCC_ENOMEM;
 }
 
-static tcc_status open_end(const void *mpi_comm, double timeout_s, tcc_mpi_end **out, char *why) {
+static MPI_Comm comm_of(const void *mpi_comm, bool of_fortran) {
+    if (!mpi_comm) return MPI_COMM_WORLD;
+    return of_fortran ? MPI_Comm_f2c(*(const int *)mpi_comm) : *(const MPI_Comm *)mpi_comm;
+}
+
+static tcc_status open_end(const void *mpi_comm, bool of_fortran, double timeout_s, tcc_mpi_end **out, char *why) {
     mpi_end *e = tcc__calloc(1, sizeof *e);
     if (!e) {
         SAY("out of memory");
         return TCC_ENOMEM;
     }
     tcc_status status = initialize(e, !mpi_comm, why);
-    if (status == TCC_OK)
-        status = duplicate(e, mpi_comm ? *(const MPI_Comm *)mpi_comm : MPI_COMM_WORLD, timeout_s, why);
+    if (status == TCC_OK) status = duplicate(e, comm_of(mpi_comm, of_fortran), timeout_s, why);
     if (status == TCC_OK) status = allocate(e, why);
     if (status != TCC_OK) {
         release(e);

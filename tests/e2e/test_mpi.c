@@ -56,7 +56,7 @@ static void expect_lines(const char *name, const char *what, const program_resul
 
 static void sums_have_the_order_of_ranks(void **state) {
     (void)state;
-    static const char *const cases[] = {"sums", "single", "world"};
+    static const char *const cases[] = {"sums", "single", "world", "fortran"};
     for (int mpi = 0; mpi < MPIS; mpi++)
         for (int i = 0; i < 3; i++) {
             char path[256];

@@ -79,13 +79,14 @@ static int differ(const char *how) {
 }
 
 /* The ranks in reverse, in a communicator of this program's own. */
-static tcc_status open_own(int level) {
+static tcc_status open_own(int level, int fortran) {
     MPI_Comm reverse;
     int provided, world_rank;
     MPI_Init_thread(NULL, NULL, level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &reverse);
-    const tcc_status status = tcc_comm_from_mpi(cx, &reverse, &comm);
+    const tcc_status status = fortran ? tcc_comm_from_mpi_fortran(cx, MPI_Comm_c2f(reverse), &comm)
+                                      : tcc_comm_from_mpi(cx, &reverse, &comm);
     MPI_Comm_rank(reverse, &rank);
     MPI_Comm_free(&reverse);
     return status;
@@ -93,15 +94,15 @@ static tcc_status open_own(int level) {
 
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "sums";
-    const int single = !strcmp(what, "single"), world = !strcmp(what, "world");
+    const int single = !strcmp(what, "single"), world = !strcmp(what, "world"), fortran = !strcmp(what, "fortran");
     if (tcc_context_create(&cx) != TCC_OK) return 1;
     const tcc_status status = world ? tcc_comm_create(cx, "mpi", &comm)
-                                    : open_own(single ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE);
+                                    : open_own(single ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, fortran);
     if (status != TCC_OK) return failed(), 1;
     if (tcc_comm_rank(comm) != rank && !world) return say("another rank"), 1;
     rank = tcc_comm_rank(comm);
     size = tcc_comm_size(comm);
-    const int failure = single || world || !strcmp(what, "sums") ? sums() : differ(what);
+    const int failure = single || world || fortran || !strcmp(what, "sums") ? sums() : differ(what);
     tcc_comm_destroy(comm);
     tcc_context_destroy(cx);
     if (!world && strcmp(what, "stalls") != 0) MPI_Finalize(); /* where ranks stall, their messages are still there */

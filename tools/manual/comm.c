@@ -30,6 +30,12 @@ EXAMPLE(tcc_comm_from_mpi) {
     tcc_comm_destroy(comm);
 }
 
+EXAMPLE(tcc_comm_from_mpi_fortran) {
+    tcc_comm *comm; /* in Fortran: status = tcc_comm_from_mpi_fortran(context, MPI_COMM_WORLD, comm) */
+    if (tcc_comm_from_mpi_fortran(cx, 0, &comm) != TCC_OK) puts("no MPI"); /* no MPI */
+    tcc_comm_destroy(comm);
+}
+
 EXAMPLE(tcc_comm_destroy) {
     tcc_comm *comm;
     TCC_TRY(tcc_comm_create_local(&cx, 1, &comm));
@@ -142,6 +148,23 @@ EXAMPLE(tcc_comm_create_planned) {
     TCC_TRY(tcc_comm_create_planned(cx, 64, "ib", &comm));
     /* with .comm = comm, .compile_only = true: tcc_model_compile, then tcc_model_report(model, "ranks", &text) */
     printf("%d\n", tcc_comm_size(comm)); /* 64 */
+    tcc_comm_destroy(comm);
+}
+
+EXAMPLE(tcc_comm_waited) {
+    tcc_comm *comm;
+    TCC_TRY(tcc_comm_create_local(&cx, 1, &comm));
+    TCC_TRY(tcc_comm_barrier(comm));
+    if (tcc_comm_waited(comm) < 1) puts("nobody is late"); /* nobody is late */
+    tcc_comm_destroy(comm);
+}
+
+EXAMPLE(tcc_comm_begin_work) {
+    tcc_comm *comm;
+    TCC_TRY(tcc_comm_create_local(&cx, 1, &comm));
+    tcc_comm_set_timeout(comm, 5);
+    TCC_TRY(tcc_comm_begin_work(comm)); /* evaluates for a minute: the others wait in the barrier */
+    TCC_TRY(tcc_comm_barrier(comm));
     tcc_comm_destroy(comm);
 }
 

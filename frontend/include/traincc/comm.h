@@ -57,6 +57,8 @@ TCC_API tcc_status tcc_comm_create(tcc_context *cx, const char *kind, tcc_comm *
  * others may never come: then MPI_Finalize may wait for ever, and the process should end with MPI_Abort, or exit.
  * Errors: as tcc_comm_create. */
 TCC_API tcc_status tcc_comm_from_mpi(tcc_context *cx, const void *mpi_comm, tcc_comm **out);
+/* The same for a communicator of Fortran: an INTEGER, or MPI_VAL of mpi_f08's TYPE(MPI_Comm). */
+TCC_API tcc_status tcc_comm_from_mpi_fortran(tcc_context *cx, int mpi_comm, tcc_comm **out);
 /* Makes rank 0 of `ranks` ranks of which the others are not there, to see what training on them would take: a model
  * with options.compile_only and this communicator is compiled for one of them, and tcc_model_report(model, "ranks")
  * predicts its step. `network` is what is between them: "local", "nvlink", "ib", "ethernet", or
