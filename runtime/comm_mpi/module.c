@@ -22,7 +22,8 @@ enum {
     YIELDS = 2000,         /* polls before the first sleep, */
     MOST_SLEEP_NS = 500000 /* which grow to that */
 };
-static const double grace_s = 3; /* that ranks have to say their last after an error */
+static const double grace_s = 3;  /* that ranks have to say their last after an error, to others and to people; */
+static const double last_s = 0.5; /* of it where MPI holds the caller's memory, within the call that failed */
 
 typedef struct piece {
     int rank, bytes;
@@ -338,7 +339,7 @@ static void abort_end(tcc_mpi_end *end, const char *why) {
     mpi_end *e = end_of(end);
     e->failed = true;
     say_last(e, *why ? why : "without a reason");
-    if (e->stuck) wait_for_last(e, grace_s);
+    if (e->stuck) wait_for_last(e, last_s);
 }
 
 /* After an error neither the communicator nor MPI can be ended in order: others may never come. The process ends with
@@ -346,7 +347,11 @@ static void abort_end(tcc_mpi_end *end, const char *why) {
 static void close_end(tcc_mpi_end *end, double timeout_s) {
     mpi_end *e = end_of(end);
     int finalized = 0;
-    if (e->stuck) return;
+    if (e->stuck) { /* who has started the ranks may end all of them with the first */
+        const struct timespec rest = {.tv_sec = (time_t)(grace_s - last_s), .tv_nsec = 500000000};
+        nanosleep(&rest, NULL);
+        return;
+    }
     MPI_Finalized(&finalized);
     if (!finalized) {
         say_last(e, "");
