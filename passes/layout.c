@@ -21,6 +21,8 @@ typedef struct rewriter {
     tcc_rewrite rw;
     tcc_node **forms[FORMS]; /* by old id */
     bool *flexible;          /* by old id: built in the form that is asked for */
+    bool *leads;             /* by old id: it has the last form, and so has what follows it */
+    bool *shown;             /* by old id: views and outputs alone read it */
 } rewriter;
 
 /* -- Permutations: result dim i of the last form is dim last_of(i) of the plain one -- */
@@ -155,12 +157,11 @@ static tcc_node *get(rewriter *r, const tcc_node *old, form f) {
     tcc_ir_set_origin(r->rw.to, old);
     if (r->flexible[old->id]) *at = f == LAST ? build_last(r, old) : build_plain(r, old);
     else *at = transpose(r, old, r->forms[f == LAST ? PLAIN : LAST][old->id], f);
+    r->leads[old->id] = false; /* what computes with the other form has the work beside it follow that */
     return *at;
 }
 
-static bool has_last(const rewriter *r, const tcc_node *old) {
-    return old->type.rank >= 3 && !r->flexible[old->id] && r->forms[LAST][old->id] && !r->forms[PLAIN][old->id];
-}
+static bool has_last(const rewriter *r, const tcc_node *old) { return old->type.rank >= 3 && r->leads[old->id]; }
 
 /* -- The pass -- */
 
@@ -179,7 +180,8 @@ static void norm_last(rewriter *r, const tcc_node *old) {
     for (int i = 0; i < old->n_operands; i++)
         if (!(operands[i] = get(r, old->operands[i], old->operands[i]->type.rank == rank ? LAST : PLAIN))) return;
     const tcc_type type = old->type.rank == rank ? last_type(&old->type) : old->type;
-    r->forms[old->type.rank == rank ? LAST : PLAIN][old->id] = build(r, old, operands, &attrs, &type);
+    r->leads[old->id] = old->type.rank == rank;
+    r->forms[r->leads[old->id] ? LAST : PLAIN][old->id] = build(r, old, operands, &attrs, &type);
 }
 
 /* A reduction of a value in last form. Its result's kept dims may come in another order. */
@@ -228,6 +230,7 @@ static void visit(rewriter *r, const tcc_node *old) {
         r->flexible[old->id] = true;
     } else if (computes_last(old) || (any_last && follows && old->type.rank >= 3)) {
         r->forms[LAST][old->id] = build_last(r, old);
+        r->leads[old->id] = true;
         /* The optimizer works on weights as they are stored. */
         if (old->op == TCC_OP_CONV_GRAD_WEIGHT) get(r, old, PLAIN);
     } else if (any_last && tcc_is_batch_norm(old->op)) {
@@ -235,7 +238,19 @@ static void visit(rewriter *r, const tcc_node *old) {
     } else if (any_last && reduces) {
         r->forms[PLAIN][old->id] = reduce_last(r, old);
     } else {
+        const bool shows = r->shown[old->id] && fusion == TCC_FUSION_VIEW && old->n_operands == 1;
+        const bool led = shows && r->leads[old->operands[0]->id];
         r->forms[PLAIN][old->id] = build_plain(r, old);
+        if (led) r->leads[old->operands[0]->id] = true;
+    }
+}
+
+static void mark_shown(rewriter *r, const tcc_graph *g) {
+    for (int i = 0; i < g->nodes.count; i++) r->shown[i] = true;
+    for (int i = g->nodes.count - 1; i >= 0; i--) {
+        const tcc_node *n = g->nodes.data[i];
+        if (!r->rw.live[i] || (r->shown[i] && tcc_op_get_info(n->op)->fusion == TCC_FUSION_VIEW)) continue;
+        for (int k = 0; k < n->n_operands; k++) r->shown[n->operands[k]->id] = false;
     }
 }
 
@@ -273,7 +288,10 @@ tcc_status tcc_pass_layout(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out
     TCC_TRY(tcc_rewrite_begin(&r.rw, in));
     for (int f = 0; f < FORMS; f++) r.forms[f] = tcc__calloc(count, sizeof *r.forms[f]);
     r.flexible = tcc__calloc(count, sizeof *r.flexible);
-    bool ok = r.forms[PLAIN] && r.forms[LAST] && r.flexible;
+    r.leads = tcc__calloc(count, sizeof *r.leads);
+    r.shown = tcc__calloc(count, sizeof *r.shown);
+    bool ok = r.forms[PLAIN] && r.forms[LAST] && r.flexible && r.leads && r.shown;
+    if (ok) mark_shown(&r, in);
     for (int i = 0; ok && i < in->nodes.count && in->diag->status == TCC_OK; i++) {
         if (!r.rw.live[i] && in->nodes.data[i]->op != TCC_OP_INPUT) continue;
         if (change) visit(&r, in->nodes.data[i]);
@@ -283,6 +301,8 @@ tcc_status tcc_pass_layout(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out
         r.rw.map[in->outputs.data[i].node->id] = get(&r, in->outputs.data[i].node, PLAIN);
     for (int f = 0; f < FORMS; f++) tcc__free(r.forms[f]);
     tcc__free(r.flexible);
+    tcc__free(r.leads);
+    tcc__free(r.shown);
     if (ok) return tcc_rewrite_end(&r.rw, out);
     tcc_rewrite_abort(&r.rw);
     return tcc_enomem(in->diag);
