@@ -53,8 +53,7 @@ static double work_of(const tcc_sample *s, const tcc_node *n) {
 
 static double work_of_graph(const tcc_graph *g, const tcc_sample *s) {
     double work = 0;
-    for (int i = 0; i < g->nodes.count; i++)
-        if (!s || s->live[i]) work += work_of(s, g->nodes.data[i]);
+    for (int i = 0; i < g->nodes.count; i++) work += work_of(s, g->nodes.data[i]);
     return work;
 }
 
@@ -70,11 +69,11 @@ static tcc_status choose(tcc_sample *s, double most_work, tcc_diag *diag) {
     const int all = g->nodes.count * TCC_MAX_RANK;
     bool *done = TCC_ARENA_ARRAY(&s->memory, bool, all + 1);
     if (!done) return tcc_enomem(diag);
-    for (int i = 0; i < all; i++) s->dims[i].count = s->live[i / TCC_MAX_RANK] ? s->dims[i].units : 1;
+    for (int i = 0; i < all; i++) s->dims[i].count = s->dims[i].units;
     s->all = work_of_graph(g, s) <= most_work;
     if (s->all) return TCC_OK;
     for (int i = 0; i < all; i++) {
-        done[i] = s->dims[i].parent != i || s->dims[i].units == 1 || !s->live[i / TCC_MAX_RANK];
+        done[i] = s->dims[i].parent != i || s->dims[i].units == 1;
         s->dims[i].count = 1;
     }
     for (;;) {
@@ -131,11 +130,6 @@ static tcc_node *rebuild(tcc_sample *s, const tcc_node *n, tcc_node *const *map)
     tcc_attrs attrs = *n->attrs;
     for (int d = 0; n->op == TCC_OP_SLICE && d < n->type.rank; d++) /* a dim that is not cut */
         if (n->type.dims[d] == n->operands[0]->type.dims[d]) attrs.slice.limit.v[d] = type.dims[d];
-    if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_CONTRACT && n->op != TCC_OP_DOT && attrs.conv.groups > 1) {
-        const tcc_node *x = n->op == TCC_OP_CONV_GRAD_INPUT ? n : n->operands[0];
-        const int c = attrs.conv.channels_last ? x->type.rank - 1 : 1;
-        attrs.conv.groups = attrs.conv.groups * share(s, x, c) / x->type.dims[c];
-    }
     const bool typed = tcc_op_get_info(n->op)->flags & TCC_FLAG_TYPED;
     return tcc_ir_build(s->graph, n->op, operands, n->n_operands, &attrs, typed ? &type : NULL, n->loc);
 }
@@ -148,7 +142,7 @@ static tcc_node *placed_input(tcc_sample *s, const tcc_node *n) {
     return tcc_ir_input(s->graph, name, TCC_ROLE_BATCH, &type, n->loc);
 }
 
-static tcc_status build(tcc_sample *s, int output, tcc_diag *diag) {
+static tcc_status build(tcc_sample *s, tcc_diag *diag) {
     const tcc_graph *g = s->whole;
     tcc_node **map = TCC_ARENA_ARRAY(&s->memory, tcc_node *, g->nodes.count + 1);
     s->placed = TCC_ARENA_ARRAY(&s->memory, const tcc_node *, g->nodes.count + 1);
@@ -160,40 +154,25 @@ static tcc_status build(tcc_sample *s, int output, tcc_diag *diag) {
     }
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *n = g->nodes.data[i];
-        if (n->op == TCC_OP_INPUT || !s->live[i]) continue;
+        if (n->op == TCC_OP_INPUT) continue;
         if (!(map[i] = tcc__sample_is_placed(n) ? placed_input(s, n) : rebuild(s, n, map)))
             return diag && diag->status != TCC_OK ? diag->status : tcc_enomem(diag);
     }
     for (int i = 0; i < g->outputs.count; i++)
-        if (output < 0 || i == output)
-            TCC_TRY(tcc_ir_output(s->graph, g->outputs.data[i].name, map[g->outputs.data[i].node->id], -1));
+        TCC_TRY(tcc_ir_output(s->graph, g->outputs.data[i].name, map[g->outputs.data[i].node->id], -1));
     return TCC_OK;
 }
 
-static void find_live(tcc_sample *s, int output) {
-    const tcc_graph *g = s->whole;
-    for (int i = 0; i < g->outputs.count; i++)
-        if (output < 0 || i == output) s->live[g->outputs.data[i].node->id] = true;
-    for (int i = g->nodes.count - 1; i >= 0; i--)
-        for (int k = 0; s->live[i] && k < g->nodes.data[i]->n_operands; k++)
-            s->live[g->nodes.data[i]->operands[k]->id] = true;
-}
-
-tcc_status tcc_sample_create(const tcc_graph *whole, int output, double most_work, uint64_t seed, tcc_sample *out,
-                             tcc_diag *diag) {
+tcc_status tcc_sample_create(const tcc_graph *whole, double most_work, uint64_t seed, tcc_sample *out, tcc_diag *diag) {
     const int all = whole->nodes.count * TCC_MAX_RANK;
     *out = (tcc_sample){.whole = whole};
-    out->dims = TCC_ARENA_ARRAY(&out->memory, tcc_sample_dim, all + 1);
-    out->live = TCC_ARENA_ARRAY(&out->memory, bool, whole->nodes.count + 1);
-    if (!out->dims || !out->live) return tcc_enomem(diag);
-    find_live(out, output);
+    if (!(out->dims = TCC_ARENA_ARRAY(&out->memory, tcc_sample_dim, all + 1))) return tcc_enomem(diag);
     for (int i = 0; i < all; i++) {
         const tcc_node *n = whole->nodes.data[i / TCC_MAX_RANK];
         const int d = i % TCC_MAX_RANK;
         out->dims[i] = (tcc_sample_dim){.parent = i, .units = d < n->type.rank ? n->type.dims[d] : 1};
     }
-    for (int i = 0; i < whole->nodes.count; i++)
-        if (out->live[i]) tcc__sample_tie(out, whole->nodes.data[i]);
+    for (int i = 0; i < whole->nodes.count; i++) tcc__sample_tie(out, whole->nodes.data[i]);
     for (int i = 0; i < all; i++) { /* the way is short from now on */
         const tcc_sample_dim *root = &out->dims[i];
         while (&out->dims[root->parent] != root) root = &out->dims[root->parent];
@@ -202,7 +181,7 @@ tcc_status tcc_sample_create(const tcc_graph *whole, int output, double most_wor
     TCC_TRY(choose(out, most_work, diag));
     for (int i = 0; i < all; i++)
         if (out->dims[i].parent == i) TCC_TRY(draw(out, &out->dims[i], seed + ((uint64_t)i << 32), diag));
-    return build(out, output, diag);
+    return build(out, diag);
 }
 
 void tcc_sample_free(tcc_sample *s) {
@@ -225,31 +204,17 @@ int64_t tcc_sample_element(const tcc_sample *s, const tcc_node *n, int64_t e) {
     return element;
 }
 
-/* The share of dims [d, rank) that begins at element `from`, behind the *to elements of `out` that are filled. */
-static void load_share(const tcc_sample *s, const tcc_node *n, int d, int64_t from, const void *packed, tcc_value *out,
-                       int64_t *to) {
-    const tcc_dtype dtype = n->type.dtype;
-    if (d == n->type.rank) {
-        if (tcc_dtype_is_float(dtype)) out->f[(*to)++] = tcc_element_get(dtype, packed, from);
-        else out->i[(*to)++] = tcc_element_get_int(dtype, packed, from);
-        return;
-    }
-    const tcc_sample_dim *x = tcc__sample_dim(s, n, d);
-    const int64_t block = n->type.dims[d] / x->units;
-    int64_t stride = 1;
-    for (int k = d + 1; k < n->type.rank; k++) stride *= n->type.dims[k];
-    for (int64_t i = 0; i < x->count; i++)
-        for (int64_t k = 0; k < block; k++)
-            load_share(s, n, d + 1, from + (x->taken[i] * block + k) * stride, packed, out, to);
-}
-
 tcc_status tcc_sample_value(const tcc_sample *s, const tcc_node *n, const void *packed, tcc_value *out,
                             tcc_diag *diag) {
     const tcc_type type = type_of(s, n);
-    int64_t to = 0;
+    const bool is_float = tcc_dtype_is_float(type.dtype);
     TCC_TRY(tcc_value_create(&type, out, diag));
     if (s->all) tcc_value_load(out, packed);
-    else load_share(s, n, 0, 0, packed, out, &to);
+    for (int64_t e = 0, count = s->all ? 0 : tcc_type_numel(&type); e < count; e++) {
+        const int64_t from = tcc_sample_element(s, n, e);
+        if (is_float) out->f[e] = tcc_element_get(type.dtype, packed, from);
+        else out->i[e] = tcc_element_get_int(type.dtype, packed, from);
+    }
     return TCC_OK;
 }
 

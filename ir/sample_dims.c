@@ -2,7 +2,6 @@
  * Which dims of a graph an op takes index by index, and which operand's dim goes with which of the result. What is not
  * listed here stays whole. */
 #include "ir/sample_dims.h"
-#include "ir/sdpa.h"
 #include "ir/support/gcd.h"
 
 static tcc_sample_dim *at(tcc_sample *s, const tcc_node *n, int dim) { return &s->dims[n->id * TCC_MAX_RANK + dim]; }
@@ -17,12 +16,6 @@ static void keep(tcc_sample *s, const tcc_node *n, int dim) { tcc__sample_dim(s,
 
 static void keep_all(tcc_sample *s, const tcc_node *n) {
     for (int d = 0; d < n->type.rank; d++) keep(s, n, d);
-}
-
-/* It has no more than so many blocks. */
-static void cut(tcc_sample *s, const tcc_node *n, int dim, int64_t blocks) {
-    tcc_sample_dim *x = tcc__sample_dim(s, n, dim);
-    x->units = tcc_gcd(x->units, blocks);
 }
 
 /* They have the same blocks, as many as go into both extents. */
@@ -182,18 +175,12 @@ static void conv(tcc_sample *s, const tcc_node *n) {
                    *w = n->op == TCC_OP_CONV_GRAD_WEIGHT ? n : b;
     const tcc_node *all[] = {x, y, w};
     for (int i = 0; i < 3; i++) keep_space(s, all[i], last);
+    const bool grouped = n->attrs->conv.groups > 1;
     if (n->op == TCC_OP_CONV_GRAD_WEIGHT) keep(s, x, 0), keep(s, y, 0);
     else tie(s, x, 0, y, 0);
-    if (n->attrs->conv.groups > 1) { /* whole groups */
-        cut(s, x, c, n->attrs->conv.groups);
-        join(s, x, c, y, c);
-        join(s, x, c, w, 0);
-        keep(s, w, c);
-        return;
-    }
-    if (n->op == TCC_OP_CONV) keep(s, x, c), keep(s, w, c);
+    if (n->op == TCC_OP_CONV || grouped) keep(s, x, c), keep(s, w, c);
     else tie(s, x, c, w, c);
-    if (n->op == TCC_OP_CONV_GRAD_INPUT) keep(s, y, c), keep(s, w, 0);
+    if (n->op == TCC_OP_CONV_GRAD_INPUT || grouped) keep(s, y, c), keep(s, w, 0);
     else tie(s, y, c, w, 0);
 }
 
@@ -208,30 +195,16 @@ static void window(tcc_sample *s, const tcc_node *n) {
     }
 }
 
-typedef enum axis { OTHER, QUERIES, KEYS } axis;
-
-/* What dim `lead` of operand k counts, or of the result (-1). */
-static axis counts(const tcc_node *n, int k) {
-    if (k < 0) return n->op == TCC_OP_SDPA_GRAD_K || n->op == TCC_OP_SDPA_GRAD_V ? KEYS : QUERIES;
-    if (k >= tcc_op_get_info(n->op)->least) return n->operands[k] == tcc_sdpa_mask(n) ? QUERIES : OTHER;
-    return k == 1 || (k == 2 && n->op != TCC_OP_SDPA_LSE) ? KEYS : QUERIES;
-}
-
-/* Heads are apart, and so are the rows of a result: queries, or keys of a gradient by k or v. A causal mask goes by the
- * position of both. With dropout, whose draws go by position, the first heads are taken. */
+/* Heads are apart. With dropout, whose draws go by position, the first ones are taken. */
 static void attention(tcc_sample *s, const tcc_node *n) {
-    const bool draws = tcc_sdpa_draws(n);
+    const bool draws = n->attrs->sdpa.p > 0;
     const int lead = n->operands[0]->type.rank - 2;
-    const axis rows = draws || n->attrs->sdpa.causal ? OTHER : counts(n, -1);
-    for (int k = -1; k < n->n_operands; k++) {
-        const tcc_node *x = k < 0 ? n : n->operands[k];
-        const bool key = draws && k == n->n_operands - 1, mask = x == tcc_sdpa_mask(n);
-        for (int d = 0; d < x->type.rank; d++) {
-            const axis of = d == lead ? counts(n, k) : d == lead + 1 && mask ? KEYS : OTHER;
-            if (key || (d < lead && draws && d > 0) || (d >= lead && (of == OTHER || of != rows))) keep(s, x, d);
-            else tie(s, n, d < lead ? d : lead, x, d);
-        }
-    }
+    for (int k = 0; k < n->n_operands; k++)
+        for (int d = 0; d < n->operands[k]->type.rank; d++)
+            if (d >= lead || (draws && (d > 0 || k == n->n_operands - 1))) keep(s, n->operands[k], d);
+            else tie(s, n, d, n->operands[k], d);
+    for (int d = 0; d < n->type.rank; d++)
+        if (d >= lead || (draws && d > 0)) keep(s, n, d);
     if (draws && lead > 0) tcc__sample_dim(s, n, 0)->first = true;
 }
 

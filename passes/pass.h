@@ -31,6 +31,7 @@ typedef struct tcc_train_spec {
     bool detect_anomaly;        /* output TCC_ANOMALY_OUTPUT (train_step.h) */
     int ranks;                  /* that have parts of the batch; 0 or 1: it is on one */
     bool reduce_in_bf16;        /* gradients travel in bf16 */
+    bool shard;                 /* each has a part of the optimizer's states (step_shard.c) */
     const tcc_network *network; /* between them; NULL: that of processes on one machine */
     bool statistics;            /* outputs TCC_PARAMETER_STATISTICS_PREFIX NAME and those of modules (train_step.h) */
 } tcc_train_spec;

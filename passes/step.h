@@ -23,6 +23,9 @@ typedef struct tcc_trained {
     tcc_step_state states[TCC_STEP_STATES];
     tcc_step_state ema;
     tcc_node *next; /* the parameter's next value, where no step is skipped */
+    /* Where states are shared out, p, g and states are this rank's parts. So is `part`, the next value as it is stored;
+     * and `whole_next` is that of all ranks. */
+    tcc_node *part, *whole_next;
 } tcc_trained;
 
 typedef struct tcc_step_builder {
@@ -99,8 +102,19 @@ static inline tcc_status step_output(tcc_step_builder *b, int input, tcc_node *v
 tcc_status tcc__step_add_states(tcc_step_builder *b);
 /* The next values of parameter t and of its states. */
 tcc_status tcc__step_update(tcc_step_builder *b, tcc_trained *t);
+/* The same of what tcc__step_gather_parts gave. */
+tcc_status tcc__step_update_whole(tcc_step_builder *b, tcc_trained *t);
 /* The states and next values of the averages of buffers. */
 tcc_status tcc__step_average_buffers(tcc_step_builder *b);
+
+/* -- step_shard.c -- */
+
+/* Whether ranks share the optimizer's states out. */
+static inline bool step_shards(const tcc_step_builder *b) { return b->spec->shard && b->spec->ranks > 1; }
+/* Parameters and gradients become this rank's parts. */
+tcc_status tcc__step_take_parts(tcc_step_builder *b);
+/* After all parts have their next values: those of whole parameters. */
+tcc_status tcc__step_gather_parts(tcc_step_builder *b);
 
 /* -- step_micro.c -- */
 

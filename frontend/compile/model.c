@@ -11,6 +11,10 @@
 static tcc_status check_comm(tcc_context *cx, const tcc_model_options *o) {
     if (tcc_comm_context(o->comm) != cx)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "comm: it is of another context");
+    if (o->shard_optimizer && o->optimizer && o->optimizer->kind == TCC_ADAFACTOR)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "shard_optimizer: adafactor takes means over rows and columns of whole parameters, of which a "
+                         "rank would have a part; use it without, or another optimizer");
     return TCC_OK;
 }
 

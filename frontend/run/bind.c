@@ -25,6 +25,7 @@ static tcc_status add_states(tcc_model *m, tcc_compiled *c) {
         if ((b->role != TCC_ROLE_PARAM && b->role != TCC_ROLE_STATE) || tcc__model_uses(m, index)) continue;
         TCC_TRY(tcc__state_add(b->copy_of ? &m->shared->copies : &m->moments, b, diag, &index));
         if (!b->copy_of) TCC_TRY(name_state(m, &m->moments.entries.data[index]));
+        if (!b->copy_of) tcc__shard_mark(m, &m->moments.entries.data[index]);
         else if (!tcc_vec_push(&c->reads, index)) return tcc_enomem(diag);
     }
     TCC_TRY(tcc_store_fill(&m->shared->copies, diag));
@@ -227,7 +228,7 @@ tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *ba
      * of steps. A counter on the device would be a kernel more in place of 16 bytes of this copy. */
     c->rng_values[0] = (int64_t)m->random_seed;
     c->rng_values[1] = m->step;
-    if (c->whole) tcc__micro_feed(m, c->micro_values, c->rng_values);
+    if (c->whole || c->part == TCC_STEP_UPDATE) tcc__micro_feed(m, c->micro_values, c->rng_values);
     tcc__model_hyper(m, c->hyper_values);
     for (int i = 0; i < c->program->n_bindings; i++) {
         const int k = c->input_of[i];
@@ -237,6 +238,7 @@ tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *ba
         feed += c->bound[i].fed;
     }
     TCC_TRY(ops->feed(m->device, diag, c->fed, c->feeds, c->n_feeds));
+    if (c->train) tcc__shards_begin(m);
     TCC_TRY(tcc__states_derive(m, c));
     TCC_TRY(tcc__store_upload(m, &m->shared->store));
     TCC_TRY(tcc__store_upload(m, &m->shared->copies));

@@ -63,6 +63,7 @@ void tcc__store_release(tcc_model *m, tcc_store *s) {
         tcc_stored *p = &s->entries.data[i];
         if (p->device) m->device->ops->free(m->device, p->device, tcc_type_bytes(&p->type));
         p->device = NULL;
+        tcc__shard_release(p);
     }
 }
 

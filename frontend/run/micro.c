@@ -94,5 +94,6 @@ void tcc__micro_feed(const tcc_model *m, float *micro, int64_t *rng) {
     micro[TCC_MICRO_FIRST] = m->micro == 0;
     micro[TCC_MICRO_LEVEL] = (float)m->micro_level;
     micro[TCC_MICRO_LEADS] = m->micro == 0 && rank == 0;
+    micro[TCC_MICRO_RANK] = (float)rank;
     rng[1] = (m->step * ranks + rank) * tcc__micro_parts(m) + m->micro;
 }

@@ -76,6 +76,7 @@ static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) 
     tcc_diag_begin(&m->cx->diag);
     if (index < 0 || index >= s->entries.count) return false;
     tcc_stored *p = &s->entries.data[index];
+    if (p->shared_out) return tcc__shard_array(m, p, out);
     if (tcc__stored_host(m, p) != TCC_OK) return false;
     p->host_newer = p->device != NULL; /* it may be written now */
     tcc__state_source_written(m, p);

@@ -248,6 +248,18 @@ bool tcc__ranks_borrow(const tcc_model *m);
  * rank. */
 tcc_status tcc__ranks_serve(tcc_model *m, bool train, const tcc_array *batch, int count, const int64_t *rows);
 
+/* -- In shards.c. States that ranks share out. -- */
+
+/* The parameter of whose elements each has one in that state, so that ranks can share it out; NULL: there is none. */
+const tcc_stored *tcc__shard_parameter(const tcc_model *m, const char *state);
+/* Sets p->shared_out and p->whole of a new state. */
+void tcc__shard_mark(tcc_model *m, tcc_stored *p);
+/* The whole of a state; false, with an error, where it is not there. */
+bool tcc__shard_array(tcc_model *m, tcc_stored *p, tcc_array *out);
+void tcc__shard_release(tcc_stored *p);
+/* Before a program of a training step: parts take over what the user has written. */
+void tcc__shards_begin(tcc_model *m);
+
 /* -- In optimizer.c -- */
 
 /* The options that a caller gave, or NULL, in whole. Errors: TCC_EINVAL for what is out of its range. */

@@ -46,7 +46,7 @@ static uint64_t hash_store(const tcc_store *s) {
     uint64_t h = 0;
     for (int i = 0; i < s->entries.count; i++) {
         const tcc_stored *p = &s->entries.data[i];
-        if (tcc__is_sum(p->name)) continue;
+        if (tcc__is_sum(p->name) || p->shared_out) continue; /* parts differ */
         h = tcc_hash_string(h, p->name);
         h = tcc_hash_string(h, tcc_type_text(&p->type));
         if (p->data) h = tcc_hash_bytes(h, p->data, (size_t)tcc_type_bytes(&p->type));

@@ -84,12 +84,13 @@ static void follow_step(lane *l, const tcc_model *m, const tcc_compiled *c, int 
     if (c->next) follow_program(l, c->next->program, waits_for, done);
 }
 
-/* Bytes of the optimizer's states, of which each rank could keep a part. */
-static int64_t state_bytes(const tcc_program *update) {
+/* Bytes of the optimizer's states that ranks can share out, as a program has them, and whole. */
+static int64_t state_bytes(const tcc_model *m, const tcc_program *update, bool whole) {
     int64_t bytes = 0;
     for (int i = 0; i < update->n_bindings; i++) {
         const tcc_binding *b = &update->bindings[i];
-        if (b->role == TCC_ROLE_STATE && !b->copy_of && !tcc__is_sum(b->name)) bytes += tcc_type_bytes(&b->type);
+        const tcc_stored *of = b->role == TCC_ROLE_STATE ? tcc__shard_parameter(m, b->name) : NULL;
+        if (of) bytes += tcc_type_numel(whole ? &of->type : &b->type) * tcc_dtype_bytes(b->type.dtype);
     }
     return bytes;
 }
@@ -119,7 +120,9 @@ tcc_status tcc__report_ranks(tcc_model *m, const tcc_compiled *c, int64_t peak_b
     if (!m->options.comm || !c->train) return TCC_OK;
     const int asked = tcc_comm_size(m->options.comm), steps = steps_of(c);
     const tcc_network *network = tcc_comm_network(m->options.comm);
-    const int64_t states = state_bytes(c->next ? c->next->program : c->program);
+    const tcc_program *update = c->next ? c->next->program : c->program;
+    const int64_t states = state_bytes(m, update, true);
+    peak_bytes += states - state_bytes(m, update, false);
     int *waits_for = tcc__malloc(sizeof *waits_for * (size_t)steps);
     double *done = tcc__malloc(sizeof *done * (size_t)steps), one_ns = 0;
     tcc_status status = waits_for && done ? TCC_OK : tcc_enomem(&m->cx->diag);

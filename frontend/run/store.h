@@ -28,6 +28,11 @@ typedef struct tcc_stored {
     bool stale;          /* to be made again before a program reads it */
     bool counted;        /* of what is shared: in kept_bytes */
     const char *shown;   /* the name that the user sees; NULL: `name` */
+    /* A state that ranks share out (shards.c), of which this is the rank's part: */
+    bool shared_out, begun; /* begun: its values may differ from those at the start */
+    bool given;             /* the user has `gathered`, and may have written it */
+    tcc_type whole;
+    void *gathered; /* of all parts; NULL: they are not */
     /* On a device with memory of its own (memory.c): */
     void *device;                  /* NULL: not there yet */
     bool host_newer, device_newer; /* what the other side lacks; never both */

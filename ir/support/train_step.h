@@ -117,12 +117,14 @@ enum {
     TCC_MICRO_FIRST, /* 1 for the first of a step; else 0 */
     TCC_MICRO_LEVEL, /* of the totals that are added up */
     TCC_MICRO_LEADS, /* 1 for the first of a step on all ranks; else 0 */
+    TCC_MICRO_RANK,  /* the rank's number */
     TCC_MICRO_COUNT
 };
 
 /* State inputs that the pass adds for parameter NAME: "NAME.STATE" as optimizer.def says, zero at the start and f32
  * (f64 for an f64 parameter); "NAME.ema" if parameters are averaged; then TCC_STEP_STATE (Adam, Adafactor, averages);
- * "NAME.ema" of buffers, if they are averaged too.
+ * "NAME.ema" of buffers, if they are averaged too. Where ranks share states out (step_shard.c), NAME.STATE is the
+ * rank's part, a vector.
  * An average is the parameter after the first update, then average + (1 - decay) (parameter - average).
  *
  * Outputs of the step, in this order: "loss"; the other outputs of the graph; "grad_norm", the norm before clipping, if

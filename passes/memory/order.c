@@ -28,6 +28,7 @@
 
 /* Half of a usual last-level cache: gradients are still there when their updates run. */
 #define MOST_WAITING_BYTES (INT64_C(16) << 20)
+enum { FEW_BYTES = 64 };
 
 typedef enum way { WAY_PROGRAM, WAY_FREE_EARLY, WAY_TAKE_LEAST, WAY_COUNT } way;
 
@@ -41,7 +42,6 @@ typedef struct place_list {
 /* Groups that waited for their like and run now. */
 typedef struct turn {
     uint64_t shape;
-    int64_t input_bytes; /* of the group: sums of different lengths are different kernels */
     int place, group;
 } turn;
 typedef tcc_vec(turn) turn_vec;
@@ -139,15 +139,17 @@ static bool make_task(scheduler *s, int t, const int *producers, tcc_node **inpu
         task->waits_for++;
     }
     bool updates = group->kind == TCC_GROUP_POINTWISE;
+    int64_t stored_bytes = 0;
     for (int i = 0; i < group->n_outputs; i++) {
         int id = group->outputs[i]->id;
         if (s->size_bytes[id])
             ok &= tcc_vec_push(&task->stores, id) &&
                   tcc_vec_push(&task->store_moments, first_write(task->launches, group->outputs[i]));
+        stored_bytes += tcc_type_bytes(&group->outputs[i]->type);
         updates &= s->is_state[id];
     }
     ok &= list_overwrites(s, group, task, inputs, n_inputs);
-    task->waits = updates || tcc_group_is_small_sum(group);
+    task->waits = updates || (group->kind == TCC_GROUP_REDUCE && stored_bytes <= FEW_BYTES);
     task->again = true;
     for (int i = 0; i < group->n_outputs; i++) task->again &= (group->outputs[i]->marks & TCC_MARK_REMAT) != 0;
     task->shape = (uint64_t)group->kind;
@@ -320,7 +322,7 @@ static bool is_too_early(const scheduler *s, const task *task) {
 
 static bool take_turn(const scheduler *s, int place, turn_vec *turns) {
     const int t = s->program[place];
-    return tcc_vec_push(turns, (turn){s->tasks[t].shape, s->tasks[t].input_bytes, place, t});
+    return tcc_vec_push(turns, (turn){s->tasks[t].shape, place, t});
 }
 
 /* Adds what reads collectives' results; `early`: also what would come too early. */
@@ -444,7 +446,6 @@ static void run(scheduler *s, int t, int64_t *live, int64_t *peak) {
 static int by_shape(const void *a, const void *b) {
     const turn *x = a, *y = b;
     if (x->shape != y->shape) return x->shape > y->shape ? 1 : -1;
-    if (x->input_bytes != y->input_bytes) return x->input_bytes > y->input_bytes ? 1 : -1;
     return x->place - y->place;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Whole networks on 2 and 3 ranks, in each precision, with what training may have: bits against micro-batches.
+ * Whole networks on 2 and 3 ranks, in each precision, with what training may have, and states shared out or not: bits
+ * against micro-batches.
  *   rank-campaign [NETWORK...]
  * The test e2e.test_rank_models runs a few of these. */
 #include "harness/optimizer.h"
@@ -29,15 +30,19 @@ int main(int argc, char **argv) {
         for (int i = 1; i < argc; i++) asked |= !strcmp(argv[i], rank_model_names[n]);
         for (int k = 0; asked && k < (int)(sizeof kinds / sizeof *kinds); k++)
             for (int p = TCC_MIXED_NONE; p <= TCC_MIXED_FP16; p++)
-                for (int ranks = 2; ranks <= 3; ranks++) {
+                for (int run = 0; run < 4; run++) {
+                    const int ranks = 2 + run % 2;
+                    const bool shards = run >= 2;
                     rank_model_case c = {rank_model_names[n], kinds[k].optimizer, kinds[k].options};
                     c.options.mixed_precision = (tcc_mixed_precision)p;
                     if (p == TCC_MIXED_FP16) c.options.loss_scale = 1 << 20; /* a step or more is skipped */
+                    c.options.shard_optimizer = shards;
                     const char *what = rank_model_differs(&c, ranks);
                     count++;
                     wrong += what != NULL;
                     if (what)
-                        printf("%s, %s, %s, %d ranks: %s\n", c.network, kinds[k].name, precisions[p], ranks, what);
+                        printf("%s, %s, %s, %d ranks%s: %s\n", c.network, kinds[k].name, precisions[p], ranks,
+                               shards ? ", states shared out" : "", what);
                     fflush(stdout);
                 }
     }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 14, WIDTH = 6, CLASSES = 5, STEPS = 4, MOST_RANKS = 4, MOST_BYTES = 1 << 21, WIDE = 400 };
+enum { ROWS = 14, WIDTH = 6, CLASSES = 5, STEPS = 4, MOST_RANKS = 4, MOST_BYTES = 1 << 22, WIDE = 400 };
 
 typedef struct test_case {
     const char *name;
@@ -57,6 +57,15 @@ static void wide(tcc_trace *t, void *user) {
     tcc_tensor h = tcc_tanh(tcc_linear(used_twice(t, WIDTH), "in", WIDE));
     h = tcc_tanh(tcc_linear(tcc_tanh(tcc_linear(h, "first", WIDE)), "second", WIDE));
     tcc_loss(t, tcc_mean(tcc_mul(h, h), TCC_ALL));
+}
+
+/* Parameters that have fewer elements than there are ranks, or do not divide among them, and one that is frozen. */
+static void small(tcc_trace *t, void *user) {
+    (void)user;
+    const tcc_init init = {TCC_INIT_CONSTANT, .a = 0.7};
+    tcc_tensor gain = tcc_param(t, "gain", init, 0, NULL), shift = tcc_param(t, "shift", init, TCC_DIMS(WIDTH));
+    tcc_tensor h = tcc_add(tcc_mul(used_twice(t, WIDTH), gain), shift), y = tcc_linear(h, "odd", 3);
+    tcc_loss(t, tcc_mean(tcc_mul(tcc_mul(y, y), tcc_param(t, "frozen", init, TCC_DIMS(3))), TCC_ALL));
 }
 
 /* -- Runs -- */
@@ -101,6 +110,7 @@ typedef struct rank {
     int parts;      /* and takes so many micro-batches */
     pthread_t thread;
     values out;
+    size_t parameter_bytes;
     int64_t skipped;
     tcc_status status;
     char text[2048];
@@ -151,6 +161,8 @@ static tcc_status train_steps(rank *r, tcc_model *m) {
     tcc_array a;
     double scale;
     for (int i = 0; tcc_model_param(m, i, &a); i++) append(&r->out, &a);
+    TCC_TRY(tcc_model_gather_states(m));
+    r->parameter_bytes = r->out.bytes;
     for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++) append(&r->out, &a);
     return r->c->options.mixed_precision == TCC_MIXED_FP16 ? tcc_model_loss_scale(m, &scale, &r->skipped) : TCC_OK;
 }
@@ -205,9 +217,11 @@ static void compare(const test_case *c, int size) {
             if (memcmp(&ranks[r].out.loss[i], &one.out.loss[i], sizeof(double)) != 0)
                 fail_msg("%s: rank %d of %d: the loss of step %d is %.9g, not %.9g", c->name, r, size, i,
                          ranks[r].out.loss[i], one.out.loss[i]);
-        assert_int_equal(ranks[r].out.bytes, one.out.bytes);
-        assert_true(one.out.bytes > 0);
-        if (memcmp(ranks[r].out.v, one.out.v, one.out.bytes) != 0)
+        assert_int_equal(ranks[r].parameter_bytes, one.parameter_bytes);
+        assert_true(one.parameter_bytes > 0);
+        const bool has_states = !c->options.shard_optimizer || !r; /* else rank 0 alone has them */
+        if (has_states) assert_int_equal(ranks[r].out.bytes, one.out.bytes);
+        if (memcmp(ranks[r].out.v, one.out.v, has_states ? one.out.bytes : one.parameter_bytes) != 0)
             fail_msg("%s: rank %d of %d ends with other bits", c->name, r, size);
         assert_int_equal(ranks[r].skipped, one.skipped);
         assert_true(r ? !ranks[r].traces : ranks[r].traces); /* rank 0 alone makes programs */
@@ -237,6 +251,75 @@ static const test_case cases[] = {
     {.name = "eager", .net = totals, .optimizer = OPTIMIZER(TCC_ADAFACTOR, 0.01), .options = {.mode = TCC_MODE_EAGER}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
+
+static const test_case shared_out[] = {
+    {.name = "small, shared out",
+     .net = small,
+     .optimizer = OPTIMIZER(TCC_ADAMW, 0.01, .weight_decay = 0.1, .clip_grad_norm = 0.5, .ema_decay = 0.8,
+                            .groups = &(tcc_param_group){.size = sizeof(tcc_param_group),
+                                                         .match = "frozen",
+                                                         .lr_scale = 1,
+                                                         .weight_decay = NAN,
+                                                         .beta1 = NAN,
+                                                         .beta2 = NAN,
+                                                         .momentum = NAN,
+                                                         .frozen = true},
+                            .n_groups = 1),
+     .options = {.shard_optimizer = true, .keep_gradients = true, .statistics = true}},
+    {.name = "fp16, shared out",
+     .net = counted,
+     .optimizer = OPTIMIZER(TCC_ADAM, 0.01),
+     .options = {.mixed_precision = TCC_MIXED_FP16, .loss_scale = 1e6, .shard_optimizer = true}},
+    {.name = "wide, shared out",
+     .net = wide,
+     .optimizer = OPTIMIZER(TCC_LION, 0.001),
+     .options = {.shard_optimizer = true}},
+};
+
+static void states_may_be_shared_out(void **state) {
+    (void)state;
+    compare(&shared_out[0], 4);
+    compare(&shared_out[1], 2);
+    compare(&shared_out[2], 2);
+}
+
+/* A rank of four keeps a quarter of each moment, rounded up; what is planned is what is bound. */
+static void parts_take_less_memory(void **state) {
+    (void)state;
+    enum { RANKS = 4, SQUARE = WIDTH * WIDTH, ODD = 3 * WIDTH };
+    static const int counts[] = {SQUARE, 1, WIDTH, ODD, 3};
+    int64_t less = 0, bytes[2], bound[2];
+    for (int i = 0; i < 5; i++) less += 2 * 4 * (counts[i] - (counts[i] + RANKS - 1) / RANKS);
+    for (int shares = 0; shares < 2; shares++) {
+        test_case c = shared_out[0];
+        tcc_array batch[2], a;
+        tcc_context *cx;
+        tcc_comm *comm;
+        tcc_model *m;
+        tcc_memory_plan plan;
+        tcc_program_info info;
+        make_batch(0, 0, 1, batch);
+        assert_int_equal(tcc_context_create(&cx), TCC_OK);
+        assert_int_equal(tcc_comm_create_planned(cx, RANKS, "local", &comm), TCC_OK);
+        c.options.optimizer = &c.optimizer;
+        c.options.comm = comm;
+        c.options.compile_only = true;
+        c.options.shard_optimizer = shares;
+        assert_int_equal(tcc_model_create(cx, c.net, NULL, &c.options, &m), TCC_OK);
+        if (tcc_model_plan(m, true, batch, 1, &plan) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
+        assert_int_equal(tcc_model_compile(m, true, batch, 1), TCC_OK);
+        assert_int_equal(tcc_model_info(m, &info), TCC_OK);
+        assert_false(tcc_model_optimizer_state(m, 99, &a));
+        bytes[shares] = plan.state_bytes;
+        bound[shares] = info.peak_bytes - info.arena_bytes;
+        assert_int_equal(info.arena_bytes, plan.arena_bytes);
+        tcc_model_destroy(m);
+        tcc_comm_destroy(comm);
+        tcc_context_destroy(cx);
+    }
+    assert_int_equal(bytes[0] - bytes[1], less);
+    assert_int_equal(bound[0] - bound[1], less - 4 * 4); /* which rank it is, an input of four numbers */
+}
 
 static void ranks_are_micro_batches(void **state) {
     (void)state;
@@ -333,6 +416,7 @@ static void what_ranks_cannot_do_is_refused(void **state) {
     tcc_context *contexts[2] = {NULL};
     tcc_comm *comms[2] = {NULL};
     tcc_model *m;
+    static const tcc_optimizer_options adafactor = OPTIMIZER(TCC_ADAFACTOR, 0.01);
     for (int r = 0; r < 2; r++) assert_int_equal(tcc_context_create(&contexts[r]), TCC_OK);
     assert_int_equal(tcc_comm_create_local(contexts, 2, comms), TCC_OK);
     static const struct {
@@ -341,6 +425,7 @@ static void what_ranks_cannot_do_is_refused(void **state) {
     } refused[] = {
         {{.keep_input_gradients = true}, "keep_input_gradients"},
         {{.arch = "sm_90"}, "comm"},
+        {{.shard_optimizer = true, .optimizer = &adafactor}, "shard_optimizer: adafactor takes means"},
     };
     for (int i = 0; i < (int)(sizeof refused / sizeof *refused); i++) {
         tcc_model_options o = refused[i].o;
@@ -359,7 +444,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_micro_batches),         cmocka_unit_test(reductions_may_be_in_bf16),
         cmocka_unit_test(rank_0_makes_all_programs),       cmocka_unit_test(differences_are_told),
-        cmocka_unit_test(what_ranks_cannot_do_is_refused),
+        cmocka_unit_test(what_ranks_cannot_do_is_refused), cmocka_unit_test(states_may_be_shared_out),
+        cmocka_unit_test(parts_take_less_memory),
     };
     make_data();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,8 +112,8 @@ typedef struct rank {
     tcc_status status;
     char text[1024];
     double losses[STEPS];
-    char *bytes; /* of parameters and states */
-    size_t n_bytes;
+    char *bytes; /* of parameters, then states */
+    size_t n_bytes, n_parameters;
     int64_t skipped;
 } rank;
 
@@ -141,6 +141,8 @@ static tcc_status train(rank *r, tcc_model *m, data *d) {
     }
     TCC_TRY(tcc_model_synchronize(m));
     for (int i = 0; tcc_model_param(m, i, &a); i++) kept &= keep(r, &a);
+    r->n_parameters = r->n_bytes;
+    TCC_TRY(tcc_model_gather_states(m));
     for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++) kept &= keep(r, &a);
     if (!kept) return TCC_ENOMEM;
     return r->c->options.mixed_precision == TCC_MIXED_FP16 ? tcc_model_loss_scale(m, &scale, &r->skipped) : TCC_OK;
@@ -190,8 +192,10 @@ static const char *difference(const rank *r, const rank *one) {
                             r->losses[i], one->losses[i]),
                    text;
     if (r->skipped != one->skipped) return "other steps are skipped";
-    if (r->n_bytes != one->n_bytes) return "there are other parameters or states";
-    for (size_t i = 0; i < one->n_bytes; i += 4)
+    const bool has_states = !r->c->options.shard_optimizer || !r->first; /* else rank 0 alone has them */
+    if (r->n_parameters != one->n_parameters || (has_states && r->n_bytes != one->n_bytes))
+        return "there are other parameters or states";
+    for (size_t i = 0; i < (has_states ? one->n_bytes : one->n_parameters); i += 4)
         if (memcmp(r->bytes + i, one->bytes + i, 4) != 0)
             return snprintf(text, sizeof text, "rank %d: number %zu of %zu is %.9g, not %.9g", r->first, i / 4,
                             one->n_bytes / 4, (double)*(float *)(r->bytes + i), (double)*(float *)(one->bytes + i)),

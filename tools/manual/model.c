@@ -180,6 +180,12 @@ EXAMPLE(tcc_model_optimizer_state) {
     for (int i = 0; tcc_model_optimizer_state(model, i, &s); i++) printf("%s\n", s.name); /* fc1.weight.m */
 }
 
+EXAMPLE(tcc_model_gather_states) {
+    tcc_array s;
+    TCC_TRY(tcc_model_gather_states(model)); /* on all ranks, before rank 0 writes a checkpoint */
+    for (int i = 0; tcc_model_optimizer_state(model, i, &s); i++) printf("%s\n", s.name); /* fc1.weight.m */
+}
+
 EXAMPLE(tcc_model_gradient) {
     tcc_array gradient;
     TCC_TRY(tcc_model_train(model, batch, batch_count)); /* of a model with options.keep_gradients */

@@ -233,6 +233,9 @@ typedef struct tcc_model_options {
         reduce_in_bf16; /* with comm: gradients travel in bf16, half of the bytes, and each sum of two ranks' is rounded
                              to that */
     bool sync_batch_norm; /* with comm: all batch norms take the batch of all ranks, as if each had the option sync */
+    bool shard_optimizer; /* with comm: each rank keeps and updates a part of the optimizer's states, and all gather the
+                             parameters: the same bits, less memory, half as much again to send. Averages stay whole.
+                             Not with TCC_ADAFACTOR, which needs whole parameters. See tcc_model_gather_states. */
 } tcc_model_options;
 
 /* Whether options.memory_budget may be `text`. */
@@ -310,6 +313,11 @@ TCC_API bool tcc_model_param_is_trained(const tcc_model *m, int index);
  * a version that made an update in every step: write the number of its steps there. */
 #define TCC_STEP_STATE "@step"
 TCC_API bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out);
+/* With options.shard_optimizer, a collective between steps: until its next step rank 0 has whole states, as a model
+ * that does not share them out has them. On other ranks, and without this call, tcc_model_optimizer_state is false for
+ * such a state, with TCC_EINVAL as the context's error; but before a model's first step each rank has them, and writes
+ * all that a checkpoint says. Without that option it does nothing. */
+TCC_API tcc_status tcc_model_gather_states(tcc_model *m);
 /* Gradient of the loss by parameter `name`, or by that float input of the batch, at the last training step; needs
  * keep_gradients or keep_input_gradients. It is that of the loss itself, with FP16 as well, and before clipping.
  * Borrowed until the next run. A frozen parameter has none: TCC_ENOTFOUND. */

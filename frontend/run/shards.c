@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * Optimizer states that ranks share out (options.shard_optimizer). A rank's entry has its part of the elements, as many
+ * on each rank, with room behind the last (passes/step_shard.c). The user sees whole states: what was gathered on rank
+ * 0, or what is to be given to a model that has made no step yet. Both are whole copies beside the part, which go with
+ * the next step. */
+#include "frontend/run/model.h"
+
+#include "ir/support/optimizer.h"
+
+static const char *const states[][2] = {
+#define TCC_OPTIMIZER(id, name, lr, beta1, beta2, eps, reads, first, second, step) [TCC_##id] = {first, second},
+#include "ir/support/optimizer.def"
+};
+
+static int ranks_of(const tcc_model *m) { return tcc_comm_size(m->options.comm); }
+static int64_t part_bytes(const tcc_stored *p) { return tcc_type_bytes(&p->type); }
+
+/* Whether `name` is state `suffix` of the parameter. */
+static bool is_state_of(const char *name, const char *parameter, const char *suffix) {
+    const size_t length = strlen(parameter);
+    return suffix && !strncmp(name, parameter, length) && name[length] == '.' && !strcmp(name + length + 1, suffix);
+}
+
+const tcc_stored *tcc__shard_parameter(const tcc_model *m, const char *state) {
+    const tcc_store *parameters = &m->shared->store;
+    for (int i = 0; i < parameters->entries.count && m->optimizer.kind != TCC_ADAFACTOR; i++) {
+        const tcc_stored *of = &parameters->entries.data[i];
+        for (int k = 0; k < 2 && of->role == TCC_ROLE_PARAM; k++)
+            if (is_state_of(state, of->name, states[m->optimizer.kind][k])) return of;
+    }
+    return NULL;
+}
+
+void tcc__shard_mark(tcc_model *m, tcc_stored *p) {
+    if (!m->options.comm || !m->options.shard_optimizer || p->shared_out) return;
+    const tcc_stored *of = tcc__shard_parameter(m, p->name);
+    if (!of) return;
+    p->shared_out = true;
+    p->whole = of->type;
+    p->whole.dtype = p->type.dtype;
+}
+
+static tcc_status reserve(tcc_model *m, tcc_stored *p) {
+    const size_t bytes = (size_t)ranks_of(m) * (size_t)part_bytes(p);
+    if (!p->gathered && !(p->gathered = tcc__aligned(64, bytes))) return tcc_enomem(&m->cx->diag);
+    memset(p->gathered, 0, bytes); /* states begin as zeros */
+    return TCC_OK;
+}
+
+void tcc__shard_release(tcc_stored *p) {
+    tcc__free(p->gathered);
+    p->gathered = NULL;
+}
+
+bool tcc__shard_array(tcc_model *m, tcc_stored *p, tcc_array *out) {
+    if (!p->gathered && p->begun) {
+        tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                  "state \"%s\" is shared out among ranks: call tcc_model_gather_states on all of them, and ask rank 0",
+                  p->name);
+        return false;
+    }
+    if (!p->gathered && reserve(m, p) != TCC_OK) return false;
+    p->given = true;
+    *out = (tcc_array){
+        .name = p->shown ? p->shown : p->name, .dtype = p->whole.dtype, .rank = p->whole.rank, .data = p->gathered};
+    memcpy(out->dims, p->whole.dims, sizeof out->dims);
+    return true;
+}
+
+/* The rank's part of what the user may have written. */
+static void take_part(const tcc_model *m, tcc_stored *p) {
+    const int64_t bytes = part_bytes(p);
+    if (p->gathered && p->given)
+        memcpy(p->data, (const char *)p->gathered + tcc_comm_rank(m->options.comm) * bytes, (size_t)bytes);
+    p->given = false;
+}
+
+void tcc__shards_begin(tcc_model *m) {
+    for (int i = 0; i < m->moments.entries.count; i++) {
+        tcc_stored *p = &m->moments.entries.data[i];
+        if (!p->shared_out) continue;
+        take_part(m, p);
+        tcc__shard_release(p);
+        p->begun = true;
+    }
+}
+
+static tcc_status gather(tcc_model *m, tcc_stored *p) {
+    take_part(m, p);
+    TCC_TRY(reserve(m, p));
+    TCC_TRY(tcc_comm_all_gather(m->options.comm, p->data, p->gathered, part_bytes(p)));
+    p->begun = true;
+    if (tcc_comm_rank(m->options.comm)) tcc__shard_release(p);
+    return TCC_OK;
+}
+
+tcc_status tcc_model_gather_states(tcc_model *m) {
+    tcc_diag_begin(&m->cx->diag);
+    for (int i = 0; i < m->moments.entries.count; i++)
+        if (m->moments.entries.data[i].shared_out) TCC_TRY(gather(m, &m->moments.entries.data[i]));
+    return TCC_OK;
+}

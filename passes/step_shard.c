@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * Optimizer states that are shared out among ranks (ZeRO stage 1). Each rank has the states of one part of every
+ * parameter, updates that part, and all gather the parts. A part is a stretch of the parameter's elements, as many on
+ * each rank; behind the last element are zeros. So the bits of a step do not depend on the parts.
+ *
+ * Which part is a rank's own is an input (TCC_MICRO_RANK), as all ranks have one program. New parts travel in buckets,
+ * in the order in which their gradients arrive: the last parameters first.
+ *
+ * Source: Rajbhandari et al. 2020. */
+#include "ir/collective.h"
+#include "passes/micro_loss.h"
+#include "passes/step.h"
+
+/* Elements of a part of x. */
+static int64_t part_of(const tcc_step_builder *b, const tcc_type *x) {
+    return (tcc_type_numel(x) + b->spec->ranks - 1) / b->spec->ranks;
+}
+
+/* The rank's part of x. */
+static tcc_node *own(tcc_step_builder *b, tcc_node *x, tcc_node *rank) {
+    if (!x || !rank) return NULL;
+    const int64_t count = tcc_type_numel(&x->type), part = part_of(b, &x->type), none = 0, one = 1;
+    const int64_t rows[] = {b->spec->ranks, part}, missing = rows[0] * part - count;
+    const tcc_attrs first_axis = {.axis = {0}};
+    tcc_node *flat = tcc_ir_reshape(b->g, x, 1, &count);
+    if (missing) flat = tcc_ir_pad(b->g, flat, 0, &none, &missing, &none);
+    flat = tcc_ir_reshape(b->g, flat, 2, rows);
+    tcc_node *operands[] = {flat, tcc_ir_reshape(b->g, rank, 1, &one)};
+    if (!operands[0] || !operands[1]) return NULL;
+    return tcc_ir_reshape(b->g, tcc_ir_build(b->g, TCC_OP_TAKE, operands, 2, &first_axis, NULL, x->loc), 1, &part);
+}
+
+tcc_status tcc__step_take_parts(tcc_step_builder *b) {
+    tcc_node *rank = tcc_ir_cast(b->g, tcc_micro_hyper(b->g, TCC_MICRO_RANK), TCC_I32);
+    for (int i = 0; i < b->trained.count; i++) {
+        tcc_trained *t = &b->trained.data[i];
+        tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
+        t->p = own(b, t->p, rank);
+        t->g = own(b, t->g, rank);
+        if (!t->p || !t->g) return b->g->diag->status;
+    }
+    return TCC_OK;
+}
+
+/* The parameter that has these parts in the columns from `from` on. */
+static tcc_node *assemble(tcc_step_builder *b, tcc_node *all, int64_t from, const tcc_type *type) {
+    const int64_t ranks = b->spec->ranks, part = part_of(b, type), count = tcc_type_numel(type), whole = ranks * part;
+    const int64_t start[] = {0, from}, limit[] = {ranks, from + part}, stride[] = {1, 1};
+    tcc_node *x = tcc_ir_reshape(b->g, tcc_ir_slice(b->g, all, start, limit, stride), 1, &whole);
+    if (count < whole) x = tcc_ir_slice(b->g, x, start, &count, stride);
+    return tcc_ir_reshape(b->g, x, type->rank, type->dims);
+}
+
+/* Gathers what trained parameters (last, first] have in type `dtype`: `size` elements. */
+static tcc_status gather(tcc_step_builder *b, int last, int first, tcc_dtype dtype, int64_t size) {
+    tcc_vec(tcc_node *) parts = {0};
+    const tcc_attrs first_axis = {.axis = {0}};
+    const int64_t rows[] = {b->spec->ranks, size};
+    tcc_status status = TCC_OK;
+    for (int i = last; i > first && status == TCC_OK; i--)
+        if (b->trained.data[i].part->type.dtype == dtype && !tcc_vec_push(&parts, b->trained.data[i].part))
+            status = tcc_enomem(b->g->diag);
+    tcc_node *own = status == TCC_OK ? parts.data[0] : NULL;
+    tcc_ir_set_backward(b->g, own ? own->loc : TCC_NOWHERE);
+    if (parts.count > 1 && own)
+        own = tcc_ir_build(b->g, TCC_OP_CONCAT, parts.data, parts.count, &first_axis, NULL, own->loc);
+    tcc_vec_free(&parts);
+    tcc_node *all = tcc_ir_collective(b->g, TCC_OP_ALL_GATHER, own, TCC_REDUCTION_SUM, b->spec->ranks);
+    all = tcc_ir_reshape(b->g, all, 2, rows);
+    if (!all) return b->g->diag->status;
+    int64_t at = 0;
+    for (int i = last; i > first; i--) {
+        tcc_trained *t = &b->trained.data[i];
+        const tcc_node *input = b->g->inputs.data[t->input];
+        if (t->part->type.dtype != dtype) continue;
+        tcc_ir_set_backward(b->g, input->loc);
+        t->whole_next = assemble(b, all, at, &input->type);
+        at += tcc_type_numel(&t->part->type);
+    }
+    return b->g->diag->status;
+}
+
+tcc_status tcc__step_gather_parts(tcc_step_builder *b) {
+    const double full = tcc_network_bucket_bytes(b->spec->network ? b->spec->network : tcc_network_local,
+                                                 b->spec->ranks);
+    for (int dtype = 0; dtype < TCC_DTYPE_COUNT; dtype++) {
+        int64_t size = 0;
+        for (int i = b->trained.count - 1, last = i; i >= 0; i--) {
+            const tcc_trained *t = &b->trained.data[i];
+            if ((int)t->part->type.dtype == dtype) size += tcc_type_numel(&t->part->type);
+            const double bytes = (double)(size * b->spec->ranks * tcc_dtype_bytes((tcc_dtype)dtype));
+            if (!size || (i && bytes < full)) continue;
+            TCC_TRY(gather(b, last, i - 1, (tcc_dtype)dtype, size));
+            last = i - 1;
+            size = 0;
+        }
+    }
+    return TCC_OK;
+}
