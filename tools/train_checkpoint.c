@@ -106,6 +106,7 @@ static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, c
 tcc_status run_save(run *s, int64_t step) {
     if (s->saved_step == step) return TCC_OK;
     tcc_status status = tcc_model_synchronize(s->model);
+    if (status == TCC_OK) status = run_gather_states(s);
     if (status != TCC_OK) return status;
     arrays params = collect(s->model, tcc_model_param), state = collect(s->model, tcc_model_optimizer_state);
     status = TCC_ENOMEM;

@@ -267,7 +267,7 @@ void run_print_waiting(run *s, char *out, size_t size) {
 
 /* What a rank says where all meet. */
 typedef struct word {
-    int64_t ends, interrupted; /* ends: rank 0's */
+    int64_t ends, interrupted, gathers; /* ends, gathers: rank 0's */
     double busy, idle;
 } word;
 
@@ -276,31 +276,64 @@ static void note_step(run *s, const char *when, int64_t step) {
     snprintf(s->problem, sizeof s->problem, "%s\nnote: %s step %" PRId64, tcc_context_error(s->cx), when, step);
 }
 
-tcc_status run_meet(run *s, int64_t step, bool ends, bool *end) {
+/* Each rank says its word, and hears all[r]. */
+static tcc_status speak(run *s, word mine, word *all) {
     tcc_comm *comm = s->options->comm;
-    *end = ends;
-    if (!comm) return TCC_OK;
-    word mine = {.ends = ends, .interrupted = *s->interrupted != 0};
-    word *all = calloc((size_t)tcc_comm_size(comm), sizeof *all);
-    if (!all || !make_times(s)) {
-        free(all);
-        return TCC_ENOMEM;
-    }
+    mine.interrupted = *s->interrupted != 0;
     take_times(s, &mine.busy, &mine.idle);
     if (s->mute) tcc_comm_set_timeout(comm, NO_LIMIT_SECONDS);
     const tcc_status status = tcc_comm_all_gather(comm, &mine, all, sizeof mine);
     tcc_comm_set_timeout(comm, s->options->comm_timeout);
-    *end = all[0].ends; /* by what all ranks have heard: who is interrupted just now says so at the next meeting */
     for (int r = 0; r < tcc_comm_size(comm) && status == TCC_OK; r++) {
         s->times->busy[r] += all[r].busy;
         s->times->idle[r] += all[r].idle;
+    }
+    return status;
+}
+
+static bool shares_states(const run *s) { return s->options->comm && !strcmp(s->recipe->training.shard, "optimizer"); }
+
+static tcc_status gather(run *s) {
+    const tcc_status status = tcc_model_gather_states(s->model);
+    if (status == TCC_OK) s->gathered_step = tcc_model_step(s->model);
+    return status;
+}
+
+static tcc_status meet(run *s, bool ends, word *all, bool *end) {
+    tcc_status status = speak(s, (word){.ends = ends}, all);
+    while (status == TCC_OK && all[0].gathers && !run_is_first(s)) { /* rank 0 saves, and comes later */
+        status = gather(s);
+        if (status == TCC_OK) status = speak(s, (word){0}, all);
+    }
+    *end = all[0].ends; /* by what all ranks have heard: who is interrupted just now says so at the next meeting */
+    for (int r = 0; r < tcc_comm_size(s->options->comm) && status == TCC_OK; r++) {
         if (!all[r].interrupted) continue;
         s->signals->interrupted = 1;
         *end = true;
     }
+    /* Rank 0 may have to save what the others have, who end. */
+    return status == TCC_OK && *end && shares_states(s) ? gather(s) : status;
+}
+
+tcc_status run_meet(run *s, int64_t step, bool ends, bool *end) {
+    *end = ends;
+    if (!s->options->comm) return TCC_OK;
+    word *all = calloc((size_t)tcc_comm_size(s->options->comm), sizeof *all);
+    const tcc_status status = all && make_times(s) ? meet(s, ends, all, end) : TCC_ENOMEM;
     free(all);
     if (status != TCC_OK) note_step(s, "before training", step);
     return status;
+}
+
+tcc_status run_gather_states(run *s) {
+    const int64_t step = tcc_model_step(s->model);
+    if (!shares_states(s) || step == s->first_step || step == s->gathered_step) return TCC_OK;
+    word *all = calloc((size_t)tcc_comm_size(s->options->comm), sizeof *all);
+    tcc_status status = all && make_times(s) ? speak(s, (word){.gathers = 1}, all) : TCC_ENOMEM;
+    free(all);
+    if (status == TCC_OK) status = gather(s);
+    if (status != TCC_OK) note_step(s, "when states were gathered at", step);
+    return status == TCC_OK ? run_begin_work(s) : status;
 }
 
 tcc_status run_add_over_ranks(run *s, int64_t step, double *numbers, int64_t count, bool *stopped) {

@@ -278,6 +278,7 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
              .signals = signals,
              .interrupted = &signals->interrupted,
              .saved_step = -1,
+             .gathered_step = -1,
              .stopping = {.best = NAN, .step = -1},
              .folder = {.lock = -1},
              .terminal = isatty(STDOUT_FILENO)};

@@ -60,6 +60,7 @@ typedef struct run {
     int64_t watched_step;                        /* the first whose loss was not looked at */
     int64_t bad_step, bad_in_row; /* the first of the last steps whose loss was no number, and how many */
     const tcc_batch *batch;       /* of the last training step */
+    int64_t gathered_step;        /* of which rank 0 has the states that ranks share out */
     bool data_lost;               /* the next one could not be read; `problem` says why */
     char problem[1024];           /* that ends the run, where it is no error of the library */
     char graphs[512];             /* what was last said of CUDA graphs */
@@ -80,6 +81,8 @@ tcc_status run_wait_for_all(run *s);
 tcc_status run_compare_ranks(run *s);
 /* The ranks meet before a step. `ends`: rank 0 says that there is none; *end: all ranks end. */
 tcc_status run_meet(run *s, int64_t step, bool ends, bool *end);
+/* Before rank 0 saves: it gets the optimizer's states of all ranks, which do their part where they meet. */
+tcc_status run_gather_states(run *s);
 /* The training of all ranks but the first. */
 tcc_status run_follow(run *s);
 /* Adds up `count` numbers over all ranks; *stopped: one of them was interrupted before it had its own. */

@@ -59,13 +59,13 @@ static void ranks_are_micro_batches(void **state) {
     TRAIN(MLP, "--run-dir", test_path(state, "ranks"), "--ranks", "3");
     same_runs(state, "micro", "ranks");
     const char *parts = test_path(state, "parts"), *moved = test_path(state, "moved");
-    TRAIN(MLP, "--run-dir", parts, "--ranks", "3", "training.max_steps=10");
+    TRAIN(MLP, "--run-dir", parts, "--ranks", "3", "training.max_steps=10", "training.shard=optimizer");
     char *said = program_output(
         RUN(MLP, "--run-dir", moved, "--resume", test_path(state, "parts/checkpoints/step-000010.safetensors")));
     assert_non_null(strstr(said, "--ranks was 3, is 1: each takes 3 micro-batches of a step of "));
     free(said);
     same_file(state, "micro", "moved", LAST);
-    TRAIN(MLP, "--run-dir", parts, "--ranks", "3", "--resume");
+    TRAIN(MLP, "--run-dir", parts, "--ranks", "3", "--resume", "training.shard=optimizer", "training.save_every=3");
     same_runs(state, "micro", "parts");
 #undef MLP
 #define GPT gpt, "training.mixed_precision=bf16", "training.eval_every=0"
