@@ -529,6 +529,8 @@ static tcc_status run_step(tcc_context *cx, pair *p, const batch *b, const place
 
 /* -- The comparison -- */
 
+static const double in_f32 = 2e-4, in_bf16 = 3e-2; /* what is allowed */
+
 static double norm(const float *x, const float *y, int count) {
     double sum = 0;
     for (int i = 0; i < count; i++) sum += ((double)x[i] - (y ? y[i] : 0)) * ((double)x[i] - (y ? y[i] : 0));
@@ -625,6 +627,22 @@ static bool is_refusal(const char *error, bool may_be_refused) {
            (strstr(error, "std: 1 elements") && strstr(error, "batch_accumulate: a micro-batch has 1 of "));
 }
 
+/* Some networks make more of rounding than others: how much, the whole batch's own difference from float32 says. The
+ * micro-batches may be off by a few times that in bf16, if they are right in float32. */
+static void forgive_rounding(tcc_context *cx, pair *p, const batch *b, const place *micro, const step *whole,
+                             accumulate_result *out) {
+    static _Thread_local step exact, exact_parts;
+    const double few = 3;
+    place at = {.device = micro->device, .rows = p->rows};
+    accumulate_result own = {0}, in_parts = {0};
+    if (run_step(cx, p, b, &at, &exact) != TCC_OK) return;
+    at.parts = micro->parts;
+    if (run_step(cx, p, b, &at, &exact_parts) != TCC_OK) return;
+    compare(whole, &exact, in_bf16, &own);
+    compare(&exact_parts, &exact, in_f32, &in_parts);
+    if (in_parts.verdict == ACCUMULATE_EQUAL && out->worst <= few * own.worst) out->verdict = ACCUMULATE_EQUAL;
+}
+
 void accumulate_random(uint64_t seed, tcc_mixed_precision precision, const char *device, accumulate_result *out) {
     static _Thread_local step want, got;
     static _Thread_local batch b;
@@ -642,7 +660,9 @@ void accumulate_random(uint64_t seed, tcc_mixed_precision precision, const char 
     if (status == TCC_OK) {
         at.parts = p.parts;
         status = run_step(cx, &p, &b, &at, &got);
-        if (status == TCC_OK) compare(&got, &want, precision ? 3e-2 : 2e-4, out);
+        if (status == TCC_OK) compare(&got, &want, precision ? in_bf16 : in_f32, out);
+        if (status == TCC_OK && precision && out->verdict == ACCUMULATE_DIFFERENT)
+            forgive_rounding(cx, &p, &b, &at, &want, out);
         if (status == TCC_OK && out->verdict == ACCUMULATE_EQUAL && seed % 8 == 0 && !strcmp(device, "cpu"))
             compare_ranks(&p, &b, &at, &got, out);
         else if (status == TCC_EINVAL && is_refusal(tcc_context_error(cx), may_be_refused))
