@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 3, ROWS_EACH = 2, CLASSES = 5, TOKENS = 16, VOCAB = 40, IMAGE = 32, MOST_BYTES = 1 << 24 };
+enum { STEPS = 3, ROWS_EACH = 2, CLASSES = 5, TOKENS = 16, VOCAB = 40, IMAGE = 32, MOST_BYTES = 1 << 27 };
 
 /* -- Networks -- */
 
