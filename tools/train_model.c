@@ -150,6 +150,8 @@ static void build(tcc_trace *t, void *user) {
     }
     tcc_tensor y = tcc_input_at(t, "y", data);
     tcc_loss(t, s->pixels ? run_pixels_loss(s, t, &heads, y) : run_loss(s, t, x, logits, y));
+    if (tcc_is_training(t) && !strcmp(s->recipe->training.loss_of, "parts"))
+        tcc_loss_weight(t, tcc_constant(t, (double)tcc_dim(y, 0), TCC_F32, 0, NULL));
     if (!s->regression && !tcc_is_training(t)) run_metric_outputs(s, t, logits, y);
 }
 

@@ -19,6 +19,8 @@ static int failed(run *s) {
     if (!run_is_first(s)) return EXIT_FAILED;
     run_end_line(s);
     fprintf(stderr, "tcc-train: %s\n", text);
+    if (strstr(text, "tcc_loss_weight")) /* what a recipe says instead */
+        fprintf(stderr, "training.loss_of=parts takes the mean of the parts' own losses instead\n");
     if (s->saver && saver_wait(s->saver) != TCC_OK && !*s->problem)
         fprintf(stderr, "tcc-train: %s\n", saver_error(s->saver));
     if (s->saver && saver_saved(s->saver) >= 0)

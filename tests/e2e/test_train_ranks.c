@@ -158,6 +158,36 @@ static void what_ranks_cannot_do_is_refused(void **state) {
     }
 }
 
+/* The losses of two steps, as a run has written them. */
+static void read_two_losses(void **state, const char *run, double losses[2]) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", run);
+    char *text = test_read(test_path(state, path), NULL);
+    const char *first = strstr(text, "\"step\":0,\"loss\":"), *second = strstr(text, "\"step\":1,\"loss\":");
+    assert_true(first && second);
+    losses[0] = atof(first + 16);
+    losses[1] = atof(second + 16);
+    free(text);
+}
+
+/* A loss that is no sum over samples is that of the parts where the recipe says so, and refused elsewhere. Losses are
+ * compared: the model's batch norms keep the statistics of other parts. */
+static void parts_have_losses_of_their_own(void **state) {
+    const char *data, *pixels = write_kind_recipe(state, &train_kinds[TRAIN_KINDS - 1], &data);
+#define DICE pixels, "loss.name=edge_dice", "training.max_steps=2", "training.save_every=2", "data.batch_size=2"
+    program_result r = RUN(DICE, "--run-dir", test_path(state, "refused"), "training.batch_accumulate=2");
+    assert_int_equal(r.status, 1);
+    assert_non_null(strstr(r.err, "training.loss_of=parts takes the mean of the parts' own losses"));
+    program_free(&r);
+    TRAIN(DICE, "--run-dir", test_path(state, "micro"), "training.loss_of=parts", "training.batch_accumulate=2");
+    TRAIN(DICE, "--run-dir", test_path(state, "ranks"), "training.loss_of=parts", "--ranks", "2");
+    double micro[2], ranks[2];
+    read_two_losses(state, "micro", micro);
+    read_two_losses(state, "ranks", ranks);
+    assert_memory_equal(micro, ranks, sizeof micro);
+    assert_true(micro[0] > 0 && micro[0] != micro[1]);
+}
+
 static void ranks_are_planned(void **state) {
     const char *run = test_path(state, "planned");
     char *out = program_output(
@@ -257,7 +287,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(ranks_are_micro_batches), FOLDER_TEST(ranks_meet_by_the_environment),
         FOLDER_TEST(ranks_of_srun_meet),      FOLDER_TEST(what_ranks_cannot_do_is_refused),
-        FOLDER_TEST(ranks_are_planned),       FOLDER_TEST(ends_of_a_rank_end_all),
+        FOLDER_TEST(ranks_are_planned),       FOLDER_TEST(parts_have_losses_of_their_own),
+        FOLDER_TEST(ends_of_a_rank_end_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
