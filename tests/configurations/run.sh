@@ -27,7 +27,7 @@ test)
     shift
     [ -e "$folder/CTestTestfile.cmake" ] || { echo "skipped: not built (no clang)"; exit 77; }
     unset TMPDIR TCC_CACHE_DIR ASAN_OPTIONS UBSAN_OPTIONS LSAN_OPTIONS TSAN_OPTIONS # the inner tests set their own
-    ctest --test-dir "$folder" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@"
+    ctest --test-dir "$folder" --output-on-failure --no-tests=error --parallel "$(($(nproc) + 1))" "$@"
     ;;
 *)
     sed -n '3,5p' "$0"

@@ -218,7 +218,7 @@ static bool is_there(void *path) { return test_exists(path); }
 
 enum { NO_RANK = -1, RANKS = 3 };
 
-static int answer_seconds; /* --comm-timeout: a rank may compile that long while others wait */
+static int answer_seconds; /* --comm-timeout */
 
 /* Trains until a signal comes for a rank, or for all together. */
 static program_result end_by(void **state, const char *recipe, const char *run, int rank, int signal_number) {
@@ -249,7 +249,7 @@ static program_result end_by(void **state, const char *recipe, const char *run, 
 static void ends_of_a_rank_end_all(void **state) {
     const char *recipe = write_recipe(state, "mlp");
     char late[80], first_late[80];
-    answer_seconds = (int)test_seconds(2) + 1;
+    answer_seconds = (int)test_seconds(1) + 1;
     snprintf(late, sizeof late, "of 3: rank 1 did not answer within %d s", answer_seconds);
     snprintf(first_late, sizeof first_late, "of 3: rank 0 did not answer within %d s", answer_seconds);
     const struct {
