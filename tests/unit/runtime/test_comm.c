@@ -411,23 +411,31 @@ static void call_in_time(rank *r) {
     call_alike(r);
 }
 
+/* Three ranks, of which the last is a process of its own: there it is 0. Each process keeps its own ends. */
+static pid_t make_with_process(rank ranks[3]) {
+    make(ranks, 3);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    for (int r = 0; r < 3; r++) {
+        if ((r == 2) == !child) continue;
+        tcc_comm_destroy(ranks[r].comm);
+        ranks[r].comm = NULL;
+    }
+    return child;
+}
+
 /* Rank 2 is a process at work that is killed or stopped; and one that others miss while they are at work. */
 static void test_ends_of_work_are_seen(void **state) {
     (void)state;
     limit = test_seconds(0.15);
     for (int run = 0; run < 3; run++) {
         rank ranks[3];
-        make(ranks, 3);
-        const pid_t child = fork();
-        assert_true(child >= 0);
+        const pid_t child = make_with_process(ranks);
         if (!child) {
-            for (int r = 0; r < 2; r++) tcc_comm_destroy(ranks[r].comm);
             tcc_comm_set_timeout(ranks[2].comm, limit);
             if (run < 2 && tcc_comm_begin_work(ranks[2].comm) != TCC_OK) _exit(1);
             for (;;) pause();
         }
-        tcc_comm_destroy(ranks[2].comm);
-        ranks[2].comm = NULL;
         for (int r = 0; r < 2; r++) {
             tcc_comm_set_timeout(ranks[r].comm, limit);
             if (run == 2) assert_int_equal(tcc_comm_begin_work(ranks[r].comm), TCC_OK);
@@ -462,16 +470,11 @@ static void test_a_killed_process_is_seen(void **state) {
     (void)state;
     for (int run = 0; run < 6; run++) {
         rank ranks[3];
-        make(ranks, 3);
-        const pid_t child = fork();
-        assert_true(child >= 0);
+        const pid_t child = make_with_process(ranks);
         if (!child) {
-            for (int r = 0; r < 2; r++) tcc_comm_destroy(ranks[r].comm);
             reduce_until_error(&ranks[2]);
             _exit(0);
         }
-        tcc_comm_destroy(ranks[2].comm);
-        ranks[2].comm = NULL;
         for (int r = 0; r < 2; r++) {
             ranks[r].body = reduce_until_error;
             assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
