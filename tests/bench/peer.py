@@ -4,6 +4,7 @@
 
 PEER: torch-eager, torch-compile, torch-reduce-overhead, torch-max-autotune, jax-jit. TCC_BENCH_DEVICE is the device;
 TCC_BENCH_PRECISION=bf16 or fp16 runs PyTorch under autocast.
+With WORLD_SIZE and RANK it is one of so many ranks of DistributedDataParallel over gloo; rank 0 prints.
 compile_s is the time of the first step, in which both compilers compile; peak_rss_mb is the process's ru_maxrss.
 step_ms is the median after the warm-up steps, step_ms_min the fastest. A timed step waits for its loss; on a GPU, where
 nobody needs to, a window of WINDOW steps waits once. """
@@ -32,6 +33,8 @@ def main():
     else:
         import torch
         import models_torch
+        if "WORLD_SIZE" in os.environ:
+            torch.distributed.init_process_group("gloo")
         torch.set_num_threads(threads)
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = (
             True  # on a GPU, as tcc-bench allows it
@@ -60,7 +63,8 @@ def main():
     )
     if device == "cuda":
         figures["peak_device_mb"] = round(torch.cuda.max_memory_allocated() / 2**20, 1)
-    print(json.dumps(figures))
+    if os.environ.get("RANK", "0") == "0":
+        print(json.dumps(figures))
 
 
 main()

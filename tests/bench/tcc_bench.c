@@ -8,6 +8,10 @@
  * tcc_model_options. A timed step waits for its loss; on a GPU, where nobody needs to, a window of WINDOW steps waits
  * once.
  *
+ * With WORLD_SIZE and RANK in the environment it is one of so many ranks, each with its part of the batch; rank 0
+ * prints, and says how long it waited for others in a step, and how long the sums of as many bytes as the parameters
+ * have take when nothing goes on beside them. ranks.py starts them.
+ *
  * TCC_BENCH_MEMORY=1 trains a tiny model first, and says how many resident bytes the step adds to what the process has
  * then: at the most, and at the most after the first step, in which it compiles. */
 #include "models.h"
@@ -96,8 +100,22 @@ static bool find_mode(const char *name, tcc_mode *mode) {
     return false;
 }
 
-static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool explain) {
-    tcc_model_options options = {.size = sizeof options, .seed = 1, .optimizer = &c->optimizer};
+/* Milliseconds of one sum of `size_bytes` bytes over all ranks, the least of some. */
+static double reduce_ms(tcc_comm *comm, int64_t size_bytes) {
+    double least = 1e9;
+    float *data = calloc((size_t)size_bytes, 1);
+    for (int i = 0; data && i < 10; i++) {
+        if (tcc_comm_barrier(comm) != TCC_OK) break;
+        const double start = now();
+        if (tcc_comm_all_reduce(comm, TCC_COMM_SUM, TCC_F32, data, size_bytes / 4) != TCC_OK) break;
+        if (now() - start < least) least = now() - start;
+    }
+    free(data);
+    return 1e3 * least;
+}
+
+static tcc_status measure(tcc_context *cx, tcc_comm *comm, const bench_model *c, int steps, bool explain) {
+    tcc_model_options options = {.size = sizeof options, .seed = 1, .optimizer = &c->optimizer, .comm = comm};
     const char *mode = getenv("TCC_BENCH_MODE"), *precision = getenv("TCC_BENCH_PRECISION");
     options.device = getenv("TCC_BENCH_DEVICE");
     options.allow_tf32 = true; /* on a GPU, as peer.py allows it */
@@ -121,9 +139,11 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
     if (status != TCC_OK) return status;
     tcc_model_profile(m, explain);
     const int warm_up = steps < WARM_UP ? steps : WARM_UP;
-    double first_loss = 0, host_s = 1e9; /* of the fastest call in which a step is enqueued, and so did not wait */
+    double first_loss = 0, waited_s = 0,
+           host_s = 1e9; /* of the fastest call in which a step is enqueued, and so did not wait */
     double *times = calloc((size_t)(warm_up + steps), sizeof *times);
     for (int i = 0; times && i < warm_up + steps && status == TCC_OK; i++) {
+        if (i == warm_up && comm) waited_s = -tcc_comm_waited(comm);
         double start = now();
         int n = i ? window : 1;
         if (!i) {
@@ -141,6 +161,7 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
         times[i] = (now() - start) / n;
         if (!i) first_loss = loss, r.first_mb = take_peak_mb();
     }
+    if (comm) waited_s += tcc_comm_waited(comm);
     r.later_mb = take_peak_mb();
     tcc_program_info info = {0};
     if (times && status == TCC_OK) status = tcc_model_info(m, &info);
@@ -149,16 +170,22 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
         const double most_mb = larger(r.first_mb, r.later_mb);
         qsort(times + warm_up, (size_t)steps, sizeof *times, ascending);
         const char *threads = getenv("TCC_NUM_THREADS");
-        printf("{\"peer\": \"traincc\", \"model\": \"%s\", \"version\": \"%s\", \"threads\": %s, \"step_ms\": %.3f, "
-               "\"step_ms_min\": %.3f, \"host_us_min\": %.1f, "
-               "\"compile_s\": %.3f, \"trace_to_runnable_s\": %.3f, \"peak_rss_mb\": %.1f, \"peak_device_mb\": %.1f, "
-               "\"planned_arena_bytes\": %lld, \"planned_bytes\": %lld, "
-               "\"added_rss_mb\": %.1f, \"later_rss_mb\": %.1f, \"first_loss\": %.6f, \"final_loss\": %.5f, \"gflop\": "
-               "%.3f}\n",
-               c->name, TCC_VERSION, threads ? threads : "null", 1e3 * times[warm_up + steps / 2], 1e3 * times[warm_up],
-               1e6 * host_s, first, info.compile_seconds, larger(r.before_mb, most_mb),
-               (double)info.peak_bytes / (1 << 20), (long long)info.arena_bytes, (long long)info.peak_bytes,
-               most_mb - r.start_mb, r.later_mb - r.start_mb, first_loss, tcc_model_loss(m), 1e-9 * info.flop);
+        const double sums_ms = comm ? reduce_ms(comm, info.param_bytes) : 0;
+        if (!comm || !tcc_comm_rank(comm))
+            printf(
+                "{\"peer\": \"traincc\", \"model\": \"%s\", \"version\": \"%s\", \"threads\": %s, \"step_ms\": %.3f, "
+                "\"step_ms_min\": %.3f, \"host_us_min\": %.1f, "
+                "\"compile_s\": %.3f, \"trace_to_runnable_s\": %.3f, \"peak_rss_mb\": %.1f, \"peak_device_mb\": %.1f, "
+                "\"planned_arena_bytes\": %lld, \"planned_bytes\": %lld, "
+                "\"ranks\": %d, \"waited_ms\": %.3f, \"sums_alone_ms\": %.3f, "
+                "\"added_rss_mb\": %.1f, \"later_rss_mb\": %.1f, \"first_loss\": %.6f, \"final_loss\": %.5f, "
+                "\"gflop\": "
+                "%.3f}\n",
+                c->name, TCC_VERSION, threads ? threads : "null", 1e3 * times[warm_up + steps / 2],
+                1e3 * times[warm_up], 1e6 * host_s, first, info.compile_seconds, larger(r.before_mb, most_mb),
+                (double)info.peak_bytes / (1 << 20), (long long)info.arena_bytes, (long long)info.peak_bytes,
+                comm ? tcc_comm_size(comm) : 1, 1e3 * waited_s / steps, sums_ms, most_mb - r.start_mb,
+                r.later_mb - r.start_mb, first_loss, tcc_model_loss(m), 1e-9 * info.flop);
     }
     char *text;
     if (explain && status == TCC_OK && (status = tcc_model_report(m, "kernels", &text)) == TCC_OK) {
@@ -198,9 +225,13 @@ int main(int argc, char **argv) {
         return 2;
     }
     tcc_context *cx;
+    tcc_comm *comm = NULL;
     tcc_status status = tcc_context_create(&cx);
-    if (status == TCC_OK) status = measure(cx, &sized, steps, argc > 3 && !strcmp(argv[3], "--explain"));
+    if (status == TCC_OK && getenv("WORLD_SIZE")) status = tcc_comm_create(cx, "env", &comm);
+    if (comm) sized.batch /= tcc_comm_size(comm);
+    if (status == TCC_OK) status = measure(cx, comm, &sized, steps, argc > 3 && !strcmp(argv[3], "--explain"));
     if (status != TCC_OK) fprintf(stderr, "tcc-bench: %s\n", cx ? tcc_context_error(cx) : tcc_status_text(status));
+    tcc_comm_destroy(comm);
     tcc_context_destroy(cx);
     return status == TCC_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

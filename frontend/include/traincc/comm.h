@@ -8,7 +8,11 @@
  * Errors. Where ranks call different collectives, or with other sizes, each of them gets TCC_EINVAL. Where a rank is
  * gone, gives up (tcc_comm_abort) or does not answer within the time limit, all others get TCC_EIO. Both errors name
  * the collective and the rank, and nothing hangs. After such an error the communicator is of no more use: each
- * further call returns that error. */
+ * further call returns that error.
+ *
+ * Ranks on one machine read much data from each other's memory (process_vm_readv) where the system lets them, and send
+ * it through sockets otherwise, which takes about twice as long. TCC_COMM_DIRECT=0 of the environment keeps this
+ * process's memory from being asked for. MPI has ways of its own. */
 #ifndef TRAINCC_COMM_H
 #define TRAINCC_COMM_H
 

@@ -11,14 +11,20 @@
 #include "traincc/comm.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,6 +167,38 @@ static void reduce_much(rank *r) {
     for (int64_t i = 0; i < BIG && r->status == TCC_OK; i += 97)
         CHECK(r, (double)x[i] == combined(TCC_F32, TCC_COMM_SUM, r->size, i));
     free(x);
+}
+
+/* From now on this thread cannot read the memory of other processes. */
+static bool forbid_reading(void) {
+    struct sock_filter lines[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {sizeof lines / sizeof *lines, lines};
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+/* Every other rank gets its data through the sockets. */
+static void reduce_much_apart(rank *r) {
+    CHECK(r, r->number % 2 == 0 || forbid_reading());
+    reduce_much(r);
+    if (r->status == TCC_OK) reduce_much(r);
+}
+
+static void test_much_data_goes_either_way(void **state) {
+    (void)state;
+    for (int direct = 0; direct < 2; direct++) {
+        rank ranks[MOST_RANKS];
+        if (!direct) setenv("TCC_COMM_DIRECT", "0", 1);
+        make(ranks, 3);
+        unsetenv("TCC_COMM_DIRECT");
+        run_all(ranks, 3, direct ? reduce_much_apart : reduce_much);
+        check_all(ranks, 3);
+        drop(ranks, 3);
+    }
 }
 
 static void test_each_collective(void **state) {
@@ -608,6 +646,7 @@ static void test_ranks_that_do_not_meet(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_collective),
+        cmocka_unit_test(test_much_data_goes_either_way),
         cmocka_unit_test(test_a_nan_wins),
         cmocka_unit_test(test_nobody_leaves_a_barrier_early),
         cmocka_unit_test(test_collectives_are_started_and_awaited),
