@@ -260,7 +260,8 @@ def checkpoint_blocks(net):
 
 def trainer(name, mode=None, device="cpu", checkpointed=False):
     """A function that does one whole training step and returns the loss: as a float on the CPU, on a GPU where it lies.
-    `mode` is torch.compile's, None for eager. Fused optimizers: the fastest that eager has. Of ranks, each has its part of the batch."""
+    `mode` is torch.compile's, None for eager. Fused optimizers: the fastest that eager has. Of ranks, each has its part
+    of the batch."""
     torch.manual_seed(1)
     o, net = configs.MODELS[name]["optimizer"], model(name).to(device)
     if checkpointed:

@@ -56,8 +56,8 @@ def main():
     p.add_argument("--json", help="write every process's figures here")
     a = p.parse_args()
     rows = []
-    print("| model | ours 1 x 2, ms | ours 2 x 1, ms | 2 x 1 / 1 x 2 | PyTorch 1 x 2, ms | DDP, ms | DDP compiled, ms | "
-          "ours / DDP | waits, ms | sums, ms |")
+    print("| model | ours 1 x 2, ms | ours 2 x 1, ms | 2 x 1 / 1 x 2 | PyTorch 1 x 2, ms | DDP, ms | "
+          "DDP compiled, ms | ours / DDP | waits, ms | sums, ms |")
     print("| --- |" + " --: |" * 9)
     for model in a.models.split(","):
         for _ in range(a.rounds):
@@ -68,10 +68,10 @@ def main():
             return statistics.median(
                 r[key] for r in rows if (r["model"], r["peer"], r["ranks"]) == (model, peer, ranks))
 
-        one, two, ddp, compiled = (of(*k) for k in (KINDS[0], KINDS[1], KINDS[3], KINDS[4]))
-        print(f"| {model} | {one:.1f} | {two:.1f} | {two / one:.2f} | {of(*KINDS[2]):.1f} | {ddp:.1f} | {compiled:.1f} | "
-              f"{two / min(ddp, compiled):.2f} | {of(*KINDS[1], 'waited_ms'):.2f} | {of(*KINDS[1], 'sums_alone_ms'):.2f} |",
-              flush=True)
+        one, two, torch, ddp, compiled = (of(*k) for k in KINDS)
+        waits, sums = of("traincc", 2, "waited_ms"), of("traincc", 2, "sums_alone_ms")
+        print(f"| {model} | {one:.1f} | {two:.1f} | {two / one:.2f} | {torch:.1f} | {ddp:.1f} | {compiled:.1f} | "
+              f"{two / min(ddp, compiled):.2f} | {waits:.2f} | {sums:.2f} |", flush=True)
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:
             json.dump(rows, f, indent=1)

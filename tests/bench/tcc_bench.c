@@ -114,12 +114,11 @@ static double reduce_ms(tcc_comm *comm, int64_t size_bytes) {
     return 1e3 * least;
 }
 
-static tcc_status measure(tcc_context *cx, tcc_comm *comm, const bench_model *c, int steps, bool explain) {
+static tcc_model_options options_of(const bench_model *c, tcc_comm *comm) {
     tcc_model_options options = {.size = sizeof options, .seed = 1, .optimizer = &c->optimizer, .comm = comm};
     const char *mode = getenv("TCC_BENCH_MODE"), *precision = getenv("TCC_BENCH_PRECISION");
     options.device = getenv("TCC_BENCH_DEVICE");
     options.allow_tf32 = true; /* on a GPU, as peer.py allows it */
-    int window = options.device && strcmp(options.device, "cpu") ? WINDOW : 1;
     if (mode) find_mode(mode, &options.mode);
     if (options.mode == TCC_MODE_MAX_AUTOTUNE) {
         options.lock = getenv("TCC_BENCH_LOCK"); /* so that what was found is measured in later runs */
@@ -127,6 +126,12 @@ static tcc_status measure(tcc_context *cx, tcc_comm *comm, const bench_model *c,
     }
     if (precision && !strcmp(precision, "bf16")) options.mixed_precision = TCC_MIXED_BF16;
     if (precision && !strcmp(precision, "fp16")) options.mixed_precision = TCC_MIXED_FP16;
+    return options;
+}
+
+static tcc_status measure(tcc_context *cx, tcc_comm *comm, const bench_model *c, int steps, bool explain) {
+    tcc_model_options options = options_of(c, comm);
+    const int window = options.device && strcmp(options.device, "cpu") ? WINDOW : 1;
     tcc_model *m;
     tcc_array batch[2];
     tcc_status status = TCC_OK;
