@@ -11,6 +11,9 @@
  *   built behind the last of its gradients. The order does not depend on shapes, so ranks with batches of other sizes
  *   call the same collectives.
  *
+ * Where ranks share the optimizer's states out, each gets the sums of its own parts of gradients alone; norm and flag
+ * are then made of what ranks have of them (step_clip.c, train_step.c).
+ *
  * Each exchange waits for the network once at least. So values travel together in buckets, one behind the other in one
  * value; a bucket is closed when that wait is a small part of its time (ir/support/network.h). */
 #include "ir/build.h"
@@ -30,6 +33,7 @@ typedef struct item {
     tcc_dtype wide, wire; /* in which it is added to others, and travels */
     int output;           /* that gets the sum; -1: what reads the state does */
     bool weighs;
+    bool scatters; /* each rank gets the sums of its own part alone (step_shard.c) */
     int bucket;
     tcc_node *all; /* the sum, once its bucket was sent */
 } item;
@@ -59,6 +63,7 @@ static tcc_rank_reduction reduction_of(const tcc_node *state) {
 static tcc_status add_item(distribution *d, item x, bool gradient) {
     const bool low = d->spec->reduce_in_bf16 && gradient && x.wide == TCC_F32;
     x.wire = low ? TCC_BF16 : x.wide;
+    x.scatters = gradient && step_scatters(d->spec);
     return tcc_vec_push(&d->items, x) ? TCC_OK : tcc_enomem(d->rw.from->diag);
 }
 
@@ -92,58 +97,73 @@ static tcc_status list_outputs(distribution *d) {
         const bool weight = !strcmp(o->name, TCC_MEAN_WEIGHT_OUTPUT);
         if (weight) d->weight = o->node;
         if (!weight && strcmp(o->name, "loss") != 0) continue;
-        TCC_TRY(add_item(d, (item){o->node, TCC_REDUCTION_SUM, o->node->type.dtype, 0, i, !weight, 0, NULL}, false));
+        const item x = {
+            .of = o->node, .how = TCC_REDUCTION_SUM, .wide = o->node->type.dtype, .output = i, .weighs = !weight};
+        TCC_TRY(add_item(d, x, false));
     }
     for (int i = g->outputs.count - 1; i >= 0; i--) {
         const tcc_output *o = &g->outputs.data[i];
         const tcc_node *parameter = parameter_of(g, o);
         if (!parameter) continue;
         const tcc_dtype wide = step_arithmetic(parameter->type.dtype);
-        TCC_TRY(add_item(d, (item){o->node, TCC_REDUCTION_SUM, wide, 0, i, true, 0, NULL}, true));
+        const item x = {.of = o->node, .how = TCC_REDUCTION_SUM, .wide = wide, .output = i, .weighs = true};
+        TCC_TRY(add_item(d, x, true));
     }
     for (int i = 0; i < g->outputs.count; i++) {
         const tcc_output *o = &g->outputs.data[i];
         if (o->alias < 0) continue;
-        TCC_TRY(add_item(d, (item){o->node, TCC_REDUCTION_FIRST, o->node->type.dtype, 0, i, false, 0, NULL}, false));
+        const item x = {.of = o->node, .how = TCC_REDUCTION_FIRST, .wide = o->node->type.dtype, .output = i};
+        TCC_TRY(add_item(d, x, false));
     }
     return TCC_OK;
 }
 
 /* -- Buckets -- */
 
+/* What a rank has of an item that it gets. */
+static int64_t elements_of(const distribution *d, const item *x) {
+    return x->scatters ? tcc__step_part(d->spec, &x->of->type) : tcc_type_numel(&x->of->type);
+}
+
+/* Those that travel alike, in their order. */
+static void fill_alike(distribution *d, tcc_rank_reduction how, tcc_dtype wire, bool scatters, double full) {
+    double bytes = 0;
+    bool open = false;
+    for (int i = 0; i < d->items.count; i++) {
+        item *x = &d->items.data[i];
+        if (x->how != how || x->wire != wire || x->scatters != scatters) continue;
+        x->bucket = d->n_buckets;
+        bytes += (double)(elements_of(d, x) * (scatters ? d->spec->ranks : 1) * tcc_dtype_bytes(wire));
+        if (!(open = bytes < full)) d->n_buckets++, bytes = 0;
+    }
+    if (open) d->n_buckets++;
+}
+
 static void fill_buckets(distribution *d) {
     const double full = tcc_network_bucket_bytes(d->spec->network ? d->spec->network : tcc_network_local,
                                                  d->spec->ranks);
     for (int how = 0; how < TCC_REDUCTIONS; how++)
-        for (int dtype = 0; dtype < TCC_DTYPE_COUNT; dtype++) {
-            double bytes = 0;
-            bool open = false;
-            for (int i = 0; i < d->items.count; i++) {
-                item *x = &d->items.data[i];
-                if ((int)x->how != how || (int)x->wire != dtype) continue;
-                x->bucket = d->n_buckets;
-                bytes += (double)(tcc_type_numel(&x->of->type) * tcc_dtype_bytes(x->wire));
-                if (!(open = bytes < full)) d->n_buckets++, bytes = 0;
-            }
-            if (open) d->n_buckets++;
-        }
+        for (int dtype = 0; dtype < TCC_DTYPE_COUNT; dtype++)
+            for (int scatters = 0; scatters < 2; scatters++)
+                fill_alike(d, (tcc_rank_reduction)how, (tcc_dtype)dtype, scatters, full);
 }
 
-/* What the rank brings of an item, flat. */
+/* What the rank brings of an item: flat, or a row for each rank. */
 static tcc_node *bring(distribution *d, const item *x) {
     tcc_graph *g = d->rw.to;
     tcc_node *value = tcc_ir_cast(g, d->rw.map[x->of->id], x->wide);
     if (x->weighs && d->weight) value = tcc_micro_weigh(g, d->rw.map[d->weight->id], value);
-    const int64_t count = tcc_type_numel(&x->of->type);
-    return tcc_ir_cast(g, tcc_ir_reshape(g, value, 1, &count), x->wire);
+    const int64_t count = elements_of(d, x);
+    value = x->scatters ? tcc__step_rows(g, value, d->spec->ranks, count) : tcc_ir_reshape(g, value, 1, &count);
+    return tcc_ir_cast(g, value, x->wire);
 }
 
 /* An item's sum, from element *at of the bucket's on. */
 static tcc_node *take(distribution *d, const item *x, tcc_node *all, int64_t *at) {
-    const int64_t start = *at, limit = start + tcc_type_numel(&x->of->type), stride = 1;
+    const int64_t start = *at, limit = start + elements_of(d, x), stride = 1;
     *at = limit;
     tcc_node *part = d->parts.count > 1 ? tcc_ir_slice(d->rw.to, all, &start, &limit, &stride) : all;
-    part = tcc_ir_reshape(d->rw.to, part, x->of->type.rank, x->of->type.dims);
+    if (!x->scatters) part = tcc_ir_reshape(d->rw.to, part, x->of->type.rank, x->of->type.dims);
     return tcc_ir_cast(d->rw.to, part, x->wide);
 }
 
@@ -152,24 +172,30 @@ static void set_origin(distribution *d, const item *x) {
     else tcc_ir_set_backward(d->rw.to, x->of->loc);
 }
 
+/* The sums of what d->parts are. */
+static tcc_node *reduce_parts(distribution *d, tcc_rank_reduction how, bool scatters) {
+    tcc_graph *g = d->rw.to;
+    tcc_node *x = tcc__step_concat(g, d->parts.data, d->parts.count, scatters);
+    if (!x || !scatters) return tcc_ir_collective(g, TCC_OP_ALL_REDUCE, x, how, d->spec->ranks);
+    const int64_t count = tcc_type_numel(&x->type);
+    x = tcc_ir_reshape(g, x, 1, &count);
+    return tcc_ir_collective(g, TCC_OP_REDUCE_SCATTER, x, how, d->spec->ranks);
+}
+
 static tcc_status send(distribution *d, int bucket) {
     tcc_graph *g = d->rw.to;
-    const tcc_attrs first_axis = {.axis = {0}};
-    tcc_rank_reduction how = TCC_REDUCTION_SUM;
+    const item *first = NULL;
     d->parts.count = 0;
     for (int i = 0; i < d->items.count; i++) {
         const item *x = &d->items.data[i];
         if (x->bucket != bucket) continue;
-        how = x->how;
+        if (!first) first = x;
         set_origin(d, x);
         tcc_node *part = bring(d, x);
         if (!part) return g->diag->status;
         if (!tcc_vec_push(&d->parts, part)) return tcc_enomem(g->diag);
     }
-    tcc_node *whole = d->parts.data[0];
-    if (d->parts.count > 1)
-        whole = tcc_ir_build(g, TCC_OP_CONCAT, d->parts.data, d->parts.count, &first_axis, NULL, whole->loc);
-    tcc_node *all = tcc_ir_collective(g, TCC_OP_ALL_REDUCE, whole, how, d->spec->ranks);
+    tcc_node *all = reduce_parts(d, first->how, first->scatters);
     int64_t at = 0;
     for (int i = 0; i < d->items.count && all; i++) {
         item *x = &d->items.data[i];
@@ -194,27 +220,44 @@ static tcc_status send_ready(distribution *d) {
 
 /* -- Both kinds -- */
 
-static const item *item_named(const distribution *d, const char *state) {
+static const item *item_named(const distribution *d, const char *prefix, const char *name) {
     for (int i = 0; i < d->items.count; i++) {
         const tcc_node *of = d->items.data[i].of;
-        if (of->op == TCC_OP_INPUT && !strcmp(of->attrs->input.name, state)) return &d->items.data[i];
+        const char *state = of->op == TCC_OP_INPUT ? of->attrs->input.name : "";
+        if (tcc_begins(state, prefix) && !strcmp(state + strlen(prefix), name)) return &d->items.data[i];
     }
     return NULL;
-}
-
-static tcc_status distribute_states(distribution *d, tcc_graph **out) {
-    TCC_TRY(send_ready(d));
-    for (int i = 0; i < d->items.count; i++) d->rw.map[d->items.data[i].of->id] = d->items.data[i].all;
-    const item *weight = item_named(d, TCC_WEIGHT_SUM_STATE);
-    tcc_rewrite_copy_live(&d->rw);
-    TCC_TRY(tcc_rewrite_end(&d->rw, out));
-    return weight ? tcc_ir_output(*out, TCC_WEIGHT_SUM_STATE, weight->all, -1) : TCC_OK;
 }
 
 static tcc_node *find_input(const tcc_graph *g, const char *name) {
     for (int i = 0; i < g->inputs.count; i++)
         if (!strcmp(g->inputs.data[i]->attrs->input.name, name)) return g->inputs.data[i];
     return NULL;
+}
+
+/* Gradients become those of the sums that this rank has of them. */
+static tcc_status scatter_gradients(const distribution *d, tcc_graph *g, tcc_node *weight) {
+    tcc_node *scale = find_input(g, TCC_SCALE_STATE);
+    for (int i = 0; i < g->outputs.count; i++) {
+        tcc_output *o = &g->outputs.data[i];
+        const tcc_node *parameter = parameter_of(g, o);
+        const item *x = parameter ? item_named(d, TCC_SUM_PREFIX, parameter->attrs->input.name) : NULL;
+        if (!x) continue;
+        tcc_ir_set_backward(g, parameter->loc);
+        if (!(o->node = tcc_micro_gradient(g, x->all, weight, scale))) return g->diag->status;
+    }
+    return TCC_OK;
+}
+
+static tcc_status distribute_states(distribution *d, tcc_graph **out) {
+    TCC_TRY(send_ready(d));
+    for (int i = 0; i < d->items.count; i++)
+        if (!d->items.data[i].scatters) d->rw.map[d->items.data[i].of->id] = d->items.data[i].all;
+    const item *weight = item_named(d, "", TCC_WEIGHT_SUM_STATE);
+    tcc_rewrite_copy_live(&d->rw);
+    TCC_TRY(tcc_rewrite_end(&d->rw, out));
+    if (step_scatters(d->spec)) TCC_TRY(scatter_gradients(d, *out, weight ? weight->all : NULL));
+    return weight ? tcc_ir_output(*out, TCC_WEIGHT_SUM_STATE, weight->all, -1) : TCC_OK;
 }
 
 /* An output as the step has it, from its sum. */

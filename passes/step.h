@@ -23,8 +23,8 @@ typedef struct tcc_trained {
     tcc_step_state states[TCC_STEP_STATES];
     tcc_step_state ema;
     tcc_node *next; /* the parameter's next value, where no step is skipped */
-    /* Where states are shared out, p, g and states are this rank's parts. So is `part`, the next value as it is stored;
-     * and `whole_next` is that of all ranks. */
+    /* Where states are shared out, p, g, states, average and `next` are this rank's parts. So is `part`, the next value
+     * as it is stored; and `whole_next` is that of all ranks. */
     tcc_node *part, *whole_next;
 } tcc_trained;
 
@@ -102,16 +102,34 @@ static inline tcc_status step_output(tcc_step_builder *b, int input, tcc_node *v
 tcc_status tcc__step_add_states(tcc_step_builder *b);
 /* The next values of parameter t and of its states. */
 tcc_status tcc__step_update(tcc_step_builder *b, tcc_trained *t);
-/* The same of what tcc__step_gather_parts gave. */
-tcc_status tcc__step_update_whole(tcc_step_builder *b, tcc_trained *t);
+/* The next value of the whole parameter that tcc__step_gather_parts gave. */
+tcc_status tcc__step_update_whole(tcc_step_builder *b, const tcc_trained *t);
 /* The states and next values of the averages of buffers. */
 tcc_status tcc__step_average_buffers(tcc_step_builder *b);
+
+/* -- step_clip.c -- */
+
+/* Scales all gradients by min(1, clip_norm / (norm + 1e-6)), norm that of all of them together. */
+tcc_status tcc__step_clip(tcc_step_builder *b);
 
 /* -- step_shard.c -- */
 
 /* Whether ranks share the optimizer's states out. */
-static inline bool step_shards(const tcc_step_builder *b) { return b->spec->shard && b->spec->ranks > 1; }
-/* Parameters and gradients become this rank's parts. */
+static inline bool step_spec_shards(const tcc_train_spec *spec) { return spec->shard && spec->ranks > 1; }
+static inline bool step_shards(const tcc_step_builder *b) { return step_spec_shards(b->spec); }
+/* Whether a rank gets the sums of its own parts of gradients alone. Who wants to see gradients wants whole ones. */
+static inline bool step_scatters(const tcc_train_spec *spec) {
+    return step_spec_shards(spec) && !spec->keep_gradients && !spec->statistics;
+}
+/* Elements of a block of a parameter of type x. Norms are sums of blocks, so ranks have whole blocks. */
+int64_t tcc__step_block(const tcc_type *x);
+/* Elements of a rank's part of it. */
+int64_t tcc__step_part(const tcc_train_spec *spec, const tcc_type *x);
+/* x, with zeros behind, as [rows, columns]. */
+tcc_node *tcc__step_rows(tcc_graph *g, tcc_node *x, int64_t rows, int64_t columns);
+/* x one behind the other along `axis`. */
+tcc_node *tcc__step_concat(tcc_graph *g, tcc_node *const *x, int count, int axis);
+/* Parameters, and gradients that are whole, become this rank's parts. */
 tcc_status tcc__step_take_parts(tcc_step_builder *b);
 /* After all parts have their next values: those of whole parameters. */
 tcc_status tcc__step_gather_parts(tcc_step_builder *b);

@@ -63,13 +63,12 @@ int64_t tcc_train_state_bytes(const tcc_train_spec *spec, const tcc_graph *g) {
         if (g->inputs.data[i]->attrs->input.role != TCC_ROLE_PARAM) continue;
         if (spec->frozen && spec->frozen[parameter++]) continue;
         tcc_type type = g->inputs.data[i]->type;
+        if (step_spec_shards(spec)) type = (tcc_type){type.dtype, 1, {tcc__step_part(spec, &type)}};
         type.dtype = step_arithmetic(type.dtype);
         if (spec->ema) bytes += tcc_type_bytes(&type);
         for (int k = 0; k < TCC_STEP_STATES; k++) {
             tcc_type state = type;
-            if (!describe_state(spec, k, &state)) continue;
-            const int64_t parts = spec->shard && spec->ranks > 1 ? spec->ranks : 1;
-            bytes += (tcc_type_numel(&state) + parts - 1) / parts * tcc_dtype_bytes(state.dtype);
+            if (describe_state(spec, k, &state)) bytes += tcc_type_bytes(&state);
         }
     }
     for (int i = 0; spec->ema_buffers && i < g->outputs.count; i++)
@@ -98,9 +97,7 @@ tcc_status tcc__step_add_states(tcc_step_builder *b) {
             const char *suffix = describe_state(b->spec, k, &type);
             if (suffix) t->states[k] = add_state(b, t->input, suffix, &type);
         }
-        tcc_type whole = b->g->inputs.data[t->input]->type; /* averages are not shared out: evaluations read them */
-        whole.dtype = step_arithmetic(whole.dtype);
-        if (b->spec->ema) t->ema = add_state(b, t->input, "ema", &whole);
+        if (b->spec->ema) t->ema = add_state(b, t->input, "ema", &t->p->type);
     }
     const bool counts = optimizers[b->spec->optimizer].reads & TCC_READS_COUNT;
     if ((!counts && !b->spec->ema) || !b->trained.count) return TCC_OK;
@@ -139,12 +136,10 @@ tcc_status tcc__step_average_buffers(tcc_step_builder *b) {
 /* The parameter's next value, as it is stored. */
 static tcc_status add_next(tcc_step_builder *b, tcc_trained *t, tcc_node *value) {
     const tcc_dtype stored = b->g->inputs.data[t->input]->type.dtype;
-    if (step_shards(b)) {
-        t->part = step_unless_skipped(b, tcc_ir_cast(b->g, value, stored), tcc_ir_cast(b->g, t->p, stored));
-        return t->part ? TCC_OK : b->g->diag->status;
-    }
     if (value && b->spec->ema) t->next = tcc_ir_cast(b->g, tcc_ir_cast(b->g, value, stored), t->p->type.dtype);
-    return step_output(b, t->input, value);
+    if (!step_shards(b)) return step_output(b, t->input, value);
+    t->part = step_unless_skipped(b, tcc_ir_cast(b->g, value, stored), tcc_ir_cast(b->g, t->p, stored));
+    return t->part ? TCC_OK : b->g->diag->status;
 }
 
 /* p - lr d, with d = g + weight_decay p, through the momentum buffer v = momentum v + dampening d
@@ -307,13 +302,11 @@ tcc_status tcc__step_update(tcc_step_builder *b, tcc_trained *t) {
     tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
     TCC_TRY(optimizers[b->spec->optimizer].update(b, t));
     /* In the kernel that updates the parameter, which has its new value in a register. */
-    return b->spec->ema && !step_shards(b) ? average(b, &t->ema, t->next) : TCC_OK;
+    return b->spec->ema ? average(b, &t->ema, t->next) : TCC_OK;
 }
 
-tcc_status tcc__step_update_whole(tcc_step_builder *b, tcc_trained *t) {
+tcc_status tcc__step_update_whole(tcc_step_builder *b, const tcc_trained *t) {
     const tcc_node *input = b->g->inputs.data[t->input];
     tcc_ir_set_backward(b->g, input->loc);
-    TCC_TRY(tcc_ir_output(b->g, input->attrs->input.name, t->whole_next, t->input));
-    if (!b->spec->ema) return TCC_OK;
-    return average(b, &t->ema, tcc_ir_cast(b->g, t->whole_next, step_arithmetic(input->type.dtype)));
+    return tcc_ir_output(b->g, input->attrs->input.name, t->whole_next, t->input);
 }

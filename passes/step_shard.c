@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Optimizer states that are shared out among ranks (ZeRO stage 1). Each rank has the states of one part of every
- * parameter, updates that part, and all gather the parts. A part is a stretch of the parameter's elements, as many on
- * each rank; behind the last element are zeros. So the bits of a step do not depend on the parts.
+ * Optimizer states that are shared out among ranks (ZeRO stage 1), and averages of parameters likewise. Each rank has
+ * the states of one part of every parameter. It gets the sums of that part's gradients (distribute.c), updates it, and
+ * all gather the parts. A part is a stretch of the parameter's elements, as many on each rank; behind the last element
+ * are zeros. So the bits of a step do not depend on the parts. Parts are of whole blocks, whose sums the norm of all
+ * gradients is made of (step_clip.c).
  *
  * Which part is a rank's own is an input (TCC_MICRO_RANK), as all ranks have one program. New parts travel in buckets,
  * in the order in which their gradients arrive: the last parameters first.
@@ -11,21 +13,43 @@
 #include "passes/micro_loss.h"
 #include "passes/step.h"
 
-/* Elements of a part of x. */
-static int64_t part_of(const tcc_step_builder *b, const tcc_type *x) {
-    return (tcc_type_numel(x) + b->spec->ranks - 1) / b->spec->ranks;
+/* A power of 2 that follows from the parameter alone. A large block makes few sums, and parts that are large against
+ * what a rank has of a small parameter. */
+int64_t tcc__step_block(const tcc_type *x) {
+    enum { MOST = 256, LEAST_BLOCKS = 16 }; /* for each element of a block */
+    int64_t block = 1;
+    while (block < MOST && LEAST_BLOCKS * 4 * block * block <= tcc_type_numel(x)) block *= 2;
+    return block;
+}
+
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t tcc__step_part(const tcc_train_spec *spec, const tcc_type *x) {
+    const int64_t block = tcc__step_block(x);
+    return divide_up(divide_up(tcc_type_numel(x), block), spec->ranks) * block;
+}
+
+tcc_node *tcc__step_rows(tcc_graph *g, tcc_node *x, int64_t rows, int64_t columns) {
+    if (!x) return NULL;
+    const int64_t count = tcc_type_numel(&x->type), missing = rows * columns - count, none = 0;
+    const int64_t dims[] = {rows, columns};
+    x = tcc_ir_reshape(g, x, 1, &count);
+    if (missing) x = tcc_ir_pad(g, x, 0, &none, &missing, &none);
+    return tcc_ir_reshape(g, x, 2, dims);
+}
+
+tcc_node *tcc__step_concat(tcc_graph *g, tcc_node *const *x, int count, int axis) {
+    const tcc_attrs attrs = {.axis = {.axis = axis}};
+    return count == 1 ? x[0] : tcc_ir_build(g, TCC_OP_CONCAT, x, count, &attrs, NULL, x[0]->loc);
 }
 
 /* The rank's part of x. */
 static tcc_node *own(tcc_step_builder *b, tcc_node *x, tcc_node *rank) {
     if (!x || !rank) return NULL;
-    const int64_t count = tcc_type_numel(&x->type), part = part_of(b, &x->type), none = 0, one = 1;
-    const int64_t rows[] = {b->spec->ranks, part}, missing = rows[0] * part - count;
+    const int64_t part = tcc__step_part(b->spec, &x->type), one = 1;
     const tcc_attrs first_axis = {.axis = {0}};
-    tcc_node *flat = tcc_ir_reshape(b->g, x, 1, &count);
-    if (missing) flat = tcc_ir_pad(b->g, flat, 0, &none, &missing, &none);
-    flat = tcc_ir_reshape(b->g, flat, 2, rows);
-    tcc_node *operands[] = {flat, tcc_ir_reshape(b->g, rank, 1, &one)};
+    tcc_node *operands[] = {tcc__step_rows(b->g, x, b->spec->ranks, part), NULL};
+    operands[1] = tcc_ir_reshape(b->g, rank, 1, &one);
     if (!operands[0] || !operands[1]) return NULL;
     return tcc_ir_reshape(b->g, tcc_ir_build(b->g, TCC_OP_TAKE, operands, 2, &first_axis, NULL, x->loc), 1, &part);
 }
@@ -36,7 +60,7 @@ tcc_status tcc__step_take_parts(tcc_step_builder *b) {
         tcc_trained *t = &b->trained.data[i];
         tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
         t->p = own(b, t->p, rank);
-        t->g = own(b, t->g, rank);
+        if (!step_scatters(b->spec)) t->g = own(b, t->g, rank);
         if (!t->p || !t->g) return b->g->diag->status;
     }
     return TCC_OK;
@@ -44,7 +68,8 @@ tcc_status tcc__step_take_parts(tcc_step_builder *b) {
 
 /* The parameter that has these parts in the columns from `from` on. */
 static tcc_node *assemble(tcc_step_builder *b, tcc_node *all, int64_t from, const tcc_type *type) {
-    const int64_t ranks = b->spec->ranks, part = part_of(b, type), count = tcc_type_numel(type), whole = ranks * part;
+    const int64_t ranks = b->spec->ranks, part = tcc__step_part(b->spec, type), count = tcc_type_numel(type),
+                  whole = ranks * part;
     const int64_t start[] = {0, from}, limit[] = {ranks, from + part}, stride[] = {1, 1};
     tcc_node *x = tcc_ir_reshape(b->g, tcc_ir_slice(b->g, all, start, limit, stride), 1, &whole);
     if (count < whole) x = tcc_ir_slice(b->g, x, start, &count, stride);
@@ -54,7 +79,6 @@ static tcc_node *assemble(tcc_step_builder *b, tcc_node *all, int64_t from, cons
 /* Gathers what trained parameters (last, first] have in type `dtype`: `size` elements. */
 static tcc_status gather(tcc_step_builder *b, int last, int first, tcc_dtype dtype, int64_t size) {
     tcc_vec(tcc_node *) parts = {0};
-    const tcc_attrs first_axis = {.axis = {0}};
     const int64_t rows[] = {b->spec->ranks, size};
     tcc_status status = TCC_OK;
     for (int i = last; i > first && status == TCC_OK; i--)
@@ -62,8 +86,7 @@ static tcc_status gather(tcc_step_builder *b, int last, int first, tcc_dtype dty
             status = tcc_enomem(b->g->diag);
     tcc_node *own = status == TCC_OK ? parts.data[0] : NULL;
     tcc_ir_set_backward(b->g, own ? own->loc : TCC_NOWHERE);
-    if (parts.count > 1 && own)
-        own = tcc_ir_build(b->g, TCC_OP_CONCAT, parts.data, parts.count, &first_axis, NULL, own->loc);
+    if (own) own = tcc__step_concat(b->g, parts.data, parts.count, 0);
     tcc_vec_free(&parts);
     tcc_node *all = tcc_ir_collective(b->g, TCC_OP_ALL_GATHER, own, TCC_REDUCTION_SUM, b->spec->ranks);
     all = tcc_ir_reshape(b->g, all, 2, rows);

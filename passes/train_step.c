@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The train-step pass: gradients become parameter updates. Takes the graph that autodiff made (outputs `loss`,
- * "grad.NAME", and others) and adds clipping (as PyTorch's clip_grad_norm_), the optimizer and its state
- * (step_optimizer.c). All arithmetic is in float32 (float64 for float64 parameters), whatever the parameter's type.
+ * "grad.NAME", and others) and adds clipping (step_clip.c), the optimizer and its state (step_optimizer.c). All
+ * arithmetic is in float32 (float64 for float64 parameters), whatever the parameter's type.
  *
  * Where a batch is taken in micro-batches, the pass makes one of two parts (train_step.h): sums of gradients
- * (step_micro.c), or the update from such sums.
- *
- * Source: Pascanu et al. 2013 (clipping by the global norm). */
+ * (step_micro.c), or the update from such sums. */
+#include "ir/collective.h"
 #include "passes/step.h"
 #include "passes/step_statistics.h"
 
@@ -34,6 +33,8 @@ static tcc_node *all_finite(tcc_step_builder *b) {
         if (all.count) bad = tcc_ir_reduce(b->g, TCC_OP_REDUCE_MAX, bad, &all);
         worst = worst ? tcc_ir_binary(b->g, TCC_OP_MAX, worst, bad) : bad;
     }
+    if (step_scatters(b->spec)) /* which has looked at this rank's parts */
+        worst = tcc_ir_collective(b->g, TCC_OP_ALL_REDUCE, worst, TCC_REDUCTION_MAX, b->spec->ranks);
     return tcc_ir_binary_c(b->g, TCC_OP_EQ, worst, 0);
 }
 
@@ -65,31 +66,6 @@ static tcc_status update_scale(tcc_step_builder *b) {
     TCC_TRY(add_scaler_state(b, steps, tcc_ir_select(b->g, b->good, counted, zero)));
     tcc_node *more = tcc_ir_binary_c(b->g, TCC_OP_ADD, skipped, 1);
     return add_scaler_state(b, skipped, tcc_ir_select(b->g, b->good, skipped, more));
-}
-
-/* -- Clipping -- */
-
-/* Scales all gradients by min(1, clip_norm / (norm + 1e-6)), norm that of all of them together. A
- * norm that is not finite makes NaN or zero of them, as in PyTorch: it is seen in "grad_norm". */
-static tcc_status clip(tcc_step_builder *b) {
-    tcc_node *sum = NULL;
-    for (int i = 0; i < b->trained.count; i++) {
-        tcc_node *g = b->trained.data[i].g;
-        if (!g) return b->g->diag ? b->g->diag->status : TCC_EBUG;
-        tcc_dims all = tcc_ir_axes_from(0, g->type.rank);
-        tcc_node *square = tcc_ir_cast(b->g, tcc_ir_reduce(b->g, TCC_OP_REDUCE_SUM, step_mul(b, g, g), &all), TCC_F32);
-        sum = sum ? step_add(b, sum, square) : square;
-    }
-    if (!sum) return TCC_OK;
-    tcc_node *norm = step_sqrt(b, sum);
-    tcc_node *divisor = tcc_ir_binary_c(b->g, TCC_OP_ADD, norm, 1e-6);
-    tcc_node *ratio = step_div(b, step_hyper(b, TCC_HYPER_CLIP_NORM, norm), divisor);
-    tcc_node *factor = tcc_ir_binary_c(b->g, TCC_OP_MIN, ratio, 1);
-    for (int i = 0; i < b->trained.count; i++) {
-        tcc_trained *t = &b->trained.data[i];
-        if (t->g) t->g = step_mul(b, t->g, step_spread(b, tcc_ir_cast(b->g, factor, t->g->type.dtype), t->g));
-    }
-    return tcc_ir_output(b->g, "grad_norm", norm, -1);
 }
 
 /* -- Outputs -- */
@@ -240,7 +216,7 @@ static tcc_status add_step(tcc_step_builder *b) {
         if (spec->n_rates > 1) type.dims[0] = TCC_HYPER_LENGTH(spec->n_groups, spec->n_rates);
         b->hyper = tcc_ir_input(b->g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
         TCC_TRY(find_skips(b));
-        if (spec->clip_norm) TCC_TRY(clip(b));
+        if (spec->clip_norm) TCC_TRY(tcc__step_clip(b));
         if (step_shards(b)) TCC_TRY(tcc__step_take_parts(b));
         TCC_TRY(tcc__step_add_states(b));
     } else {

@@ -20,16 +20,19 @@ static void exchange(char *a, char *b, int64_t bytes) {
     }
 }
 
-/* Brings both to the host, so that nothing can fail when they are exchanged. Counts the averages. */
+static const tcc_type *whole_type(const tcc_stored *p) { return p->shared_out ? &p->whole : &p->type; }
+
+/* Brings both to the host, whole, so that nothing can fail when they are exchanged. Counts the averages. */
 static tcc_status fetch_all(tcc_model *m, int *count) {
     for (int i = 0; i < m->shared->store.entries.count; i++) {
         tcc_stored *p = &m->shared->store.entries.data[i], *average = average_of(m, p);
         if (!average) continue;
-        if (!tcc_type_equal(&p->type, &average->type))
+        if (!tcc_type_equal(&p->type, whole_type(average)))
             return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "\"%s\" is %s, which cannot hold its average",
                              p->name, tcc_type_text(&p->type));
         TCC_TRY(tcc__stored_host(m, p));
         TCC_TRY(tcc__stored_host(m, average));
+        if (average->shared_out && !average->shown_whole) TCC_TRY(tcc__shard_show(m, average));
         ++*count;
     }
     return TCC_OK;
@@ -41,10 +44,14 @@ static void exchange_all(tcc_model *m, bool begun) {
         tcc_stored *p = &m->shared->store.entries.data[i], *average = average_of(m, p);
         if (!average) continue;
         const int64_t bytes = tcc_type_bytes(&p->type);
-        if (begun) exchange(p->data, average->data, bytes);
-        else memcpy(average->data, p->data, (size_t)bytes);
+        void *values = average->shared_out ? average->gathered : average->data;
+        if (begun) exchange(p->data, values, bytes);
+        else memcpy(values, p->data, (size_t)bytes);
         p->host_newer = p->device != NULL;
-        average->host_newer = average->device != NULL;
+        if (average->shared_out) {
+            average->shown_whole = !average->shown_whole;
+            if (!average->shown_whole) tcc__shard_hide(m, average);
+        } else average->host_newer = average->device != NULL;
         tcc__state_source_written(m, p);
     }
 }

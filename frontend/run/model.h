@@ -257,6 +257,9 @@ void tcc__shard_mark(tcc_model *m, tcc_stored *p);
 /* The whole of a state; false, with an error, where it is not there. */
 bool tcc__shard_array(tcc_model *m, tcc_stored *p, tcc_array *out);
 void tcc__shard_release(tcc_stored *p);
+/* A collective: the whole of p is on all ranks; and then it may go again, but from rank 0. */
+tcc_status tcc__shard_show(tcc_model *m, tcc_stored *p);
+void tcc__shard_hide(const tcc_model *m, tcc_stored *p);
 /* Before a program of a training step: parts take over what the user has written. */
 void tcc__shards_begin(tcc_model *m);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Optimizer states that ranks share out (options.shard_optimizer). A rank's entry has its part of the elements, as many
- * on each rank, with room behind the last (passes/step_shard.c). The user sees whole states: what was gathered on rank
- * 0, or what is to be given to a model that has made no step yet. Both are whole copies beside the part, which go with
- * the next step. */
+ * Optimizer states and averages that ranks share out (options.shard_optimizer). A rank's entry has its part of the
+ * elements, as many on each rank, with room behind the last (passes/step_shard.c). The user sees whole states: what was
+ * gathered on rank 0, or what is to be given to a model that has made no step yet. Both are whole copies beside the
+ * part, which go with the next step. So are the averages that are in the parameters' place, on all ranks. */
 #include "frontend/run/model.h"
 
 #include "ir/support/optimizer.h"
@@ -25,7 +25,9 @@ const tcc_stored *tcc__shard_parameter(const tcc_model *m, const char *state) {
     const tcc_store *parameters = &m->shared->store;
     for (int i = 0; i < parameters->entries.count && m->optimizer.kind != TCC_ADAFACTOR; i++) {
         const tcc_stored *of = &parameters->entries.data[i];
-        for (int k = 0; k < 2 && of->role == TCC_ROLE_PARAM; k++)
+        if (of->role != TCC_ROLE_PARAM) continue;
+        if (is_state_of(state, of->name, "ema")) return of;
+        for (int k = 0; k < 2; k++)
             if (is_state_of(state, of->name, states[m->optimizer.kind][k])) return of;
     }
     return NULL;
@@ -70,8 +72,10 @@ bool tcc__shard_array(tcc_model *m, tcc_stored *p, tcc_array *out) {
 /* The rank's part of what the user may have written. */
 static void take_part(const tcc_model *m, tcc_stored *p) {
     const int64_t bytes = part_bytes(p);
-    if (p->gathered && p->given)
+    if (p->gathered && p->given) {
         memcpy(p->data, (const char *)p->gathered + tcc_comm_rank(m->options.comm) * bytes, (size_t)bytes);
+        p->host_newer = p->device != NULL;
+    }
     p->given = false;
 }
 
@@ -90,13 +94,25 @@ static tcc_status gather(tcc_model *m, tcc_stored *p) {
     TCC_TRY(reserve(m, p));
     TCC_TRY(tcc_comm_all_gather(m->options.comm, p->data, p->gathered, part_bytes(p)));
     p->begun = true;
-    if (tcc_comm_rank(m->options.comm)) tcc__shard_release(p);
     return TCC_OK;
+}
+
+tcc_status tcc__shard_show(tcc_model *m, tcc_stored *p) {
+    if (p->begun) return gather(m, p);
+    return p->gathered ? TCC_OK : reserve(m, p); /* each rank has what a checkpoint says */
+}
+
+void tcc__shard_hide(const tcc_model *m, tcc_stored *p) {
+    if (p->begun && tcc_comm_rank(m->options.comm)) tcc__shard_release(p);
 }
 
 tcc_status tcc_model_gather_states(tcc_model *m) {
     tcc_diag_begin(&m->cx->diag);
-    for (int i = 0; i < m->moments.entries.count; i++)
-        if (m->moments.entries.data[i].shared_out) TCC_TRY(gather(m, &m->moments.entries.data[i]));
+    for (int i = 0; i < m->moments.entries.count; i++) {
+        tcc_stored *p = &m->moments.entries.data[i];
+        if (!p->shared_out || p->shown_whole) continue;
+        TCC_TRY(gather(m, p));
+        tcc__shard_hide(m, p);
+    }
     return TCC_OK;
 }

@@ -31,6 +31,7 @@ typedef struct tcc_stored {
     /* A state that ranks share out (shards.c), of which this is the rank's part: */
     bool shared_out, begun; /* begun: its values may differ from those at the start */
     bool given;             /* the user has `gathered`, and may have written it */
+    bool shown_whole; /* `gathered` is in use on all ranks: the parameters are in it, and averages in their place */
     tcc_type whole;
     void *gathered; /* of all parts; NULL: they are not */
     /* On a device with memory of its own (memory.c): */

@@ -56,7 +56,7 @@ static void read_table(const char *text, table *out) {
     }
 }
 
-static table plan(int ranks, const char *network, bool bf16) {
+static table plan(int ranks, const char *network, bool bf16, bool shard) {
     static float x[ROWS * FEATURES];
     const tcc_array batch = {"x", TCC_F32, 2, {ROWS, FEATURES}, x};
     const tcc_optimizer_options adamw = OPTIMIZER(TCC_ADAMW, 1e-3);
@@ -68,12 +68,14 @@ static table plan(int ranks, const char *network, bool bf16) {
     table out = {0};
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
     check_ok(cx, tcc_comm_create_planned(cx, ranks, network, &comm));
-    check_ok(cx,
-             tcc_model_create(
-                 cx, net, NULL,
-                 &(tcc_model_options){
-                     .device = "cpu", .optimizer = &adamw, .comm = comm, .reduce_in_bf16 = bf16, .compile_only = true},
-                 &m));
+    check_ok(cx, tcc_model_create(cx, net, NULL,
+                                  &(tcc_model_options){.device = "cpu",
+                                                       .optimizer = &adamw,
+                                                       .comm = comm,
+                                                       .reduce_in_bf16 = bf16,
+                                                       .shard_optimizer = shard,
+                                                       .compile_only = true},
+                                  &m));
     check_ok(cx, tcc_model_compile(m, true, &batch, 1));
     check_ok(cx, tcc_model_info(m, &info));
     check_ok(cx, tcc_model_report(m, "ranks", &text));
@@ -90,7 +92,7 @@ static table plan(int ranks, const char *network, bool bf16) {
 static void rows_follow_from_the_model(void **state) {
     (void)state;
     static const int ranks[] = {1, 2, 4, 8, 16, 32, 48, 64, 128, 256, 512, 1024};
-    const table t = plan(48, "100,2", false);
+    const table t = plan(48, "100,2", false, false);
     assert_int_equal(t.count, sizeof ranks / sizeof *ranks);
     assert_string_equal(t.head,
                         "predicted, with 8 samples a rank, 100 us a message and 2 GB/s; collectives as for 48 ranks");
@@ -114,10 +116,25 @@ static void rows_follow_from_the_model(void **state) {
 /* Half of the bytes where gradients travel in bf16; no time where the network takes none. */
 static void rows_follow_the_options(void **state) {
     (void)state;
-    const table f32 = plan(2, "100,2", false), bf16 = plan(2, "100,2", true), fast = plan(2, "1e-6,1e6", false);
+    const table f32 = plan(2, "100,2", false, false), bf16 = plan(2, "100,2", true, false),
+                fast = plan(2, "1e-6,1e6", false, false);
     assert_int_equal(f32.count, 11);
     check_close(bf16.rows[10].sent_mb / f32.rows[10].sent_mb, 0.5, 1e-3);
     for (int i = 0; i < 11; i++) assert_true(fast.rows[i].waiting_ms < 2e-3);
+}
+
+/* A rank sends its gradients to those who have their parts, and then its part of the parameters to all. */
+static void parts_are_as_much_to_send(void **state) {
+    (void)state;
+    const table whole = plan(4, "100,2", false, false), parts = plan(4, "100,2", false, true),
+                low = plan(4, "100,2", true, true);
+    for (int i = 1; i < 3; i++) {
+        const row *w = &whole.rows[i], *p = &parts.rows[i];
+        check_close(p->sent_mb / w->sent_mb, 1, 0.01);
+        check_close(low.rows[i].sent_mb / w->sent_mb, 0.75, 0.01);
+        check_close(p->memory_mib, w->memory_mib, 0.1 * w->memory_mib);
+    }
+    check_close(parts.peak_mib, parts.rows[2].sharded_mib, 0.06);
 }
 
 static void expect_error(tcc_context *cx, tcc_status status, tcc_status wanted, const char *text) {
@@ -150,8 +167,8 @@ static void what_is_only_planned_is_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_follow_from_the_model),
-                                       cmocka_unit_test(rows_follow_the_options),
-                                       cmocka_unit_test(what_is_only_planned_is_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_follow_from_the_model), cmocka_unit_test(rows_follow_the_options),
+        cmocka_unit_test(parts_are_as_much_to_send), cmocka_unit_test(what_is_only_planned_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

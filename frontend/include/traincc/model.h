@@ -233,9 +233,11 @@ typedef struct tcc_model_options {
         reduce_in_bf16; /* with comm: gradients travel in bf16, half of the bytes, and each sum of two ranks' is rounded
                              to that */
     bool sync_batch_norm; /* with comm: all batch norms take the batch of all ranks, as if each had the option sync */
-    bool shard_optimizer; /* with comm: each rank keeps and updates a part of the optimizer's states, and all gather the
-                             parameters: the same bits, less memory, half as much again to send. Averages stay whole.
-                             Not with TCC_ADAFACTOR, which needs whole parameters. See tcc_model_gather_states. */
+    bool shard_optimizer; /* with comm: each rank gets a part of the gradients, keeps and updates a part of the
+                             optimizer's states and of averages, and all gather the parameters: the same bits, as much
+                             to send, and less memory. With keep_gradients or statistics gradients are whole, and it is
+                             half as much again to send. Not with TCC_ADAFACTOR, which needs whole parameters. See
+                             tcc_model_gather_states and tcc_model_use_ema. */
 } tcc_model_options;
 
 /* Whether options.memory_budget may be `text`. */
@@ -341,7 +343,8 @@ TCC_API tcc_status tcc_model_statistic(tcc_model *m, int index, tcc_statistic *o
 /* Exchanges the trained parameters and their averages (ema_decay): while it is on, evaluation, tcc_model_param and what
  * is saved as parameters are averages, "NAME.ema" are the trained values, and tcc_model_train is refused. Before the
  * first update the averages are the parameters. What is on, or off, already stays so. Models that share parameters see
- * the averages too, and cannot train either; where the model is destroyed meanwhile they get the parameters back.
+ * the averages too, and cannot train either; where the model is destroyed meanwhile they get the parameters back. With
+ * options.shard_optimizer turning it on is a collective.
  * Errors: TCC_ENOTFOUND where nothing is averaged, or no training program was compiled yet; TCC_EUNSUPPORTED for
  * parameters of another type than their average; TCC_EINVAL while another's averages are in their place. */
 TCC_API tcc_status tcc_model_use_ema(tcc_model *m, bool on);
