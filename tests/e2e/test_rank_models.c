@@ -3,6 +3,8 @@
 #include "harness/check.h"
 #include "harness/optimizer.h"
 #include "harness/rank_models.h"
+#include "harness/user_random.h"
+#include "harness/user_ranks.h"
 
 static void networks_train_on_ranks(void **state) {
     (void)state;
@@ -21,7 +23,19 @@ static void networks_train_on_ranks(void **state) {
     }
 }
 
+static void random_programs_train_on_ranks(void **state) {
+    (void)state;
+    static const user_random_options usual = {0};
+    static user_program p;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        const char *what = user_program_random(&usual, seed, &p);
+        if (!what) what = user_ranks_differ(&p, 2 + (int)(seed / 2 % 2));
+        if (what) fail_msg("program %d: %s", (int)seed, what);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(networks_train_on_ranks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(networks_train_on_ranks),
+                                       cmocka_unit_test(random_programs_train_on_ranks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
