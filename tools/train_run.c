@@ -84,7 +84,8 @@ static int print_compiled(run *s) {
         (s->recipe->optimizer.groups.count || s->recipe->freeze.count))
         status = print_report(s, "groups", stdout);
     if (status == EXIT_DONE && s->options->explain) status = print_report(s, "tune", stdout);
-    if (status == EXIT_DONE && s->options->dry_run && s->options->comm) status = print_report(s, "ranks", stdout);
+    if (status == EXIT_DONE && (s->options->dry_run || s->options->explain) && s->options->comm)
+        status = print_report(s, "ranks", stdout);
     fflush(stdout);
     return status;
 }

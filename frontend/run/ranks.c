@@ -12,6 +12,7 @@
 #include "ir/support/alloc.h"
 #include "ir/support/cpu.h"
 #include "ir/support/hash.h"
+#include "runtime/comm/comm.h"
 
 #include <stdlib.h>
 
@@ -180,7 +181,10 @@ tcc_status tcc__ranks_begin(tcc_model *m, bool train, const tcc_array *batch, in
     }
     if (train) m->ranks_rows = mine.rows, m->ranks_whole = whole;
     if (is_served(m, hash)) return TCC_OK;
-    if (!m->ranks_served.count) TCC_TRY(compare_machines(m));
+    if (!m->ranks_served.count) {
+        TCC_TRY(compare_machines(m));
+        TCC_TRY(tcc_comm_find_network(comm)); /* before rank 0 makes programs for it */
+    }
     TCC_TRY(tcc__ranks_serve(m, train, batch, count, rows));
     return tcc_vec_push(&m->ranks_served, hash) ? TCC_OK : tcc_enomem(&m->cx->diag);
 }

@@ -83,6 +83,7 @@ int tcc_comm_rank(const tcc_comm *c) { return c->transport->rank; }
 int tcc_comm_size(const tcc_comm *c) { return c->transport->size; }
 bool tcc_comm_is_planned(const tcc_comm *c) { return c->transport->planned; }
 const tcc_network *tcc_comm_network(const tcc_comm *c) { return &c->transport->network; }
+void tcc_comm_set_network(tcc_comm *c, const tcc_network *n) { c->transport->network = *n; }
 void tcc_comm_set_timeout(tcc_comm *c, double seconds) { c->timeout_s = seconds; }
 double tcc_comm_waited(const tcc_comm *c) { return c->waited_s; }
 double tcc_comm_get_timeout(const tcc_comm *c) { return c->timeout_s; }

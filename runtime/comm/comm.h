@@ -19,6 +19,11 @@ tcc_status tcc_comm_open_mpi(tcc_context *cx, tcc_comm **out);
 tcc_status tcc_comm_timeout_of_environment(tcc_diag *d, double *seconds);
 /* What its collectives take. It lives as long as the communicator. */
 const tcc_network *tcc_comm_network(const tcc_comm *c);
+void tcc_comm_set_network(tcc_comm *c, const tcc_network *n);
+/* Collectives, which set that alike on all ranks: what is between them is measured; or only where some are on another
+ * machine, while it is known for those of one. */
+tcc_status tcc_comm_measure_network(tcc_comm *c);
+tcc_status tcc_comm_find_network(tcc_comm *c);
 /* Whether the other ranks are not there (tcc_comm_create_planned). */
 bool tcc_comm_is_planned(const tcc_comm *c);
 /* Whose calls keep their errors there. */

@@ -8,7 +8,7 @@
 #include "ir/support/clock.h"
 #include "ir/support/context.h"
 #include "ir/support/element.h"
-#include "traincc/comm.h"
+#include "runtime/comm/comm.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -643,8 +643,37 @@ static void test_ranks_that_do_not_meet(void **state) {
     tcc_context_destroy(cx);
 }
 
+/* -- Networks -- */
+
+static void measure(rank *r) {
+    CALL(r, tcc_comm_find_network(r->comm)); /* that of one machine is known */
+    CHECK(r, !memcmp(tcc_comm_network(r->comm), tcc_network_local, sizeof *tcc_network_local));
+    CALL(r, tcc_comm_measure_network(r->comm));
+    r->kept[0] = (float)tcc_comm_network(r->comm)->latency_ns;
+    r->kept[1] = (float)tcc_comm_network(r->comm)->bytes_a_ns;
+}
+
+static bool is_power_of_4(double x) { return fabs(log2(x) / 2 - round(log2(x) / 2)) < 1e-6; }
+
+static void test_a_network_is_measured(void **state) {
+    (void)state;
+    rank ranks[3];
+    for (int size = 1; size <= 3; size++) {
+        make(ranks, size);
+        run_all(ranks, size, measure);
+        check_all(ranks, size);
+        for (int r = 0; r < size; r++) assert_memory_equal(ranks[r].kept, ranks[0].kept, 2 * sizeof(float));
+        drop(ranks, size);
+        const double latency_ns = ranks[0].kept[0], bytes_a_ns = ranks[0].kept[1];
+        assert_true(is_power_of_4(latency_ns / tcc_network_local->latency_ns));
+        assert_true(is_power_of_4(bytes_a_ns / tcc_network_local->bytes_a_ns));
+        assert_true(latency_ns > 10 && bytes_a_ns < 1e4); /* no message is faster */
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_network_is_measured),
         cmocka_unit_test(test_each_collective),
         cmocka_unit_test(test_much_data_goes_either_way),
         cmocka_unit_test(test_a_nan_wins),
