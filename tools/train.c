@@ -164,7 +164,6 @@ static int check_ranks(const train_options *o, const recipe *r) {
                  {o->arch && !o->dry_run, "--arch"},
                  {o->plan, "--plan"},
                  {o->save_plan, "--save-plan"},
-                 {o->lock, "--lock"},
                  {!r->data.batch_size, "data.batch_size=auto"}};
     char who[64] = "--ranks";
     if (o->launcher) snprintf(who, sizeof who, "a rank, as %s says,", o->launcher);

@@ -158,6 +158,22 @@ static void what_ranks_cannot_do_is_refused(void **state) {
     }
 }
 
+/* Rank 0 measures for all, and what it wrote holds for all. */
+static void choices_are_of_one_rank(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *file = test_path(state, "choices");
+#define TUNED recipe, "--ranks", "2", "training.compile_mode=max-autotune", "training.autotune_budget_s=1"
+    TRAIN(TUNED, "--run-dir", test_path(state, "tuned"), "--lock", file);
+    char *written = test_read(file, NULL);
+    assert_non_null(strstr(written, "traincc-lock 1\n"));
+    TRAIN(TUNED, "--run-dir", test_path(state, "locked"), "--locked", file, "--lock", test_path(state, "again"));
+#undef TUNED
+    char *again = test_read(test_path(state, "again"), NULL);
+    assert_string_equal(again, written);
+    same_runs(state, "tuned", "locked");
+    free(again);
+    free(written);
+}
+
 /* The losses of two steps, as a run has written them. */
 static void read_two_losses(void **state, const char *run, double losses[2]) {
     char path[64];
@@ -287,8 +303,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(ranks_are_micro_batches), FOLDER_TEST(ranks_meet_by_the_environment),
         FOLDER_TEST(ranks_of_srun_meet),      FOLDER_TEST(what_ranks_cannot_do_is_refused),
-        FOLDER_TEST(ranks_are_planned),       FOLDER_TEST(parts_have_losses_of_their_own),
-        FOLDER_TEST(ends_of_a_rank_end_all),
+        FOLDER_TEST(choices_are_of_one_rank), FOLDER_TEST(ranks_are_planned),
+        FOLDER_TEST(ends_of_a_rank_end_all),  FOLDER_TEST(parts_have_losses_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
