@@ -28,6 +28,7 @@ struct tcc_trace {
     int n_batch;
     bool training;
     int ranks;                                                /* that train together; 0 or 1: this one alone */
+    bool whole;                                               /* the batch of all of them, as one would have it */
     bool sync_norms;                                          /* batch norms take the batch of all of them */
     bool (*keeps_statistics)(void *user, const char *weight); /* of a batch norm that training leaves; NULL: of none */
     void *keeps_user;

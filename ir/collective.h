@@ -18,7 +18,11 @@ static inline tcc_rank_reduction tcc_reduction_of(const tcc_node *n) {
 
 /* `op` of x, behind all collectives that the graph has. all_gather has no reduction. */
 tcc_node *tcc_ir_collective(tcc_graph *g, tcc_op op, tcc_node *x, tcc_rank_reduction reduction, int64_t ranks);
-/* A copy of collective n behind all that the new graph has, where a pass has put others in. */
+/* The same, or the one of x that gives all this already. */
+tcc_node *tcc_ir_collective_once(tcc_graph *g, tcc_op op, tcc_node *x, tcc_rank_reduction reduction, int64_t ranks);
+/* The operands that n reads: not what a collective waits for. */
+static inline int tcc_ir_read_operands(const tcc_node *n) { return tcc_op_is_collective(n->op) ? 1 : n->n_operands; }
+/* A copy of collective n behind all that the new graph has, where a pass has put others in; or what is it already. */
 tcc_node *tcc_rewrite_collective(tcc_rewrite *rw, const tcc_node *n);
 /* The last collective among the first `end` nodes; NULL: there is none. */
 tcc_node *tcc_ir_last_collective(const tcc_graph *g, int end);

@@ -85,11 +85,8 @@ TCC_DEFINITION(RMS_NORM) {
 
 /* -- A batch on several ranks -- */
 
-/* A collective that gives what another one before it gives is that one. */
 static tcc_node *exchange(tcc_graph *g, const tcc_node *n, tcc_op op, tcc_node *x) {
-    for (tcc_node *c = tcc_ir_last_collective(g, g->nodes.count); c && x; c = c->n_operands > 1 ? c->operands[1] : NULL)
-        if (c->op == op && c->operands[0] == x) return c;
-    return tcc_ir_collective(g, op, x, TCC_REDUCTION_SUM, n->attrs->norm.ranks);
+    return tcc_ir_collective_once(g, op, x, TCC_REDUCTION_SUM, n->attrs->norm.ranks);
 }
 
 /* How many values of x a channel has on this rank, f32[1]. */

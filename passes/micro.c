@@ -4,6 +4,7 @@
 #include "passes/micro.h"
 
 #include "ir/build.h"
+#include "ir/collective.h"
 #include "ir/support/alloc.h"
 #include "ir/support/train_step.h"
 #include "passes/micro_loss.h"
@@ -45,11 +46,15 @@ static tcc_status add_total(tcc_graph *g, const tcc_micro_total *t, tcc_node *pa
 /* Copies what nodes of `from` with live[id] need, inputs that are not needed left out. */
 static tcc_status copy_needed(const tcc_graph *from, bool *live, tcc_graph *to, tcc_node **map) {
     for (int i = from->nodes.count - 1; i >= 0; i--)
-        for (int k = 0; live[i] && k < from->nodes.data[i]->n_operands; k++)
+        for (int k = 0; live[i] && k < tcc_ir_read_operands(from->nodes.data[i]); k++)
             live[from->nodes.data[i]->operands[k]->id] = true;
     tcc_rewrite rw = {.from = from, .to = to, .map = map, .live = live};
-    for (int i = 0; i < from->nodes.count; i++)
-        if (live[i] && !tcc_rewrite_copy(&rw, from->nodes.data[i])) return status_of(to);
+    for (int i = 0; i < from->nodes.count; i++) {
+        const tcc_node *n = from->nodes.data[i];
+        if (!live[i] || map[i]) continue;
+        if (!(tcc_op_is_collective(n->op) ? tcc_rewrite_collective(&rw, n) : tcc_rewrite_copy(&rw, n)))
+            return status_of(to);
+    }
     return TCC_OK;
 }
 

@@ -400,11 +400,33 @@ static bool place_op(cut *c, const tcc_node *n, tcc_node **operands, value *y) {
     return give(y, rebuild(c, n, operands, &n->type, NULL));
 }
 
+/* A collective of one rank, which has the whole batch: what all have alike it leaves. Where ranks have one micro-batch
+ * each, their sums and samples become those of the batch. */
+static bool place_collective(cut *c, const tcc_node *n, value *y) {
+    const value *x = value_of(c, n->operands[0]);
+    const tcc_rank_reduction how = tcc_reduction_of(n);
+    const bool adds = n->op == TCC_OP_ALL_REDUCE && how == TCC_REDUCTION_SUM;
+    *y = *x;
+    y->cut_node = NULL;
+    if (x->kind == TCC_MICRO_SAME || (x->kind == TCC_MICRO_SUM && adds && c->ranks < 2)) return true;
+    const bool gathers = n->op == TCC_OP_ALL_GATHER && x->axis.dim == 0 && x->axis.outer == 1;
+    if (!(x->kind == TCC_MICRO_SUM ? adds : gathers)) return refuse_mixed(c, n);
+    if (c->ranks < 2) return refuse(c, n, "gathers the samples of all micro-batches", NULL);
+    tcc_ir_set_origin(c->g, n);
+    y->kind = TCC_MICRO_SAME;
+    y->node = tcc_ir_collective_once(c->g, n->op, x->node, how, c->ranks);
+    if (y->node && !tcc_type_equal(&y->node->type, &n->type))
+        return refuse(c, n, "gathers samples of ranks that do not have as many each", NULL);
+    return y->node;
+}
+
 static bool place(cut *c, const tcc_node *n) {
     value y = {0};
     tcc_node *some[8], **operands = n->n_operands <= 8 ? some : tcc__malloc(sizeof *operands * (size_t)n->n_operands);
     if (!operands) return false;
-    const bool placed = n->op == TCC_OP_INPUT ? place_input(c, n, &y) : place_op(c, n, operands, &y);
+    const bool placed = n->op == TCC_OP_INPUT         ? place_input(c, n, &y)
+                        : tcc_op_is_collective(n->op) ? place_collective(c, n, &y)
+                                                      : place_op(c, n, operands, &y);
     if (operands != some) tcc__free(operands);
     *value_of(c, n) = y;
     return placed;
@@ -415,7 +437,7 @@ static bool place(cut *c, const tcc_node *n) {
 static void mark_live(const tcc_graph *g, const tcc_node *loss, bool *live) {
     live[loss->id] = true;
     for (int i = loss->id; i >= 0; i--)
-        for (int k = 0; live[i] && k < g->nodes.data[i]->n_operands; k++)
+        for (int k = 0; live[i] && k < tcc_ir_read_operands(g->nodes.data[i]); k++)
             live[g->nodes.data[i]->operands[k]->id] = true;
 }
 

@@ -79,7 +79,8 @@ static bool keeps_statistics(void *user, const char *weight) {
     return group && group->keep_statistics;
 }
 
-tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out) {
+static tcc_status trace_model(tcc_model *m, bool train, bool whole, const tcc_array *batch, int count,
+                              tcc_graph **out) {
     tcc_trace trace;
     tcc_store *store = &m->shared->store;
     const int before = store->entries.count;
@@ -88,6 +89,7 @@ tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, in
     trace.keeps_statistics = keeps_statistics;
     trace.keeps_user = m;
     trace.ranks = m->options.comm ? tcc_comm_size(m->options.comm) : 1;
+    trace.whole = whole;
     trace.sync_norms = m->options.sync_batch_norm;
     m->making->fn(&trace, m->making->user);
     bool has_loss = false;
@@ -105,6 +107,14 @@ tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, in
     tcc_graph_destroy(*out);
     *out = NULL;
     return status;
+}
+
+tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out) {
+    return trace_model(m, train, false, batch, count, out);
+}
+
+tcc_status tcc__model_trace_whole(tcc_model *m, const tcc_array *batch, int count, tcc_graph **out) {
+    return trace_model(m, true, true, batch, count, out);
 }
 
 static bool takes_call(void *user, const char *name, int64_t *params) {

@@ -65,6 +65,8 @@ tcc_status tcc__made_report(tcc_model *m, tcc_compiled *c, const char *what, tcc
 tcc_status tcc__model_selector(tcc_model *m);
 /* Traces the model into a graph. */
 tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out);
+/* The same to train with the batch of all ranks or micro-batches. Collectives are those of one rank, which has it. */
+tcc_status tcc__model_trace_whole(tcc_model *m, const tcc_array *batch, int count, tcc_graph **out);
 /* In micro.c. The graph that a program's passes begin with. */
 tcc_status tcc__traced_graph(tcc_model *m, const tcc_compiled *c, const tcc_array *batch, tcc_graph **out);
 /* How the parameters of a graph are updated. */

@@ -115,7 +115,7 @@ static tcc_status split(const tcc_compiled *c, tcc_model *m, const tcc_array *ba
     if (!all) return tcc_enomem(&m->cx->diag);
     memcpy(all, batch, (size_t)c->n_inputs * sizeof *all);
     for (int i = 0; i < c->n_inputs; i++) all[i].dims[0] = c->whole;
-    tcc_status status = tcc__model_trace(m, true, all, c->n_inputs, &whole);
+    tcc_status status = tcc__model_trace_whole(m, all, c->n_inputs, &whole);
     if (status == TCC_OK) status = tcc_micro_split(whole, micro, &spec, out);
     tcc_graph_destroy(whole);
     tcc__free(all);

@@ -435,3 +435,15 @@ TRACED(tcc_weight_norm) {
     tcc_tensor g = tcc_literal(t, ((double[]){5, 1}), TCC_F32, TCC_DIMS(2, 1));
     tcc_output(t, "y", tcc_weight_norm(v, g, 0)); /* 3, 4, 0.6, 0.8 */
 }
+
+TRACED(tcc_all_reduce) {
+    tcc_tensor x = tcc_literal(t, ((double[]){1, 2, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_tensor total = tcc_all_reduce(tcc_sum(x, TCC_ALL), TCC_COMM_SUM); /* of the samples of all ranks */
+    tcc_output(t, "share", tcc_div(x, total));                            /* 0.1667, 0.3333, 0.5 */
+}
+
+TRACED(tcc_all_gather) {
+    tcc_tensor z = tcc_literal(t, ((double[]){1, 2, 3, 4}), TCC_F32, TCC_DIMS(2, 2));
+    tcc_tensor all = tcc_all_gather(z);                                           /* rows of all ranks, here of one */
+    tcc_output(t, "likeness", tcc_matmul(z, tcc_transpose(all, TCC_DIMS(1, 0)))); /* 5, 11, 11, 25 */
+}

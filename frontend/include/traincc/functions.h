@@ -5,6 +5,7 @@
 #ifndef TRAINCC_FUNCTIONS_H
 #define TRAINCC_FUNCTIONS_H
 
+#include "traincc/comm.h"
 #include "traincc/tensor.h"
 
 TCC_API_BEGIN
@@ -261,6 +262,23 @@ TCC_API tcc_tensor tcc_top_k_at(tcc_tensor x, int64_t k, int axis, tcc_tensor *i
  * Without "->" it has those that occur once, in alphabetical order. Operands are multiplied from left to right. */
 TCC_API tcc_tensor tcc_einsum_at(const char *letters, const tcc_tensor *xs, int count, tcc_loc at);
 #define tcc_einsum(letters, xs, ...) tcc_einsum_at(letters, xs, __VA_ARGS__, TCC_HERE)
+
+/* -- Over the ranks that train together (options.comm); x itself for who trains alone, and where nothing is trained.
+ * All ranks make these exchanges in one order, whatever passes do, and each as often as the model's function says. The
+ * gradient is that of the sum of the losses of all ranks.
+ *
+ * The loss is that of the whole batch. So in it these functions mean what they mean to one rank that has the whole
+ * batch: a sum over samples, or a mean over them, is this rank's share of that of all, and its sum over ranks is that
+ * of all; what does not depend on samples stays as it is. Such a sum may go where a sum over the batch may not: into an
+ * op that is not linear. A loss that reads another rank's values sample by sample is refused with the op's line. In
+ * outputs and next values of buffers x is what this rank has, of its part of the batch. -- */
+/* x of all ranks, combined element by element in the order of ranks. */
+TCC_API tcc_tensor tcc_all_reduce_at(tcc_tensor x, tcc_comm_op reduction, tcc_loc at);
+/* x [N, ..] of all ranks, one after another along dim 0. In the loss the samples of all ranks, which must be as many
+ * on each: a loss that needs those of others, as a contrastive one, works on ranks, but not in micro-batches. */
+TCC_API tcc_tensor tcc_all_gather_at(tcc_tensor x, tcc_loc at);
+#define tcc_all_reduce(x, reduction) tcc_all_reduce_at(x, reduction, TCC_HERE)
+#define tcc_all_gather(x) tcc_all_gather_at(x, TCC_HERE)
 
 TCC_API_END
 #endif
