@@ -99,8 +99,8 @@ def judge(program, size, momentum, offset, say):
             worst[name] = max([worst.get(name, 0)] + [difference(m, value) for m in mine])
             noise[name] = max(noise.get(name, 0), difference(usual[name], value))
     allowed = 20 * ROUNDING * (1 + abs(offset))
-    print(f"{size} ranks, momentum {momentum}, values around {offset:g}: difference from float64; of one rank of PyTorch "
-          f"in float32; at most {allowed:.1e} is allowed")
+    print(f"{size} ranks, momentum {momentum}, values around {offset:g}: difference from float64; of one rank of "
+          f"PyTorch in float32; at most {allowed:.1e} is allowed")
     for name in worst:
         print(f"  {name:18} {worst[name]:.1e}  {noise[name]:.1e}{'' if worst[name] <= allowed else '  TOO MUCH'}")
     others, why = with_gloo(got, size, steps, momentum)

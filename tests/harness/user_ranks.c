@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Each rank has a batch of its own, which is one sample of the step's batch: all arrays get a dim in front of those that
- * the program knows. So the program need not know what a batch is. */
+ * Each rank has a batch of its own, which is one sample of the step's batch: all arrays get a dim in front of those
+ * that the program knows. So the program need not know what a batch is. */
 #include "harness/user_ranks.h"
 
 #include "harness/patience.h"
