@@ -80,15 +80,9 @@ bool sim_locate(sim_warp *w, const sim_inst *i, uint32_t slot, int lane, sim_spa
 
 static bool check_init(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address, const uint8_t *init,
                        uint32_t bytes) {
-    if (!init || !sim_checks(CHECK_UNINIT)) return true;
+    if (!init || !sim_checks(CHECK_UNINIT) || all_written(init, bytes)) return true;
     uint32_t k = 0;
-    for (; k + 8 <= bytes; k += 8) {
-        uint64_t v;
-        memcpy(&v, init + k, 8);
-        if (v != UINT64_C(0x0101010101010101)) break;
-    }
-    while (k < bytes && init[k]) k++;
-    if (k == bytes) return true;
+    while (init[k]) k++;
     return !sim_soft_fault(w, i, lane, CHECK_UNINIT,
                            "uninitialized read of %u bytes at %s 0x%" PRIx64 ": byte %u was never written", bytes,
                            space_names[space], address, k);
@@ -125,7 +119,7 @@ uint8_t *sim_touch_slot(sim_warp *w, const sim_inst *i, uint32_t slot, int lane,
         sim_track_shared(w, i, lane, &at, address, bytes, access);
     }
     if (w->launch->status) return NULL;
-    if (write && at.init) memset(at.init, 1, bytes);
+    if (write && at.init) mark_written(at.init, bytes);
     return at.data;
 }
 

@@ -26,8 +26,7 @@ void sim_exec_load(sim_warp *w, const sim_inst *i, uint32_t mask) {
             previous = address[l];
         }
         for (int e = 0; e < i->vec; e++) {
-            uint64_t v = 0;
-            memcpy(&v, data + (uint32_t)e * element, element);
+            uint64_t v = read_element(data + (uint32_t)e * element, element);
             if (is_signed && element < 8) v = (uint64_t)((int64_t)(v << (64 - 8 * element)) >> (64 - 8 * element));
             sim_reg *d = row(w, i->out[e]);
             if (i->sub == 8) d->u64[l] = v;
@@ -51,8 +50,7 @@ void sim_exec_store(sim_warp *w, const sim_inst *i, uint32_t mask) {
         if (!data) return;
         for (int e = 0; e < i->vec; e++) {
             const sim_reg *s = row(w, i->in[1 + e]);
-            if (element == 8) memcpy(data + (uint32_t)e * 8, &s->u64[l], 8);
-            else memcpy(data + (uint32_t)e * element, &s->u32[l], element);
+            write_element(data + (uint32_t)e * element, element == 8 ? s->u64[l] : s->u32[l], element);
         }
     }
     if (i->flags & FLAG_VOLATILE) w->launch->released[w->block->linear] = 1;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Device addresses are no host addresses, so that a host access to device memory crashes as it does with a real GPU. */
 #define DEVICE_BASE UINT64_C(0x200000000000)
@@ -39,6 +40,42 @@ static inline uint32_t word_block(uint64_t record) { return (uint32_t)(record >>
 /* Bytes that a block other than this one touched. */
 static inline uint32_t word_foreign(uint64_t record, uint64_t block) {
     return record & WORD_MANY ? word_block(record) & 15 : word_block(record) == block ? 0 : (uint32_t)record & 15;
+}
+
+/* An element of 1, 2, 4 or 8 bytes, without a call for it. */
+static inline uint64_t read_element(const uint8_t *from, uint32_t bytes) {
+    uint64_t v = 0;
+    switch (bytes) {
+    case 1: memcpy(&v, from, 1); break;
+    case 2: memcpy(&v, from, 2); break;
+    case 4: memcpy(&v, from, 4); break;
+    default: memcpy(&v, from, 8);
+    }
+    return v;
+}
+static inline void write_element(uint8_t *to, uint64_t v, uint32_t bytes) {
+    switch (bytes) {
+    case 1: memcpy(to, &v, 1); break;
+    case 2: memcpy(to, &v, 2); break;
+    case 4: memcpy(to, &v, 4); break;
+    default: memcpy(to, &v, 8);
+    }
+}
+/* Marks of bytes that were written: whether all are set, and setting them. */
+#define ALL_WRITTEN UINT64_C(0x0101010101010101)
+static inline bool all_written(const uint8_t *init, uint32_t bytes) {
+    for (; bytes >= 8; bytes -= 8, init += 8)
+        if (read_element(init, 8) != ALL_WRITTEN) return false;
+    for (; bytes >= 4; bytes -= 4, init += 4)
+        if (read_element(init, 4) != (uint32_t)ALL_WRITTEN) return false;
+    for (; bytes; bytes--, init++)
+        if (!*init) return false;
+    return true;
+}
+static inline void mark_written(uint8_t *init, uint32_t bytes) {
+    for (; bytes >= 8; bytes -= 8, init += 8) write_element(init, ALL_WRITTEN, 8);
+    for (; bytes >= 4; bytes -= 4, init += 4) write_element(init, ALL_WRITTEN, 4);
+    for (; bytes; bytes--, init++) *init = 1;
 }
 
 bool sim_memory_open(uint64_t bytes);

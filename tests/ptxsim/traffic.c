@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: MIT
  * Traffic of memory, counted: bytes and widths, sectors of global memory, banks of shared memory. */
 #include "access.h"
+#include "lanes.h"
 #include "sim.h"
 
 static int width_class(uint32_t bytes) {
     return bytes >= 16 ? 4 : bytes == 8 ? 3 : bytes == 4 ? 2 : bytes == 2 ? 1 : 0;
 }
 
+/* Whether lane after lane lies at the same place, `step` 0, or that many bytes behind the one before. */
+static bool is_regular(const uint64_t *address, uint64_t step) {
+    bool all = true;
+    for (uint32_t l = 1; l < LANES; l++) all &= address[l] == address[0] + step * l;
+    return all;
+}
+
 /* Wavefronts of an access of shared memory: the most words that one bank must deliver, by groups of lanes that move 128
  * bytes. */
 static void count_banks(sim_worker *k, const uint64_t *address, uint32_t mask, uint32_t bytes) {
     uint32_t lanes = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, words = bytes <= 4 ? 1 : bytes / 4;
+    if (mask == FULL && (is_regular(address, bytes) || is_regular(address, 0))) { /* each word of a bank is one */
+        k->stats.shared_accesses += LANES / lanes;
+        return;
+    }
     for (uint32_t first = 0; first < LANES; first += lanes) {
         uint8_t count[32] = {0};
         uint64_t seen[32][32];
@@ -30,6 +42,8 @@ static void count_banks(sim_worker *k, const uint64_t *address, uint32_t mask, u
 }
 
 static uint64_t count_sectors(const uint64_t *address, uint32_t mask, uint32_t bytes) {
+    if (mask == FULL && is_regular(address, 0)) return (address[0] + bytes - 1) / 32 - address[0] / 32 + 1;
+    if (mask == FULL && is_regular(address, bytes)) return (address[LANES - 1] + bytes - 1) / 32 - address[0] / 32 + 1;
     uint64_t seen[LANES * 2], n = 0;
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
