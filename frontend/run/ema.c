@@ -47,6 +47,7 @@ static void exchange_all(tcc_model *m, bool begun) {
         void *values = average->shared_out ? average->gathered : average->data;
         if (begun) exchange(p->data, values, bytes);
         else memcpy(values, p->data, (size_t)bytes);
+        average->given |= average->shared_out && !begun;
         p->host_newer = p->device != NULL;
         if (average->shared_out) {
             average->shown_whole = !average->shown_whole;

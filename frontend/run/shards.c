@@ -103,6 +103,7 @@ tcc_status tcc__shard_show(tcc_model *m, tcc_stored *p) {
 }
 
 void tcc__shard_hide(const tcc_model *m, tcc_stored *p) {
+    take_part(m, p);
     if (p->begun && tcc_comm_rank(m->options.comm)) tcc__shard_release(p);
 }
 
