@@ -8,6 +8,7 @@
 #include "ir/support/alloc.h"
 #include "ir/support/clock.h"
 #include "ir/support/text_file.h"
+#include "ir/support/thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -92,7 +93,7 @@ static void run(job *j, int threads) {
     int started = 0;
     if (threads > j->n_units) threads = j->n_units;
     if (threads > MOST_THREADS) threads = MOST_THREADS;
-    while (started < threads - 1 && !pthread_create(&others[started], NULL, work, j)) started++;
+    while (started < threads - 1 && !tcc__thread_create(&others[started], work, j)) started++;
     work(j);
     for (int i = 0; i < started; i++) pthread_join(others[i], NULL);
 }

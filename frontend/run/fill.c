@@ -5,10 +5,10 @@
 #include "frontend/run/model.h"
 
 #include "ir/support/fp_mode.h"
+#include "ir/support/thread.h"
 #include "runtime/cpus.h"
 #include "runtime/memory_limits.h"
 
-#include <signal.h>
 
 enum { CLAIM = 8 /* parts */ };
 
@@ -29,19 +29,15 @@ static tcc_status begin(tcc_model *m) {
     tcc_filling *f = &m->filling;
     tcc_cpus cpus;
     int threads;
-    sigset_t all, before; /* signals belong to the user's threads */
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &threads));
     TCC_TRY(tcc_store_reserve(&m->shared->store, &m->cx->diag, &f->parts));
     f->store = &m->shared->store;
     atomic_store(&f->next, 0);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (f->n_threads = 0; f->n_threads < TCC_FILL_THREADS; f->n_threads++) {
         if (f->n_threads + 1 >= threads || (f->n_threads + 1) * CLAIM >= f->parts) break;
-        if (pthread_create(&f->threads[f->n_threads], NULL, draw, f)) break;
+        if (tcc__thread_create(&f->threads[f->n_threads], draw, f)) break;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return TCC_OK;
 }
 

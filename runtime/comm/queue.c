@@ -4,6 +4,7 @@
 #include "runtime/comm/queue.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/thread.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -56,7 +57,7 @@ tcc_status tcc_comm_queue_create(tcc_diag *d, tcc_status (*run)(void *user, cons
     q->failed = INT64_MAX;
     pthread_mutex_init(&q->mutex, NULL);
     pthread_cond_init(&q->changed, NULL);
-    const int error = pthread_create(&q->thread, NULL, work, q);
+    const int error = tcc__thread_create(&q->thread, work, q);
     if (error) {
         tcc__free(q);
         return tcc_error(d, TCC_EIO, TCC_NOWHERE, "cannot start a thread for collectives: %s", strerror(error));

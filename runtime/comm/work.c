@@ -3,9 +3,9 @@
 #include "runtime/comm/work.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
@@ -50,7 +50,6 @@ static void *live(void *user) {
 tcc_status tcc_comm_work_begin(tcc_diag *d, double seconds, tcc_status (*beat)(void *user), void *user,
                                tcc_comm_work **out) {
     pthread_condattr_t monotonic;
-    sigset_t all, before; /* signals belong to the user's threads */
     tcc_comm_work *w = tcc__calloc(1, sizeof *w);
     if (!w) return tcc_enomem(d);
     w->beat = beat;
@@ -61,10 +60,7 @@ tcc_status tcc_comm_work_begin(tcc_diag *d, double seconds, tcc_status (*beat)(v
     pthread_mutex_init(&w->mutex, NULL);
     pthread_cond_init(&w->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&w->thread, NULL, live, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int error = tcc__thread_create(&w->thread, live, w);
     if (error) {
         tcc__free(w);
         return tcc_error(d, TCC_EIO, TCC_NOWHERE, "cannot start a thread for signs of life: %s", strerror(error));

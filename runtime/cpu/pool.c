@@ -15,13 +15,13 @@
 #include "runtime/cpus.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/thread.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -275,11 +275,7 @@ void *tcc_pool_scratch(const tcc_pool *pool, int worker) { return pool->workers[
 int tcc_pool_threads(const tcc_pool *pool) { return pool->threads; }
 
 static tcc_status start(tcc_pool *pool, tcc_diag *d, worker *w) {
-    sigset_t all, before; /* signals belong to the user's threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&w->thread, NULL, worker_main, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int error = tcc__thread_create(&w->thread, worker_main, w);
     if (error)
         return tcc_error(d, TCC_EDEVICE, TCC_NOWHERE, "cannot start thread %d of %d: %s (fewer: TCC_NUM_THREADS=%d)",
                          w->index + 1, pool->threads, strerror(error), w->index);

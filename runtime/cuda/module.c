@@ -5,6 +5,7 @@
 
 #include "ir/support/alloc.h"
 #include "ir/support/clock.h"
+#include "ir/support/thread.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -102,7 +103,7 @@ static void load_all(loading *l) {
     tcc_cpus_get(&cpus);
     if (tcc_cpus_threads(NULL, &cpus, &wanted) != TCC_OK) wanted = 1;
     if (wanted > l->program->n_modules) wanted = l->program->n_modules;
-    while (n < wanted - 1 && n < MOST_THREADS && !pthread_create(&threads[n], NULL, load_thread, l)) n++;
+    while (n < wanted - 1 && n < MOST_THREADS && !tcc__thread_create(&threads[n], load_thread, l)) n++;
     load_some(l);
     for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
 }

@@ -9,12 +9,12 @@
 #include "ir/support/alloc.h"
 #include "ir/support/clock.h"
 #include "ir/support/fp_mode.h"
+#include "ir/support/thread.h"
 #include "runtime/data/data.h"
 #include "runtime/data/mix.h"
 #include "runtime/data/order.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 enum { ALIGNMENT = 64, PAGE = 4096 };
@@ -141,20 +141,15 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* Signals are the program's business: its own threads get them. */
 static tcc_status start_workers(tcc_diag *d, tcc_loader *l) {
     if (!l->order.how.num_workers) return TCC_OK;
     l->threads = tcc__calloc((size_t)l->order.how.num_workers, sizeof *l->threads);
     if (!l->threads) return tcc_enomem(d);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
     while (l->n_threads < l->order.how.num_workers && !error) {
-        error = pthread_create(&l->threads[l->n_threads], NULL, work, l);
+        error = tcc__thread_create(&l->threads[l->n_threads], work, l);
         if (!error) l->n_threads++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
         return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "cannot start worker %d of %d: %s", l->n_threads + 1,
                          l->order.how.num_workers, tcc__errno(error).text);

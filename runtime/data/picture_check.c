@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Checking picture files by several threads. */
 #include "runtime/data/picture_check.h"
+#include "ir/support/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -30,13 +30,9 @@ static void check_all(checking *c) {
     pthread_t threads[MOST_THREADS];
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     int count = 0;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (count < MOST_THREADS - 1 && count < cpus - 1 && (count + 1) * FILES_A_THREAD < c->files->count &&
-           !pthread_create(&threads[count], NULL, work, c))
+           !tcc__thread_create(&threads[count], work, c))
         count++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     work(c);
     while (count) pthread_join(threads[--count], NULL);
 }

@@ -35,6 +35,8 @@ forbid "the library prints, exits or aborts" \
 allocators='malloc|calloc|realloc|aligned_alloc|posix_memalign|strdup|strndup|asprintf|free'
 forbid "heap memory goes through ir/support/alloc.h" \
     "(^|[^[:alnum:]_.>])($allocators)[[:space:]]*\\(" "${allocating[@]}"
+mapfile -t threaded < <(printf '%s\n' "${library[@]}" | grep -vE '^ir/support/thread\.[ch]$')
+forbid "threads, which block signals, are made by ir/support/thread.h" 'pthread_create' "${threaded[@]}"
 mapfile -t no_target < <(printf '%s\n' "${library[@]}" | grep '^codegen/' | grep -vE '^codegen/(emit/|program\.h$)')
 forbid "which target code is for is asked of its description or its table of functions" \
     'TCC_TARGET_(HOST|CUDA)|target->kind *[!=]=' "${no_target[@]}"
