@@ -70,9 +70,12 @@ typedef void (*tcc_host_access)(const void *address, int64_t lane_bytes, uint64_
  * address of a table in device memory, and the number of instances (8 bytes each). A row of the table is 8-byte
  * integers: the first block of the instance, its items, n_buffers addresses, n_params integers. One more row has the
  * number of blocks of all instances in its first place, which is the grid; an instance has (items + items_a_block - 1)
- * / items_a_block of them.
- *
- * The arena, the constants and each binding begin at multiples of 16 bytes at least: accesses are that wide. */
+ * / items_a_block of them. */
+
+enum {                          /* bytes; where a binding begins is a multiple */
+       TCC_CUDA_ALIGNMENT = 16, /* of a CUDA program, as do its arena and constants: accesses are that wide */
+       TCC_HOST_ALIGNMENT = 64, /* of a host program that writes it: vectors go past the caches in whole lines */
+};
 
 /* Code of one or more kernels: a relocatable ELF object for the host, PTX text for CUDA. */
 typedef struct tcc_module {

@@ -101,13 +101,23 @@ typedef struct tcc_device_ops {
      * copies what the earlier runs leave, TCC_FETCH_BYTES at most, to memory of the device's own; `collect` waits for
      * that copy and hands it out, as often as asked, until TCC_FETCHES later ones have been made. Errors of runs before
      * may come out here. What lies in pinned memory a feed need not copy first: then it stays as it is until TCC_FEEDS
-     * more have been made, or the device was synchronized. */
+     * more have been made, or the device was synchronized. A feed of no parts counts as one. */
     tcc_status (*feed)(tcc_device *device, tcc_diag *d, void *to, const tcc_feed *parts, int n_parts);
     /* Pin memory of the host's, which stays there until the device is destroyed; NULL: feeds take no copy in any case.
      */
     tcc_status (*pin)(tcc_device *device, tcc_diag *d, void *memory, int64_t size_bytes);
     tcc_status (*fetch)(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket);
     tcc_status (*collect)(tcc_device *device, tcc_diag *d, int64_t ticket, void *to_host, int64_t size_bytes);
+    /* Arrays of a caller who computes on the same device. NULL: a device without memory of its own. Nothing here waits.
+     * `check_memory`: TCC_EINVAL, with `what` and `name` in the words, where `memory` is none of the device's that a
+     * program may be bound to, or where `stream` is none that the next two take. `follow`: runs and copies from now on
+     * come after what `stream` was given so far. `lead`: what it is given from now on comes after them. `copy`: within
+     * the device, after earlier runs and before later ones. */
+    tcc_status (*check_memory)(tcc_device *device, tcc_diag *d, const char *what, const char *name, const void *memory,
+                               void *stream);
+    tcc_status (*follow)(tcc_device *device, tcc_diag *d, void *stream);
+    tcc_status (*lead)(tcc_device *device, tcc_diag *d, void *stream);
+    tcc_status (*copy)(tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes);
     /* Load a checked program's code and resolve its steps. `program` must outlive the commands. `store` is for a driver
      * that compiles what it loads; NULL: there is none. */
     tcc_status (*prepare)(tcc_device *device, tcc_context *cx, const tcc_program *program, const tcc_code_store *store,

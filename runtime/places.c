@@ -69,3 +69,12 @@ void tcc_places_set(const tcc_places *places, tcc_space space, int binding, cons
                sizeof address); /* an object that is a pointer here, an integer there */
     }
 }
+
+bool tcc_places_reach(const tcc_places *places, tcc_space space, int binding, const void *begin, const void *end) {
+    const range *r = &places->ranges[place_index(space, binding)];
+    for (int i = r->first; i < r->first + r->count; i++)
+        if ((uintptr_t)places->slots[i].address >= (uintptr_t)begin &&
+            (uintptr_t)places->slots[i].address < (uintptr_t)end)
+            return true;
+    return false;
+}

@@ -18,5 +18,7 @@ tcc_status tcc_places_make(tcc_arena *memory, tcc_diag *d, const tcc_program *pr
                            void *user, tcc_places **out);
 /* Let a space or a binding begin at `base`. */
 void tcc_places_set(const tcc_places *places, tcc_space space, int binding, const void *base);
+/* Whether that writes to [begin, end). */
+bool tcc_places_reach(const tcc_places *places, tcc_space space, int binding, const void *begin, const void *end);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* The workspace of the gradients holds a matrix of scores in half precision, which ours never have: what that may cost
  * is limited. */
-enum { BASE_ALIGNMENT = 16, FORWARD_WORKSPACE_BYTES = 32 << 20, BACKWARD_WORKSPACE_BYTES = 512 << 20 };
+enum { FORWARD_WORKSPACE_BYTES = 32 << 20, BACKWARD_WORKSPACE_BYTES = 512 << 20 };
 
 /* Buffers of both calls, but for the workspace, which is last. */
 enum { ROLES = 9 };
@@ -59,7 +59,7 @@ static const char *describe(const tcc_attention *a, const tcc_plan_buffer *buffe
                            .causal = a->causal,
                            .lse = a->has[TCC_ATTENTION_LSE],
                            .type = type,
-                           .alignment = BASE_ALIGNMENT,
+                           .alignment = TCC_CUDA_ALIGNMENT,
                            .workspace_bytes = a->backward ? BACKWARD_WORKSPACE_BYTES : FORWARD_WORKSPACE_BYTES};
     if (!tcc_dtype_is_narrow(type)) return "it is not of f16 or bf16";
     if (a->has[TCC_ATTENTION_MASK]) return "a query whose mask hides all keys would not give 0";

@@ -143,8 +143,7 @@ int tcc_body_alignment(const tcc_body_run *r, int buffer, const tcc_affine *a) {
         if (form >= 0 && r->body->vars.data[a->terms[i].var].kind == TCC_VAR_LOOP) continue;
         elements = tcc_gcd(elements, a->terms[i].var == r->lane_var ? factor * r->lanes : factor);
     }
-    enum { WIDEST = 16 };
-    return (int)(elements ? tcc_gcd(elements * bytes, WIDEST) : WIDEST);
+    return (int)(elements ? tcc_gcd(elements * bytes, TCC_CUDA_ALIGNMENT) : TCC_CUDA_ALIGNMENT);
 }
 
 /* Are the lanes consecutive integers from a multiple of 4, as they are where vectors are aligned? */

@@ -21,7 +21,7 @@ static const struct {
     int64_t channels;
 } least = {.multiply_adds_a_byte = 22, .channels = 8};
 
-enum { SPATIAL = 3, STRIDES = SPATIAL + 2, OUTER = 0, CHANNEL = 1, BASE_ALIGNMENT = 16, WORKSPACE_BYTES = 128 << 20 };
+enum { SPATIAL = 3, STRIDES = SPATIAL + 2, OUTER = 0, CHANNEL = 1, WORKSPACE_BYTES = 128 << 20 };
 
 enum { AT_FIRST, AT_SECOND, AT_BIAS_OR_RESULT, AT_LAST, BUFFERS = 5 };
 
@@ -152,7 +152,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilog
     tcc_cudnn_conv_params p = {.conv = params_of(c),
                                .type = type,
                                .allow_tf32 = l->options->tf32,
-                               .alignment = BASE_ALIGNMENT,
+                               .alignment = TCC_CUDA_ALIGNMENT,
                                .workspace_bytes = workspace_for(l, c)};
     operands_of(c, hero, operands);
     if (f->node->type.dtype != type || operands[0]->type.dtype != type || operands[1]->type.dtype != type)

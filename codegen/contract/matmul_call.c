@@ -20,7 +20,6 @@ enum { LEAST_EXTENT = 16 }; /* of a matrix that the library is asked about */
 
 enum { B, M, N, K, LISTS, RESULT = 0, BIAS, AUX, ADDEND, ACCESSES };
 enum {
-    BASE_ALIGNMENT = 16,
     WORKSPACE_BYTES = 32 << 20,
     MOST_CALLS = 64,
     AUX_MULTIPLE = 8 /* of its leading dimension */,
@@ -247,14 +246,14 @@ static bool place_all(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, c
                                       .temporary = -1,
                                       .offset_bytes = f->value.offset.constant * tcc_dtype_bytes(type_c),
                                       .written = true};
-    p->alignment = BASE_ALIGNMENT;
+    p->alignment = TCC_CUDA_ALIGNMENT;
     for (int i = 0; i < AT_WORKSPACE; i++) p->alignment = tcc_library_alignment(p->alignment, buffers[i].offset_bytes);
     if (p->outer > 1) {
         p->alignment = tcc_library_alignment(p->alignment, p->outer_a * tcc_dtype_bytes(type));
         p->alignment = tcc_library_alignment(p->alignment, p->outer_b * tcc_dtype_bytes(type));
         p->alignment = tcc_library_alignment(p->alignment, p->outer_c * tcc_dtype_bytes(type_c));
     }
-    return !f->aux || p->alignment == BASE_ALIGNMENT;
+    return !f->aux || p->alignment == TCC_CUDA_ALIGNMENT;
 }
 
 /* For the log: what the call does more. */

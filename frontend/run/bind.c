@@ -87,9 +87,9 @@ static tcc_status binding_memory(tcc_model *m, tcc_compiled *c, int i, void **ou
     return TCC_OK;
 }
 
-/* What changes from run to run, or NULL: a batch array, whose address each run brings, the hyper-parameters, or the
- * random key. */
-static tcc_feed *add_feed(tcc_model *m, tcc_compiled *c, int i) {
+/* What changes from run to run: the hyper-parameters, the random key, or a batch array, whose address each run brings.
+ */
+static void add_feed(tcc_model *m, tcc_compiled *c, int i) {
     const tcc_binding *b = &c->program->bindings[i];
     tcc_feed *feed = &c->feeds[c->n_feeds];
     int k = 0;
@@ -98,37 +98,35 @@ static tcc_feed *add_feed(tcc_model *m, tcc_compiled *c, int i) {
     case TCC_ROLE_BATCH:
         while (strcmp(c->inputs[k].name, b->name)) k++; /* the program was made of it, so it is there */
         c->input_of[i] = k;
-        if (m->device->ops->shares_host) return NULL;
+        if (m->device->ops->shares_host) return;
         break;
     case TCC_ROLE_HYPER: feed->from = is_micro(b) ? c->micro_values : c->hyper_values; break;
     case TCC_ROLE_RNG: feed->from = c->rng_values; break;
-    default: return NULL;
+    default: return;
     }
-    feed->size_bytes = tcc_type_bytes(&b->type);
+    c->bound[i].feed = feed;
+    c->bound[i].bytes = feed->size_bytes = tcc_type_bytes(&b->type);
+    c->fed_bytes += tcc_feed_room(feed->size_bytes);
     c->n_feeds++;
-    return feed;
 }
 
-/* One piece of device memory for all of them, so that one copy brings them and no address changes from run to run. */
+/* One piece of device memory for all of them, so that one copy brings them and no address changes from run to run. The
+ * batch comes last: where its arrays lie on the device, one copy brings the rest. */
 static tcc_status make_feeds(tcc_model *m, tcc_compiled *c) {
     const int n = c->program->n_bindings;
     tcc_diag *diag = &m->cx->diag;
     c->feeds = TCC_ARENA_ARRAY(&c->arena, tcc_feed, n + 1);
     c->input_of = TCC_ARENA_ARRAY(&c->arena, int, n + 1);
     if (!c->feeds || !c->input_of) return tcc_enomem(diag);
-    for (int i = 0; i < n; i++) {
-        const tcc_feed *feed = add_feed(m, c, i);
-        if (!feed) continue;
-        c->bound[i].fed = true;
-        c->bound[i].bytes = feed->size_bytes;
-        c->fed_bytes += tcc_feed_room(feed->size_bytes);
-    }
+    for (int batch = 0; batch < 2; batch++)
+        for (int i = 0; i < n; i++)
+            if ((c->program->bindings[i].role == TCC_ROLE_BATCH) == batch) add_feed(m, c, i);
     if (c->n_feeds) TCC_TRY(tcc__device_alloc(m, c->fed_bytes, "the batch and what else changes in a run", &c->fed));
-    char *at = c->fed;
     for (int i = 0; i < n; i++) {
-        if (!c->bound[i].fed) continue;
-        c->bound[i].device = at;
-        at += tcc_feed_room(c->bound[i].bytes);
+        char *at = c->fed;
+        if (!c->bound[i].feed) continue;
+        for (const tcc_feed *f = c->feeds; f < c->bound[i].feed; f++) at += tcc_feed_room(f->size_bytes);
+        c->bound[i].device = c->bound[i].at = at;
     }
     return TCC_OK;
 }
@@ -168,7 +166,7 @@ tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c) {
 
 static void bound_clear(tcc_model *m, tcc_bound *b) {
     if (b->host != b->device) tcc__free(b->host);
-    if (b->device && !b->fed) m->device->ops->free(m->device, b->device, b->bytes);
+    if (b->device && !b->feed) m->device->ops->free(m->device, b->device, b->bytes);
 }
 
 void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c) {
@@ -218,10 +216,23 @@ void tcc__model_hyper(const tcc_model *m, float *out) {
     out[TCC_HYPER_SCALE(groups, TCC_SCALE_BACKOFF)] = (float)m->options.loss_scale_backoff;
 }
 
-tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+/* What comes from the host: parts that lie one behind the other in one copy. */
+static tcc_status feed_parts(tcc_model *m, const tcc_compiled *c) {
     const tcc_device_ops *ops = m->device->ops;
-    tcc_diag *diag = &m->cx->diag;
-    tcc_feed *feed = c->feeds;
+    char *at = c->fed;
+    bool fed = false;
+    for (int i = 0, end; i < c->n_feeds; i = end + 1) {
+        char *begin = at;
+        for (end = i; end < c->n_feeds && c->feeds[end].from; end++) at += tcc_feed_room(c->feeds[end].size_bytes);
+        if (end > i) TCC_TRY(ops->feed(m->device, &m->cx->diag, begin, c->feeds + i, end - i));
+        if (end < c->n_feeds) at += tcc_feed_room(c->feeds[end].size_bytes);
+        fed |= end > i;
+    }
+    /* Pinned memory is free again after so many feeds. */
+    return fed || !c->n_feeds ? TCC_OK : ops->feed(m->device, &m->cx->diag, c->fed, NULL, 0);
+}
+
+tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
     /* The random key counts batches, not updates: an update that is skipped still used its draws. So it belongs to the
      * batch, and is written with it into a buffer whose address never changes, as the learning rate is: a captured
      * graph replays as it is, evaluation reads the count and does not move it, and a resumed run needs only the count
@@ -230,14 +241,9 @@ tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *ba
     c->rng_values[1] = m->step;
     if (c->whole || c->part == TCC_STEP_UPDATE) tcc__micro_feed(m, c->micro_values, c->rng_values);
     tcc__model_hyper(m, c->hyper_values);
-    for (int i = 0; i < c->program->n_bindings; i++) {
-        const int k = c->input_of[i];
-        if (k >= 0 && c->bound[i].fed) feed->from = batch[k].data;
-        else if (k >= 0)
-            TCC_TRY(tcc_exec_bind(c->exec, diag, i, batch[k].data, tcc_type_bytes(&c->program->bindings[i].type)));
-        feed += c->bound[i].fed;
-    }
-    TCC_TRY(ops->feed(m->device, diag, c->fed, c->feeds, c->n_feeds));
+    TCC_TRY(tcc__arrays_bind(m, c, batch));
+    TCC_TRY(feed_parts(m, c));
+    TCC_TRY(tcc__arrays_copy(m, c, batch));
     if (c->train) tcc__shards_begin(m);
     TCC_TRY(tcc__states_derive(m, c));
     TCC_TRY(tcc__store_upload(m, &m->shared->store));

@@ -24,7 +24,8 @@ static tcc_status keep_signature(tcc_compiled *c, const tcc_array *batch, int co
     c->inputs = tcc_arena_copy(&c->arena, batch, sizeof *batch * (size_t)count);
     if (!c->inputs) return tcc_enomem(diag);
     for (int i = 0; i < count; i++) {
-        c->inputs[i].data = NULL;
+        c->inputs[i].data = c->inputs[i].stream = NULL;
+        c->inputs[i].memory = TCC_MEMORY_HOST;
         if (!(c->inputs[i].name = tcc_arena_strdup(&c->arena, batch[i].name))) return tcc_enomem(diag);
     }
     return TCC_OK;

@@ -110,6 +110,19 @@ tcc_status tcc__model_check_device(tcc_model *m, const char *name) {
                      "share: the parameters are on the device %s, and device \"%s\" is another", m->device_name, name);
 }
 
+tcc_status tcc__model_need_device(tcc_model *m) {
+    if (m->device) return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                     "the model was made for the architecture %s, not for a device: it cannot run", m->arch);
+}
+
+tcc_status tcc__model_can_run(tcc_model *m) {
+    TCC_TRY(tcc__model_need_device(m));
+    if (!m->options.compile_only) return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                     "the model was made with compile_only: it cannot run");
+}
+
 const char *tcc_model_device(const tcc_model *m) { return m->device_name; }
 
 /* -- For a person -- */

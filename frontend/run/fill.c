@@ -9,7 +9,6 @@
 #include "runtime/cpus.h"
 #include "runtime/memory_limits.h"
 
-
 enum { CLAIM = 8 /* parts */ };
 
 static void *draw(void *user) {

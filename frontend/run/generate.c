@@ -4,6 +4,7 @@
  * a causal model. */
 #include "traincc/run.h"
 
+#include "frontend/run/model.h"
 #include "frontend/run/sampler.h"
 #include "ir/support/alloc.h"
 #include "ir/support/context.h"
@@ -109,7 +110,7 @@ static tcc_status next_token(writer *w) {
     arrays[0].data = w->window;
     arrays[1].data = &last;
     TCC_TRY(tcc_model_evaluate(w->model, arrays, 2));
-    TCC_TRY(tcc_model_output(w->model, "logits", &logits));
+    TCC_TRY(tcc__host_output(w->model, "logits", &logits));
     if (logits.dtype != TCC_F32 || logits.rank != 2 || logits.dims[0] != 1 || logits.dims[1] < w->vocab)
         return tcc_error(&w->cx->diag, TCC_ESHAPE, TCC_NOWHERE,
                          "output \"logits\" of the model must be f32 [1, %lld], one number for each token",

@@ -18,6 +18,7 @@ void tcc_model_destroy(tcc_model *m) {
     for (int i = 0; i < m->programs.count; i++) tcc__compiled_destroy(m, m->programs.data[i]);
     tcc_vec_free(&m->programs);
     tcc_vec_free(&m->slice);
+    tcc__placed_free(m);
     tcc__free(m->bucket);
     tcc_vec_free(&m->ranks_served);
     tcc__timeline_free(&m->timeline);
@@ -102,7 +103,7 @@ bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out) {
     return name && stored_array(m, &m->shared->store, tcc_store_find(&m->shared->store, name), out);
 }
 
-/* The entry that a caller's array means, its host's side up to date, where the two can be converted. */
+/* The entry that a caller's array means, where the two can be converted. */
 static tcc_status stored_like(tcc_model *m, const tcc_array *a, tcc_stored **out) {
     tcc_diag *diag = &m->cx->diag;
     tcc_diag_begin(diag);
@@ -123,17 +124,42 @@ static tcc_status stored_like(tcc_model *m, const tcc_array *a, tcc_stored **out
     if (!tcc_type_equal(&p->type, &same))
         return tcc_error(diag, TCC_ESHAPE, TCC_NOWHERE, "\"%s\" is %s, the array %s", p->name, tcc_type_text(&p->type),
                          tcc_type_text(&given));
+    if (p->type.dtype != given.dtype && a->memory == TCC_MEMORY_DEVICE)
+        return tcc_error(diag, TCC_EDTYPE, TCC_NOWHERE,
+                         "\"%s\" is %s, the array %s: nothing is converted on the device; use an array of %s, or one "
+                         "on the host",
+                         p->name, tcc_type_text(&p->type), tcc_type_text(&given), tcc_dtype_text(p->type.dtype));
     if (p->type.dtype != given.dtype && !(tcc_dtype_is_float(p->type.dtype) && tcc_dtype_is_float(given.dtype)))
         return tcc_error(diag, TCC_EDTYPE, TCC_NOWHERE,
                          "\"%s\" is %s, the array %s: only floats are converted; use an array of %s", p->name,
                          tcc_type_text(&p->type), tcc_type_text(&given), tcc_dtype_text(p->type.dtype));
     *out = p;
-    return tcc__stored_host(m, p);
+    return tcc__array_check(m, "array", a);
+}
+
+/* Between the parameter's memory on the device and an array there, in order with the array's stream. */
+static tcc_status copy_on_device(tcc_model *m, tcc_stored *p, const tcc_array *a, bool to_param) {
+    tcc_diag *diag = &m->cx->diag;
+    const int64_t bytes = tcc_type_bytes(&p->type);
+    void *memory;
+    TCC_TRY(tcc__model_need_device(m));
+    TCC_TRY(tcc__stored_device(m, p, &memory));
+    const tcc_device_ops *ops = m->device->ops;
+    if (p->host_newer && !to_param) {
+        TCC_TRY(ops->upload(m->device, diag, memory, p->data, bytes));
+        p->host_newer = false;
+    }
+    TCC_TRY(ops->follow(m->device, diag, a->stream));
+    TCC_TRY(ops->copy(m->device, diag, to_param ? memory : a->data, to_param ? a->data : memory, bytes));
+    if (to_param) p->host_newer = false, p->device_newer = true;
+    return ops->lead(m->device, diag, a->stream);
 }
 
 tcc_status tcc_model_get_param(tcc_model *m, const tcc_array *to) {
     tcc_stored *p = NULL;
     TCC_TRY(stored_like(m, to, &p));
+    if (to->memory == TCC_MEMORY_DEVICE) return copy_on_device(m, p, to, false);
+    TCC_TRY(tcc__stored_host(m, p));
     tcc_elements_cast(to->dtype, to->data, p->type.dtype, p->data, tcc_type_numel(&p->type));
     return TCC_OK;
 }
@@ -141,9 +167,11 @@ tcc_status tcc_model_get_param(tcc_model *m, const tcc_array *to) {
 tcc_status tcc_model_set_param(tcc_model *m, const tcc_array *from) {
     tcc_stored *p = NULL;
     TCC_TRY(stored_like(m, from, &p));
+    tcc__state_source_written(m, p);
+    if (from->memory == TCC_MEMORY_DEVICE) return copy_on_device(m, p, from, true);
+    TCC_TRY(tcc__stored_host(m, p));
     tcc_elements_cast(p->type.dtype, p->data, from->dtype, from->data, tcc_type_numel(&p->type));
     p->host_newer = p->device != NULL;
-    tcc__state_source_written(m, p);
     return TCC_OK;
 }
 

@@ -36,8 +36,13 @@ typedef struct tcc_bound {
     void *device,
         *host; /* host: of an output, the copy of it; the same where memory is shared; NULL until it is asked for */
     int64_t bytes;
-    bool fed; /* device: part of the program's memory for what runs are fed with */
-    bool old; /* the host's copy is of an earlier run */
+    tcc_feed *feed; /* device: part of the program's memory for what runs are fed with; NULL: it is none */
+    bool old;       /* the host's copy is of an earlier run */
+    /* Where the caller has it (arrays.c): */
+    tcc_array placed;  /* of an output: the caller's array that runs write; data NULL: they write to `device` */
+    void *at;          /* of a batch array that is fed: where runs read it, `device` or the caller's memory */
+    const void *given; /* and where the last run was given it on the device; NULL: it was on the host */
+    int captures;      /* and how often an address was bound that a graph did not have */
 } tcc_bound;
 
 /* Reports on how a program was made, which is kept with it. */
@@ -62,7 +67,7 @@ typedef struct tcc_compiled {
     int *input_of;               /* by binding: which array of the batch it is, or -1 */
     void *fed;                   /* device memory, one part after another, for what changes from run to run */
     int64_t fed_bytes;
-    tcc_feed *feeds; /* its parts, of the bindings that are marked as fed, in their order */
+    tcc_feed *feeds; /* its parts; a part that does not come from the host has NULL */
     int n_feeds;
     int loss;     /* binding, or -1 */
     bool counted; /* in the model's kept_bytes */
@@ -142,6 +147,7 @@ struct tcc_model {
     int64_t micro_whole;             /* of a batch of so many samples, */
     int micro_level;                 /* and of which level totals are added up */
     tcc_vec(tcc_array) slice;        /* of the batch that it is */
+    tcc_vec(tcc_array) placed;       /* outputs that the caller has given memory for; names are owned */
     int64_t ranks_rows, ranks_whole; /* with options.comm: samples of the step's batch on this rank, and on all */
     bool ranks_compared;             /* all ranks have begun alike */
     tcc_vec(uint64_t) ranks_served;  /* hashes of all ranks' parts of batches that all ranks have programs for */
@@ -174,6 +180,23 @@ tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch
 tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c);
 void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c); /* NULL is allowed */
 
+/* -- In arrays.c. Arrays of the caller's that runs read and write where they lie. -- */
+
+/* TCC_EINVAL for an array on a device that the model cannot use; `what`: "batch array". */
+tcc_status tcc__array_check(tcc_model *m, const char *what, const tcc_array *a);
+/* Around the programs of a step: they come after what made the caller's arrays, and the caller's work after them.
+ * TCC_EINVAL for a batch that overlaps a placed output. */
+tcc_status tcc__arrays_begin(tcc_model *m, const tcc_array *batch, int count);
+tcc_status tcc__arrays_end(tcc_model *m, const tcc_array *batch, int count);
+/* Binds batch arrays and outputs of a program for its next run: c->feeds then says what comes from the host (the others
+ * have NULL), and what has to be copied within the device is to be copied by the second function, after the feed. */
+tcc_status tcc__arrays_bind(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
+tcc_status tcc__arrays_copy(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
+/* A batch on the host, for who reads it there: *out is *batch but for what lies on the device. */
+tcc_status tcc__arrays_to_host(tcc_model *m, const tcc_array *batch, int count, tcc_array **out);
+void tcc__arrays_free(tcc_array *host, const tcc_array *batch, int count);
+void tcc__placed_free(tcc_model *m);
+
 /* -- In programs.c -- */
 
 /* TCC_EINVAL where arrays of a batch lack names or data, or share a name. */
@@ -191,6 +214,9 @@ tcc_status tcc__micro_link(tcc_model *m);
 
 /* One run of one program of a step; *batch as its signature. */
 tcc_status tcc__program_run(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
+
+/* An output that is read on the host: TCC_EINVAL where it is placed on the device. */
+tcc_status tcc__host_output(tcc_model *m, const char *name, tcc_array *out);
 
 /* -- In micro.c. Steps whose batch is taken in micro-batches. -- */
 

@@ -2,6 +2,7 @@
  * Answers of a model, batch by batch. */
 #include "traincc/run.h"
 
+#include "frontend/run/model.h"
 #include "ir/support/context.h"
 
 #include <math.h>
@@ -45,7 +46,7 @@ static void tell(teller *t, const float *logits, const float *probabilities, con
 
 static tcc_status get_output(const teller *t, tcc_model *model, const char *name, int64_t rows, const float **out) {
     tcc_array a;
-    TCC_TRY(tcc_model_output(model, name, &a));
+    TCC_TRY(tcc__host_output(model, name, &a));
     if (a.dtype != TCC_F32 || a.rank != 2 || a.dims[0] != rows || a.dims[1] != t->n_values)
         return tcc_error(&t->cx->diag, TCC_ESHAPE, TCC_NOWHERE, "output \"%s\" of the model must be f32 [%lld, %lld]",
                          name, (long long)rows, (long long)t->n_values);

@@ -34,7 +34,8 @@ tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int coun
     for (int i = 0; i < count; i++) {
         const tcc_array *a = &batch[i];
         if (!a->name || !a->data)
-            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "batch array %d has no %s", i,
+            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "batch array %d%s%s%s has no %s", i,
+                             a->name ? " \"" : "", a->name ? a->name : "", a->name ? "\"" : "",
                              a->name ? "data" : "name");
         if (a->rank < 0 || a->rank > TCC_MAX_RANK || (unsigned)a->dtype >= TCC_DTYPE_COUNT)
             return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
@@ -45,6 +46,7 @@ tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int coun
         for (int k = 0; k < i; k++)
             if (!strcmp(batch[k].name, a->name))
                 return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "two batch arrays are named \"%s\"", a->name);
+        TCC_TRY(tcc__array_check(m, "batch array", a));
     }
     return TCC_OK;
 }

@@ -7,19 +7,6 @@
 
 #include <math.h>
 
-tcc_status tcc__model_need_device(tcc_model *m) {
-    if (m->device) return TCC_OK;
-    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                     "the model was made for the architecture %s, not for a device: it cannot run", m->arch);
-}
-
-tcc_status tcc__model_can_run(tcc_model *m) {
-    TCC_TRY(tcc__model_need_device(m));
-    if (!m->options.compile_only) return TCC_OK;
-    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                     "the model was made with compile_only: it cannot run");
-}
-
 /* The loss of training step m->step is on its way. */
 static tcc_status fetch_loss(tcc_model *m, tcc_compiled *c) {
     if (c->loss < 0) return TCC_OK;
@@ -129,28 +116,37 @@ static tcc_status check_anomaly(tcc_model *m, tcc_compiled *c, const tcc_array *
     return anomaly(m, batch, count, *(const float *)loss);
 }
 
-/* *c: the program that ended it. */
-static tcc_status run_programs(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **c) {
+static tcc_status find_program(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **c) {
     TCC_TRY(tcc__model_can_run(m));
     if (train && m->shared->averaged)
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "the parameters are their averages now%s: call tcc_model_use_ema(model, false) before "
                          "training",
                          m->shared->averaged == m ? "" : ", those of a model that shares them");
-    TCC_TRY(tcc__model_compiled(m, train, batch, count, c));
-    m->last = *c;
-    return (*c)->part == TCC_STEP_MICRO ? run_micro_batches(m, batch, count, c) : tcc__program_run(m, *c, batch);
+    return tcc__model_compiled(m, train, batch, count, c);
 }
 
-static tcc_status run_batch(tcc_model *m, bool train, const tcc_array *batch, int count) {
-    tcc_compiled *c;
-    const tcc_status status = run_programs(m, train, batch, count, &c);
+static tcc_status run_program(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled *c) {
+    m->last = c;
+    const tcc_status status = c->part == TCC_STEP_MICRO ? run_micro_batches(m, batch, count, &c)
+                                                        : tcc__program_run(m, c, batch);
     if (status != TCC_OK && train && m->options.comm) tcc__ranks_fail(m);
     if (status != TCC_OK || !train) return status;
     if (m->options.detect_anomaly) TCC_TRY(check_anomaly(m, c, batch, count));
     TCC_TRY(fetch_loss(m, c));
     m->step++;
     return TCC_OK;
+}
+
+static tcc_status run_batch(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_compiled *c;
+    tcc_status status = find_program(m, train, batch, count, &c);
+    if (status == TCC_OK) status = tcc__arrays_begin(m, batch, count);
+    if (status != TCC_OK && train && m->options.comm) tcc__ranks_fail(m);
+    if (status != TCC_OK) return status;
+    status = run_program(m, train, batch, count, c);
+    const tcc_status ended = tcc__arrays_end(m, batch, count);
+    return status == TCC_OK ? ended : status;
 }
 
 static tcc_status run_named(tcc_model *m, bool train, const tcc_array *batch, int count) {
@@ -207,9 +203,13 @@ tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
         const int i = programs[k] ? find_output(programs[k]->program, name, &known) : -1;
         if (i < 0) continue;
         const tcc_binding *b = &programs[k]->program->bindings[i];
+        tcc_strbuf_free(&known);
+        if (programs[k]->bound[i].placed.data) {
+            *out = programs[k]->bound[i].placed;
+            return TCC_OK;
+        }
         *out = (tcc_array){.name = b->name, .dtype = b->type.dtype, .rank = b->type.rank};
         memcpy(out->dims, b->type.dims, sizeof out->dims);
-        tcc_strbuf_free(&known);
         return tcc__bound_host(m, &programs[k]->bound[i], &out->data);
     }
     tcc_status status = tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
@@ -217,6 +217,15 @@ tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
                                   m->last->train ? "training" : "evaluation", known.length ? known.text : "none");
     tcc_strbuf_free(&known);
     return status;
+}
+
+tcc_status tcc__host_output(tcc_model *m, const char *name, tcc_array *out) {
+    TCC_TRY(tcc_model_output(m, name, out));
+    if (out->memory == TCC_MEMORY_HOST) return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                     "output \"%s\" is placed on the device, and is read on the host here: give it back to the model "
+                     "before (tcc_model_place_output with data NULL)",
+                     name);
 }
 
 static void read_statistic(const tcc_binding *b, const float *x, tcc_statistic *out) {

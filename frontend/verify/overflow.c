@@ -81,11 +81,13 @@ tcc_status tcc_model_find_overflow(tcc_model *m, const tcc_array *batch, int cou
     TCC_TRY(tcc__model_need_function(m));
     TCC_TRY(tcc__model_check_batch(m, batch, count));
     TCC_TRY(tcc_model_synchronize(m));
-    tcc_verification v = {.m = m, .batch = batch, .count = count};
+    tcc_array *host;
+    TCC_TRY(tcc__arrays_to_host(m, batch, count, &host));
+    tcc_verification v = {.m = m, .batch = host, .count = count};
     tcc_array *slice = tcc__calloc((size_t)count + 1, sizeof *slice);
-    if (!slice) return tcc_enomem(diag);
-    const tcc_status status = find_in_slice(&v, slice, text);
+    const tcc_status status = slice ? find_in_slice(&v, slice, text) : tcc_enomem(diag);
     tcc_graph_destroy(v.reference);
-    tcc__verify_free_slice(&v, slice, batch);
+    if (slice) tcc__verify_free_slice(&v, slice, host);
+    tcc__arrays_free(host, batch, count);
     return status;
 }

@@ -245,14 +245,16 @@ tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, dou
     TCC_TRY(tcc__model_check_batch(m, batch, count));
     TCC_TRY(tcc_model_synchronize(m));
     const bool gpu = strcmp(tcc_model_device(m), "cpu") != 0;
+    tcc_array *host;
+    TCC_TRY(tcc__arrays_to_host(m, batch, count, &host));
     tcc_verification v = {.m = m,
-                          .batch = batch,
+                          .batch = host,
                           .count = count,
                           .tolerance = tolerance,
                           .noise = {.seed = 1, .tf32 = gpu && m->options.allow_tf32, .one_chain = gpu}};
     tcc_array *slice = tcc__calloc((size_t)count + 1, sizeof *slice);
-    if (!slice) return tcc_enomem(diag);
-    tcc_status status = verify_batch(&v, slice, reproducer);
-    tcc__verify_free_slice(&v, slice, batch);
+    tcc_status status = slice ? verify_batch(&v, slice, reproducer) : tcc_enomem(diag);
+    if (slice) tcc__verify_free_slice(&v, slice, host);
+    tcc__arrays_free(host, batch, count);
     return status;
 }

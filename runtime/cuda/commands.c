@@ -305,7 +305,8 @@ void tcc__commands_cuda_release(tcc_commands *c) {
 
 void tcc__commands_cuda_place(tcc_commands *c, tcc_space space, int binding, void *base) {
     tcc_places_set(c->places, space, binding, base);
-    c->tables_moved = c->tables != NULL;
+    c->tables_moved |= c->tables &&
+                       tcc_places_reach(c->places, space, binding, c->tables, c->tables + c->table_integers);
     if (c->replay) tcc__cuda_replay_outdate(c->replay);
 }
 

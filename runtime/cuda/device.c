@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA device: its table of functions, its life, and what it says about itself. */
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/caller.h"
 #include "runtime/cuda/commands.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/library.h"
@@ -108,6 +109,10 @@ static const tcc_device_ops cuda_ops = {
     .pin = tcc__cuda_pin,
     .fetch = tcc__cuda_fetch,
     .collect = tcc__cuda_collect,
+    .check_memory = tcc__cuda_check_memory,
+    .follow = tcc__cuda_follow,
+    .lead = tcc__cuda_lead,
+    .copy = tcc__cuda_copy,
     .prepare = tcc__commands_cuda_prepare,
     .release = tcc__commands_cuda_release,
     .place = tcc__commands_cuda_place,

@@ -72,6 +72,9 @@ enum { TCC_CUDA_JIT_ERROR_LOG = 5, TCC_CUDA_JIT_ERROR_LOG_BYTES = 6 };
 enum { TCC_CUDA_INPUT_PTX = 1 }; /* of cuLinkAddData */
 enum { TCC_CUDA_STREAM_NON_BLOCKING = 1 };
 enum { TCC_CUDA_EVENT_DEFAULT = 0, TCC_CUDA_EVENT_NO_TIMING = 2 };
+/* Of cuPointerGetAttributes, and the types of memory that it knows. */
+enum { TCC_CUDA_POINTER_TYPE = 2, TCC_CUDA_POINTER_MANAGED = 8, TCC_CUDA_POINTER_ORDINAL = 9 };
+enum { TCC_CUDA_HOST_MEMORY = 1, TCC_CUDA_DEVICE_MEMORY = 2 };
 /* A capture that calls of other threads do not disturb. */
 enum { TCC_CUDA_CAPTURE_THREAD_LOCAL = 1 };
 enum { TCC_CUDA_CAPTURE_ACTIVE = 1 }; /* of cuStreamIsCapturing */
@@ -103,6 +106,8 @@ enum { TCC_CUDA_CAPTURE_ACTIVE = 1 }; /* of cuStreamIsCapturing */
     X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *to, tcc_cuda_address from, size_t bytes, tcc_cuda_stream stream))  \
     X(copy, "cuMemcpyDtoDAsync_v2",                                                                                   \
       (tcc_cuda_address to, tcc_cuda_address from, size_t bytes, tcc_cuda_stream stream))                             \
+    X(pointer_get, "cuPointerGetAttributes",                                                                          \
+      (unsigned count, int *attributes, void **values, tcc_cuda_address address))                                     \
     X(module_load, "cuModuleLoadDataEx",                                                                              \
       (tcc_cuda_module * module, const void *image, unsigned count, int *options, void **values))                     \
     X(link_create, "cuLinkCreate_v2", (unsigned count, int *options, void **values, tcc_cuda_link *link))             \
@@ -124,6 +129,7 @@ enum { TCC_CUDA_CAPTURE_ACTIVE = 1 }; /* of cuStreamIsCapturing */
     X(stream_create, "cuStreamCreate", (tcc_cuda_stream * stream, unsigned flags))                                    \
     X(stream_destroy, "cuStreamDestroy_v2", (tcc_cuda_stream stream))                                                 \
     X(stream_synchronize, "cuStreamSynchronize", (tcc_cuda_stream stream))                                            \
+    X(stream_context, "cuStreamGetCtx", (tcc_cuda_stream stream, tcc_cuda_context * context))                         \
     X(stream_wait, "cuStreamWaitEvent", (tcc_cuda_stream stream, tcc_cuda_event event, unsigned flags))               \
     X(event_create, "cuEventCreate", (tcc_cuda_event * event, unsigned flags))                                        \
     X(event_destroy, "cuEventDestroy_v2", (tcc_cuda_event event))                                                     \

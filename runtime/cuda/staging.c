@@ -128,7 +128,7 @@ static tcc_status send(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_staging *s, 
                        int n_parts, int64_t size_bytes) {
     const size_t size = (size_t)size_bytes;
     if (size_bytes <= SMALL) {
-        TCC_CUDA_TRY(cuda, d, copy_to_device, address_of(to), s->host, size, cuda->compute);
+        if (size) TCC_CUDA_TRY(cuda, d, copy_to_device, address_of(to), s->host, size, cuda->compute);
     } else {
         TCC_TRY(send_parts(cuda, d, s, parts, n_parts, size_bytes));
         TCC_CUDA_TRY(cuda, d, event_record, s->copied, cuda->to_device);
@@ -148,7 +148,6 @@ static tcc_status feed(tcc_device_cuda *cuda, tcc_diag *d, void *to, const tcc_f
         size_bytes = room + parts[i].size_bytes; /* without the room behind the last, which may not be there */
         room += tcc_feed_room(parts[i].size_bytes);
     }
-    if (!room) return TCC_OK;
     TCC_TRY(take_slot(cuda, d, room, &s));
     for (int i = 0; i < n_parts; i++) {
         if (!is_direct(cuda, &parts[i], size_bytes)) memcpy(s->host + at, parts[i].from, (size_t)parts[i].size_bytes);

@@ -390,6 +390,12 @@ tcc_status tcc__safetensors_verify(tcc_diag *d, const tcc_safetensors *f) {
 
 /* ---- loading ---- */
 
+tcc_status tcc__array_on_host(tcc_diag *d, tcc_loc at, const char *what, const tcc_array *a) {
+    if (a->memory == TCC_MEMORY_HOST) return TCC_OK;
+    return tcc_error(d, TCC_EINVAL, at, "%s '%s' does not lie on the host (TCC_MEMORY_HOST): copy it there", what,
+                     a->name);
+}
+
 static tcc_type type_of(const tcc_array *a) {
     tcc_type t = {.dtype = a->dtype, .rank = a->rank};
     memcpy(t.dims, a->dims, sizeof t.dims[0] * (size_t)a->rank);
@@ -483,6 +489,7 @@ tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const
     for (int i = 0; i < count; i++) {
         bool empty = false;
         for (int k = 0; k < to[i].rank && k < TCC_MAX_RANK; k++) empty |= to[i].dims[k] == 0;
+        if (to[i].name) TCC_TRY(tcc__array_on_host(&cx->diag, TCC_NOWHERE, "tcc_safetensors_load: array", &to[i]));
         if (to[i].name && (to[i].data || empty)) continue;
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_safetensors_load: array %d has no %s", i,
                          to[i].name ? "data" : "name");

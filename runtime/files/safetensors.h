@@ -13,6 +13,8 @@ tcc_status tcc__safetensors_parse(tcc_diag *d, const char *path, const uint8_t *
 tcc_status tcc__safetensors_open(tcc_diag *d, const char *path, tcc_safetensors **out);
 /* Its type and shape in words, as "f32[2,3]"; of a tensor that cannot be read as the file has them. */
 const char *tcc__safetensors_type(const tcc_safetensors *f, int index);
+/* TCC_EINVAL for an array that lies on a device; `what` is one in words. */
+tcc_status tcc__array_on_host(tcc_diag *d, tcc_loc at, const char *what, const tcc_array *a);
 /* The header's own checksum is in its metadata: of the header's text with zeros in the checksum's place. */
 #define TCC__HEADER_CRC_KEY "traincc.header_crc32"
 uint32_t tcc__safetensors_header_crc(const char *text, size_t length, size_t crc_at);

@@ -45,6 +45,7 @@ static tcc_status check_arrays(tcc_diag *d, const char *path, const tcc_array *c
             if (a->dims[k] < 0)
                 return tcc_error(d, TCC_EINVAL, place, "tensor '%s': dim %d is %lld", a->name, k,
                                  (long long)a->dims[k]);
+        TCC_TRY(tcc__array_on_host(d, place, "tensor", a));
         if (!a->data && array_bytes(a)) return tcc_error(d, TCC_EINVAL, place, "tensor '%s' has no data", a->name);
     }
     return TCC_OK;

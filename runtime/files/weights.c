@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Weights that other code wrote, loaded into a model's parameters: all of them or nothing, and what became of each. */
 #include "runtime/files/weights_names.h"
+#include "runtime/files/safetensors.h"
 #include "ir/support/alloc.h"
 #include "ir/support/context.h"
 #include "ir/support/dtype.h"
@@ -264,10 +265,12 @@ static tcc_status check_call(tcc_diag *d, const char *path, const tcc_array *to,
     if (o && (o->size < sizeof *o || o->n_ignore < 0 || (o->n_ignore && !o->ignore)))
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_weights_load: options of size %zu, ignore[%d]%s", o->size,
                          o->n_ignore, o->ignore ? "" : " that is NULL");
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         if (!to[i].name || !to[i].data)
             return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_weights_load: array %d has no %s", i,
                              to[i].name ? "data" : "name");
+        TCC_TRY(tcc__array_on_host(d, TCC_NOWHERE, "tcc_weights_load: array", &to[i]));
+    }
     return TCC_OK;
 }
 

@@ -22,6 +22,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes) {
     if (api_fault(PTXSIM_FAULT_ALLOC)) return CUDA_ERROR_OUT_OF_MEMORY;
     sim_alloc *a = sim_memory_alloc(bytes, false);
     if (!a) return CUDA_ERROR_OUT_OF_MEMORY;
+    a->device = api_context()->device;
     *address = a->base;
     return CUDA_SUCCESS;
 }
@@ -146,10 +147,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *host, unsigned
     return api_leave(CUDA_SUCCESS);
 }
 
-CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address) {
-    ENTER(true);
-    sim_alloc *a = sim_memory_find(address);
-    if (!a) return api_leave(CUDA_ERROR_INVALID_VALUE);
+static CUresult get_attribute(const sim_alloc *a, void *value, int attribute, CUdeviceptr address) {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)value = api_context(); break;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -157,18 +155,51 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address) 
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)value = address; break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        if (!a->host) return api_leave(CUDA_ERROR_INVALID_VALUE);
+        if (!a->host) return CUDA_ERROR_INVALID_VALUE;
         *(void **)value = (void *)(uintptr_t)address;
         break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)value = api_context()->device; break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(int *)value = 0; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)value = a->device; break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)value = a->base; break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)value = a->size; break;
-    default: return api_leave(CUDA_ERROR_INVALID_VALUE);
+    default: return CUDA_ERROR_INVALID_VALUE;
     }
-    return api_leave(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address) {
+    ENTER(true);
+    sim_alloc *a = sim_memory_find(address);
+    return api_leave(a ? get_attribute(a, value, attribute, address) : CUDA_ERROR_INVALID_VALUE);
+}
+
+/* Unlike the call for one attribute, it takes memory that the driver does not know: that has no type. */
+CUresult cuPointerGetAttributes(unsigned int count, int *attributes, void **values, CUdeviceptr address) {
+    enum { NO_DEVICE = -2 };
+    ENTER(true);
+    sim_alloc *a = sim_memory_find(address);
+    CUresult r = CUDA_SUCCESS;
+    for (unsigned k = 0; k < count && !r; k++) {
+        const bool is_int = attributes[k] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
+                            attributes[k] == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
+                            attributes[k] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        if (a) r = get_attribute(a, values[k], attributes[k], address);
+        else if (is_int) *(int *)values[k] = attributes[k] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? NO_DEVICE : 0;
+        else *(void **)values[k] = NULL;
+    }
+    return api_leave(r);
 }
 
 /* --- copies */
+
+static uint64_t copied_bytes;
+
+__attribute__((visibility("default"))) uint64_t ptxsim_get_copied(void) {
+    pthread_mutex_lock(&sim.lock);
+    const uint64_t bytes = copied_bytes;
+    pthread_mutex_unlock(&sim.lock);
+    return bytes;
+}
 
 static bool on_device(uint64_t address) { return address - DEVICE_BASE < (UINT64_C(1) << 44); }
 
@@ -199,6 +230,7 @@ static CUresult copy(uint64_t to, uint64_t from, size_t bytes, CUstream stream, 
     if (!r) r = check_range(from, bytes, "copy from", direction == TO_HOST || direction == IN_DEVICE);
     if (!r && wait) r = stream_forbid_capture();
     if (r) return api_leave(r);
+    copied_bytes += bytes;
     sim_work work = {.kind = WORK_COPY, .to = to, .from = from, .bytes = bytes};
     sim_alloc *host = sim_memory_find(to);
     bool pageable_from = !on_device(from) && !sim_memory_find(from), pageable_to = !on_device(to) && !host;

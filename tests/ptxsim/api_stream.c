@@ -52,6 +52,14 @@ CUresult cuStreamQuery(CUstream stream) {
     return api_leave(sim.sticky);
 }
 
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
+    ENTER(true);
+    CUstream s = stream_find(stream);
+    if (!s || !context) return api_leave(CUDA_ERROR_INVALID_HANDLE);
+    *context = s->context;
+    return api_leave(CUDA_SUCCESS);
+}
+
 CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags) {
     ENTER(true);
     CUstream s = stream_find(stream);

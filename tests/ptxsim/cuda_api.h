@@ -157,7 +157,8 @@ enum {
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
     CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
     CU_POINTER_ATTRIBUTE_HOST_POINTER,
-    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+    CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
     CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
     CU_POINTER_ATTRIBUTE_RANGE_SIZE
 };
@@ -238,6 +239,7 @@ CUAPI cuMemHostRegister_v2(void *host, size_t bytes, unsigned int flags);
 CUAPI cuMemHostUnregister(void *host);
 CUAPI cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *host, unsigned int flags);
 CUAPI cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address);
+CUAPI cuPointerGetAttributes(unsigned int count, int *attributes, void **values, CUdeviceptr address);
 CUAPI cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
@@ -257,6 +259,7 @@ CUAPI cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int prior
 CUAPI cuStreamDestroy_v2(CUstream stream);
 CUAPI cuStreamSynchronize(CUstream stream);
 CUAPI cuStreamQuery(CUstream stream);
+CUAPI cuStreamGetCtx(CUstream stream, CUcontext *context);
 CUAPI cuStreamGetFlags(CUstream stream, unsigned int *flags);
 CUAPI cuStreamGetPriority(CUstream stream, int *priority);
 CUAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);

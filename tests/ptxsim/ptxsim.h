@@ -76,6 +76,8 @@ void ptxsim_spill(int nth, int bytes);
 /* Calls of the driver so far by the name of the entry, as "cuGraphLaunch"; NULL: of all. Copies count as "copy", and
  * sets as "set". */
 uint64_t ptxsim_get_calls(const char *name);
+/* Bytes of all copies that were asked for so far. */
+uint64_t ptxsim_get_copied(void);
 
 /* What is alive: device and pinned allocations, modules, links of the compiler, streams, events, graphs and their
  * instances. */

@@ -30,7 +30,8 @@ int main() {
         x[i] = static_cast<float>(i) * 6.2831853F / points - 3.1415927F;
         y[i] = std::sin(x[i]);
     }
-    const tcc_array batch[] = {{"x", TCC_F32, 2, {points, 1}, x.data()}, {"y", TCC_F32, 2, {points, 1}, y.data()}};
+    const tcc_array batch[] = {{"x", TCC_F32, 2, {points, 1}, x.data(), TCC_MEMORY_HOST, nullptr},
+                               {"y", TCC_F32, 2, {points, 1}, y.data(), TCC_MEMORY_HOST, nullptr}};
 
     Network network{32};
     const auto trace = [](tcc_trace *t, void *user) {

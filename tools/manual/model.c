@@ -99,6 +99,16 @@ EXAMPLE(tcc_model_output) {
     printf("%s, %d dims\n", loss.name, loss.rank); /* loss, 0 dims */
 }
 
+EXAMPLE(tcc_model_place_output) {
+    static _Alignas(64) float forecast[4]; /* or memory of the GPU, with .memory = TCC_MEMORY_DEVICE and a stream */
+    tcc_array to = {.name = "grad.fc2.bias", .dtype = TCC_F32, .rank = 1, .dims = {1}, .data = forecast};
+    TCC_TRY(tcc_model_place_output(model, &to));
+    TCC_TRY(tcc_model_train(model, batch, batch_count));
+    printf("%s\n", forecast[0] != 0 ? "written" : "not written"); /* written */
+    to.data = NULL;
+    TCC_TRY(tcc_model_place_output(model, &to)); /* back to the model's own memory */
+}
+
 EXAMPLE(tcc_model_loss) {
     TCC_TRY(tcc_model_train(model, batch, batch_count));
     printf("%s\n", isfinite(tcc_model_loss(model)) ? "a loss" : "none"); /* a loss */

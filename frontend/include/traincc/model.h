@@ -254,7 +254,14 @@ TCC_API const char *tcc_model_device(const tcc_model *m);
 
 /* One training step on a batch: arrays named as the model's inputs, borrowed for the call. Compiles when the signature
  * is new. On a GPU the call returns when the step is enqueued. A few steps may be under way; later calls return their
- * errors. */
+ * errors.
+ *
+ * Arrays may lie on the device (array.h), some or all of them. The step reads these where they lie. They are copied,
+ * within the device, in two cases: a micro-batch (batch_accumulate) that does not begin at a multiple of 16 bytes, and
+ * a step that is replayed as a graph, where the address is neither that of the graph nor that of the step before. A
+ * graph holds addresses; an address that two steps in a row have is captured, a few times at most. The copy takes less
+ * time than to change the graph. So with TCC_MODE_REDUCE_OVERHEAD and TCC_MODE_MAX_AUTOTUNE keep one array for each
+ * input. */
 TCC_API tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count);
 /* Lets a GPU fetch batches that lie in this memory from there, where each run else copies its batch first. What a run
  * was given there stays as it is for TCC_PINNED_RUNS more, or until the model was synchronized. The memory must outlive
@@ -262,13 +269,25 @@ TCC_API tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int cou
  * cannot be pinned, TCC_EDEVICE. */
 enum { TCC_PINNED_RUNS = 4 };
 TCC_API tcc_status tcc_model_pin(tcc_model *m, void *memory, size_t size_bytes);
-/* Forward only, in evaluation mode. Changes no state. */
+/* Forward only, in evaluation mode. Changes no state. Arrays may lie on the device, as for tcc_model_train. */
 TCC_API tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count);
-/* Compile ahead without running; also makes parameters and, but with options.compile_only, their initial values. */
+/* Compile ahead without running; also makes parameters and, but with options.compile_only, their initial values. The
+ * program is the same wherever the arrays lie. */
 TCC_API tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, int count);
 
-/* Output `name` of the last run, borrowed until the next; TCC_ENOTFOUND lists the names. */
+/* Output `name` of the last run, borrowed until the next; TCC_ENOTFOUND lists the names. It lies on the host, after a
+ * wait for the run; or it is the caller's array, without a wait, where tcc_model_place_output gave one. */
 TCC_API tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out);
+/* Lets all later runs, of each program with this output, write output to->name straight to to->data, where nothing is
+ * copied. The memory is the caller's. It lies where the model computes: on the device, with TCC_MEMORY_DEVICE, in order
+ * with to->stream as a batch is; or on the host, at a multiple of 64 bytes. It must live until the output is placed
+ * anew, which takes effect with the next run, or the model is destroyed; with `data` NULL the output goes back to the
+ * model's own memory. `to` itself and its name are borrowed for the call. With graphs (TCC_MODE_REDUCE_OVERHEAD) each
+ * new address is captured anew. Not for "loss", which tcc_model_step_loss gives without a wait.
+ * Errors: TCC_ENOTFOUND where no program that was made so far has the output, with the names; TCC_ESHAPE and TCC_EDTYPE
+ * where it has another shape or type in all of them; TCC_EINVAL for memory that will not do. A later run whose program
+ * has the output in another shape or type, or whose batch overlaps it, is an error, too: place it anew before. */
+TCC_API tcc_status tcc_model_place_output(tcc_model *m, const tcc_array *to);
 /* Output "loss" of the last run; waits for it. NaN before the first run, and if the run failed. */
 TCC_API double tcc_model_loss(tcc_model *m);
 /* Loss of training step `step`, counted from 0: one of the last 64 that this model and those that share with it ran.
@@ -304,8 +323,9 @@ TCC_API bool tcc_model_param(tcc_model *m, int index, tcc_array *out);
 TCC_API bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out);
 /* Copies the parameter or buffer to->name to to->data, or sets it to what lies in from->data, whatever its type: the
  * array says what the caller has. Floats are converted, rounded once to nearest even; other types must be equal, and so
- * must shapes. Errors, which name the parameter and both types: TCC_ENOTFOUND, TCC_ESHAPE, TCC_EDTYPE; those of the
- * device. Nothing is changed then. */
+ * must shapes. An array may lie on the device (array.h): it is copied there, without a wait, and must have the
+ * parameter's own type; an array of tcc_model_param is old then. Errors, which name the parameter and both types:
+ * TCC_ENOTFOUND, TCC_ESHAPE, TCC_EDTYPE; those of the device. Nothing is changed then. */
 TCC_API tcc_status tcc_model_get_param(tcc_model *m, const tcc_array *to);
 TCC_API tcc_status tcc_model_set_param(tcc_model *m, const tcc_array *from);
 /* Whether parameter `index` is trained (not a buffer). */
@@ -431,6 +451,8 @@ TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
  * tcc_model_report(model, "verify", ...) tells what was compared and how close it is; options.progress is told on the
  * way.
  *
+ * Arrays on the device are copied to the host first.
+ *
  * Where a parameter or a state is not finite before the step, or the batch has a NaN, nothing can be judged:
  * TCC_EINVAL. On a mismatch returns TCC_EBUG; the error names the value, and the first pass whose result differs, or
  * else the fused group whose kernel does, or else the memory plan; the smallest failing graph is written to
@@ -444,7 +466,8 @@ TCC_API tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int co
  * that it is compiled for, as far as the first op whose result is not finite though its operands are. *text, to be
  * freed with tcc_string_free, is a line that names the op, its line of the user's code, its type, the parameters that
  * it reads and whether it is forward or backward; or says that no op overflows. A batch that would take long is cut as
- * by tcc_model_verify, and the line says so: a mean over fewer samples has larger gradients. The model is unchanged. */
+ * by tcc_model_verify, and the line says so: a mean over fewer samples has larger gradients. Arrays on the device are
+ * copied to the host first. The model is unchanged. */
 TCC_API tcc_status tcc_model_find_overflow(tcc_model *m, const tcc_array *batch, int count, char **text);
 
 TCC_API_END

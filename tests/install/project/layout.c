@@ -8,7 +8,7 @@
     size_t id(void);           \
     size_t id(void) { return offsetof(type, field) * 10000 + sizeof(type); }
 
-FIELD(c_array, tcc_array, data)
+FIELD(c_array, tcc_array, memory)
 FIELD(c_optimizer, tcc_optimizer_options, ema_ramp)
 FIELD(c_model, tcc_model_options, sync_batch_norm)
 FIELD(c_info, tcc_program_info, cache_trouble)

@@ -20,7 +20,7 @@ program module_test
     real(c_float), pointer :: y(:, :)
     integer(c_int64_t), target :: n(1) = [7_c_int64_t]
 
-    call expect("array", c_array(), c_loc(a), c_loc(a%data), c_sizeof(a))
+    call expect("array", c_array(), c_loc(a), c_loc(a%memory), c_sizeof(a))
     call expect("optimizer", c_optimizer(), c_loc(optimizer), c_loc(optimizer%ema_ramp), c_sizeof(optimizer))
     call expect("model", c_model(), c_loc(model), c_loc(model%sync_batch_norm), c_sizeof(model))
     call expect("info", c_info(), c_loc(info), c_loc(info%cache_trouble), c_sizeof(info))
@@ -35,12 +35,22 @@ program module_test
     call c_f_pointer(a%data, y, [3, 2])
     if (any(y /= x)) stop "other elements"
     call tcc_safetensors_close(file)
+    a = tcc_device_view("x", TCC_F64, c_loc(x), [3, 2], c_loc(n)) ! addresses go through as they are
+    if (a%dtype /= TCC_F64 .or. any(a%dims(1:3) /= [2, 3, 0])) stop "another array on the device"
+    if (a%memory /= TCC_MEMORY_DEVICE) stop "another memory"
+    if (address(a%data) /= address(c_loc(x)) .or. address(a%stream) /= address(c_loc(n))) stop "another address"
     if (tcc_safetensors_open(context, "nowhere" // c_null_char, file) == TCC_OK) stop "a file that is not there"
     if (index(tcc_message(context), "nowhere") == 0) stop "an error without the file's name"
     call tcc_context_destroy(context)
     print "(a)", "the module fits"
 
 contains
+
+    function address(p) result(number)
+        type(c_ptr), intent(in) :: p
+        integer(c_intptr_t) :: number
+        number = transfer(p, number)
+    end function
 
     subroutine expect(what, wanted, whole, last, size_bytes)
         character(len=*), intent(in) :: what

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Threads of the library block all signals, so that the program's own threads get them: of the pool, of collectives, and
- * what gives signs of life. */
+ * Threads of the library block all signals, so that the program's own threads get them: of the pool, of collectives,
+ * and what gives signs of life. */
 #include "harness/check.h"
 #include "ir/support/thread.h"
 #include "runtime/comm/queue.h"

@@ -39,7 +39,8 @@ static void advance(float *u) {
 }
 
 static int train(tcc_context *cx, tcc_model *model, int rank) {
-    const tcc_array batch[] = {{"x", TCC_F32, 2, {SAMPLES, CELLS}, x}, {"y", TCC_F32, 2, {SAMPLES, CELLS}, y}};
+    const tcc_array batch[] = {{.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {SAMPLES, CELLS}, .data = x},
+                               {.name = "y", .dtype = TCC_F32, .rank = 2, .dims = {SAMPLES, CELLS}, .data = y}};
     double first = 0, loss = 0;
     for (int i = 0; i < SAMPLES; i++) begin(x[i]);
     for (int step = 1; step <= STEPS; step++) {
