@@ -32,8 +32,9 @@ typedef struct tcc_codegen_options {
     const char *dump_dir;          /* write LLVM IR and assembly of each module, and the list of steps; NULL: no dump */
     const tcc_kernel_store *store; /* NULL: everything is compiled */
     bool separate;                 /* eager: a step a group, nothing merged */
-    bool tf32; /* CUDA: products of f32 may round their operands to tf32 (10 bits of mantissa), which tensor cores
+    bool tf32;      /* CUDA: products of f32 may round their operands to tf32 (10 bits of mantissa), which tensor cores
                   multiply */
+    bool fast_sums; /* CUDA: sums over ranks may be taken in any order */
     /* Whether the machine that the program is for takes a call of that library entry with these params, of which it may
      * lower the workspace; NULL: it takes none. */
     bool (*takes_call)(void *user, const char *name, int64_t *params);

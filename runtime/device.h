@@ -74,9 +74,25 @@ typedef struct tcc_code_store {
     void (*flush)(void *user); /* after a few were kept */
 } tcc_code_store;
 
-/* What runs the collectives of a program: the calls ALL_REDUCE, REDUCE_SCATTER and ALL_GATHER of codegen/calls.h. */
+/* This rank's device among those of the other ranks; opaque, the device's. */
+typedef struct tcc_device_ranks tcc_device_ranks;
+
+/* How devices of several ranks find each other, and how they see that one is gone. */
+typedef struct tcc_meeting {
+    void *user;
+    int rank, ranks;
+    double timeout_s; /* of waiting for the others */
+    /* `size_bytes` bytes of the host at `mine` of each rank go to `all`, in the order of ranks. */
+    tcc_status (*gather)(void *user, tcc_diag *d, const void *mine, void *all, int64_t size_bytes);
+    /* Whether a rank has ended or given up, with words for it; returns at once. */
+    bool (*is_gone)(void *user, char *words, size_t size);
+} tcc_meeting;
+
+/* What runs the collectives of a program: the calls ALL_REDUCE, REDUCE_SCATTER and ALL_GATHER of codegen/calls.h. A
+ * device that shares the host's memory calls the functions, another one has `ranks`. */
 typedef struct tcc_collectives {
     void *user;
+    tcc_device_ranks *ranks; /* NULL: there are no others, and what they would send is what this rank has */
     /* Begins one, which goes on while the caller computes; its memory is left alone until `wait` has returned for
      * *request, or for a later one. Where `request` is NULL it returns when this rank's part is done. */
     tcc_status (*start)(void *user, tcc_diag *d, tcc_call call, const tcc_collective_params *params, const void *from,
@@ -128,6 +144,12 @@ typedef struct tcc_device_ops {
     /* What runs the program's collectives; NULL: nothing does, and none can be run. Borrowed. The op itself is NULL
      * where a device has no collectives, and makes no program ready that has some. */
     void (*set_collectives)(tcc_commands *commands, const tcc_collectives *collectives);
+    /* Meet the devices of the other ranks, which do the same; before programs with collectives run. Then leave them:
+     * once all ranks have done what was started, if that is `orderly`. NULL: this device has no use for it. Errors of
+     * join: TCC_EUNSUPPORTED (no library for it), TCC_EINVAL (the ranks' libraries differ), TCC_EIO (another rank is
+     * gone or too late), TCC_EDEVICE, TCC_ENOMEM. */
+    tcc_status (*join)(tcc_device *device, tcc_diag *d, const tcc_meeting *with, tcc_device_ranks **out);
+    void (*leave)(tcc_device_ranks *ranks, bool orderly);
     /* Run all steps; everything must be placed. It may return before they are done, and their errors come out of a
      * later call; with `times` (NULL, or one entry a step to fill) it waits. Behind those stand `threads` entries a
      * step: when each thread worked on it, from its first item to its last; 0 and 0 where it had none. */

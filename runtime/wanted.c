@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = {"cublaslt", "cudnn", "cudnn.batch_norm"};
+static const char *const names[] = {"cublaslt", "cudnn", "cudnn.batch_norm", "nccl"};
 enum { NAMES = sizeof names / sizeof *names };
 
 /* Whether the list has `name`, or with `parts` something of it, "name.part". */

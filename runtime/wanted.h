@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * TCC_LIBRARIES: which libraries of others may be opened, by devices of all kinds. A list as in "cublaslt,cudnn", or
  * "none"; all if it is empty or not set. In it "cudnn.batch_norm" stands for cudnn and sends batch norms there wherever
- * it takes them, also where our kernels should be faster. */
+ * it takes them, also where our kernels should be faster. Without "nccl" CUDA devices do not train together. */
 #ifndef TCC_RUNTIME_WANTED_H
 #define TCC_RUNTIME_WANTED_H
 

@@ -113,8 +113,7 @@ static int print_devices(void) {
     return status == TCC_OK ? EXIT_DONE : EXIT_FAILED;
 }
 
-/* Where to compute: *device is freed with tcc_string_free. Says so if `say`. */
-static int find_device(const char *name, bool say, char **device) {
+int train_find_device(const char *name, bool say, char **device) {
     tcc_context *cx;
     char *text = NULL;
     *device = NULL;
@@ -172,8 +171,6 @@ static int check_ranks(const train_options *o, const recipe *r) {
     if (o->ranks < 2) return EXIT_DONE;
     for (int i = 0; i < (int)(sizeof alone / sizeof *alone); i++)
         if (alone[i].given) return usage_error("%s does not go with %s", who, alone[i].name);
-    if (!o->dry_run && strcmp(o->device, "cpu") != 0)
-        return usage_error("%s trains on the CPU so far: give --device cpu, too", who);
     return EXIT_DONE;
 }
 
@@ -194,11 +191,12 @@ static int train(arguments *a) {
     recipe r;
     if (!recipe_init(&r)) return usage_error("out of memory");
     char *found = NULL;
+    const bool apart = o->ranks > 1 && !o->dry_run; /* each rank looks for its device, in a process of its own */
     status = load_recipe(&r, o->recipe_path, o->plan, a->operands + first, a->n_operands - first);
     if (status == EXIT_DONE && !o->quiet && !o->emit) tell_left_out(&r);
     if (status == EXIT_DONE && !o->arch && o->task != TASK_DESCRIBE)
-        status = find_device(a->device, !o->quiet && !o->emit, &found);
-    o->device = found;
+        status = apart ? EXIT_DONE : train_find_device(a->device, !o->quiet && !o->emit, &found);
+    o->device = apart ? a->device : found;
     if (status == EXIT_DONE && o->task != TASK_DESCRIBE) status = check_ptx(o);
     if (status == EXIT_DONE) status = check_ranks(o, &r);
     if (status == EXIT_DONE && o->require_graphs && !recipe_replays(&r))

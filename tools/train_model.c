@@ -335,6 +335,7 @@ static tcc_status create(run *s, bool plans) {
                            .comm = plans ? NULL : s->options->comm,
                            .sync_batch_norm = r->model.sync_batch_norm,
                            .reduce_in_bf16 = !strcmp(r->training.reduction_dtype, "bf16"),
+                           .reduce_fast = !strcmp(r->training.reduction, "fast"),
                            .shard_optimizer = !strcmp(r->training.shard, "optimizer"),
                            .detect_anomaly = r->training.detect_anomaly &&
                                              s->options->task != TASK_FIND_LR, /* which goes on until it finds some */

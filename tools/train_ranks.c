@@ -78,7 +78,13 @@ int ranks_run(const train_options *given, recipe *r, train_signals *signals, tcc
         o.explain = false;
         o.dump_dir = o.profile = NULL;
     }
-    const int status = train_run(&o, r, signals);
+    char *found = NULL;
+    int status = o.dry_run ? EXIT_DONE : train_find_device(o.device, !o.quiet, &found);
+    if (status != EXIT_DONE) tcc_comm_abort(comm, "it has no such device");
+    else if (found && strncmp(found, "cuda", 4) != 0) o.device = found;
+    else if (found && !strcmp(o.device, "auto")) o.device = "cuda"; /* that of the rank, where there are several */
+    if (status == EXIT_DONE) status = train_run(&o, r, signals);
+    tcc_string_free(found);
     tcc_comm_destroy(o.comm);
     return status;
 }

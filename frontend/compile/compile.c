@@ -124,7 +124,9 @@ static bool takes_call(void *user, const char *name, int64_t *params) {
 
 /* What codegen is told of this model; threads and dump_dir are for the program alone. */
 static tcc_codegen_options codegen_options(tcc_model *m) {
-    tcc_codegen_options options = {.separate = m->options.mode == TCC_MODE_EAGER, .tf32 = m->options.allow_tf32};
+    tcc_codegen_options options = {.separate = m->options.mode == TCC_MODE_EAGER,
+                                   .tf32 = m->options.allow_tf32,
+                                   .fast_sums = m->options.reduce_fast};
     if (*m->arch) options.arch = m->arch;
     if (m->device) options.hardware = &m->device->hw, options.takes_call = takes_call, options.takes_call_user = m;
     return options;

@@ -179,10 +179,14 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     if (status == TCC_OK) status = tcc__model_check_replay(m);
     if (status == TCC_OK && options.comm && tcc_comm_is_planned(options.comm) && !options.compile_only)
         status = tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "comm: its ranks are only planned: set compile_only");
-    if (status == TCC_OK && options.comm && !options.compile_only && !(m->device && m->device->ops->shares_host))
+    if (status == TCC_OK && options.comm && !options.compile_only && !m->device)
         status = tcc_error(&cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                           "comm: ranks can train together on the CPU, not on %s yet",
-                           m->device ? m->device_name : m->arch);
+                           "comm: with arch %s there is no device that could train: set compile_only", m->arch);
+    if (status == TCC_OK && options.comm && tcc_comm_wants_cuda(options.comm) && m->device &&
+        m->device->ops->shares_host)
+        status = tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                           "comm: a communicator \"nccl\" is for CUDA devices, and this model is on the %s",
+                           m->device_name);
     if (status != TCC_OK) {
         tcc_model_destroy(m);
         return status;

@@ -6,6 +6,7 @@
 #include "runtime/cpu/device.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/library.h"
+#include "runtime/comm/comm.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -28,11 +29,17 @@ static tcc_status parse_name(tcc_diag *diag, const char *name, device_kind *kind
     return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "device \"%s\": must be cpu, cuda, cuda:N or auto", name);
 }
 
-/* The CUDA device that is meant: its number, -1 for the CPU; its line is added to `text`, or why it is the CPU. */
-static tcc_status resolve(tcc_context *cx, const char *name, int *ordinal, int *sm, tcc_strbuf *text) {
+/* The CUDA device that is meant: its number, -1 for the CPU; its line is added to `text`, or why it is the CPU. Where
+ * the name has no number, it is that of the rank on this machine; NULL: there are no ranks. */
+static tcc_status resolve(tcc_context *cx, const char *name, const tcc_comm *comm, int *ordinal, int *sm,
+                          tcc_strbuf *text) {
     device_kind kind;
+    int devices = 0;
     TCC_TRY(parse_name(&cx->diag, name, &kind, ordinal));
     if (kind == DEVICE_CPU) return TCC_OK;
+    if (*ordinal < 0 && comm && tcc_device_cuda_count(cx, &devices) == TCC_OK && devices > 1)
+        *ordinal = tcc_comm_local_rank(comm); /* else a launcher may have given each its own */
+    tcc_diag_clear(&cx->diag);                /* whoever asks for a device next says it, too */
     tcc_status status = tcc_device_cuda_probe(cx, *ordinal, ordinal, sm, text);
     if (status == TCC_OK || kind == DEVICE_CUDA || status == TCC_ENOMEM) return status;
     const char *why = tcc_diag_words(&cx->diag);
@@ -47,7 +54,7 @@ tcc_status tcc_find_device(tcc_context *cx, const char *name, char **device, cha
     int ordinal, sm, threads;
     tcc_strbuf line = {0}, found = {0};
     *device = *text = NULL;
-    tcc_status status = resolve(cx, name, &ordinal, &sm, &line);
+    tcc_status status = resolve(cx, name, NULL, &ordinal, &sm, &line);
     if (status == TCC_OK && ordinal < 0) {
         tcc_cpus cpus;
         tcc_cpus_get(&cpus);
@@ -80,7 +87,8 @@ tcc_status tcc__model_open_device(tcc_model *m, const char *name, int *sm) {
     int ordinal = -1;
     *sm = 0;
     tcc_strbuf text = {0};
-    tcc_status status = resolve(cx, name, &ordinal, sm, &text);
+    const tcc_comm *comm = m->options.comm && !tcc_comm_is_planned(m->options.comm) ? m->options.comm : NULL;
+    tcc_status status = resolve(cx, name, comm, &ordinal, sm, &text);
     if (status == TCC_OK && ordinal >= 0) {
         snprintf(m->device_name, sizeof m->device_name, "cuda:%d", ordinal);
         status = tcc_device_cuda_create(cx, ordinal, &m->device);
@@ -101,7 +109,7 @@ tcc_status tcc__model_check_device(tcc_model *m, const char *name) {
     char meant[sizeof m->device_name] = "cpu";
     tcc_strbuf text = {0};
     if (!name || !m->device) return TCC_OK; /* with options.arch a device is ignored */
-    const tcc_status status = resolve(m->cx, name, &ordinal, &sm, &text);
+    const tcc_status status = resolve(m->cx, name, m->options.comm, &ordinal, &sm, &text);
     tcc_strbuf_free(&text);
     if (status != TCC_OK) return status;
     if (ordinal >= 0) snprintf(meant, sizeof meant, "cuda:%d", ordinal);

@@ -58,6 +58,11 @@ void tcc__store_written(tcc_store *s) {
     }
 }
 
+void tcc__shard_release(tcc_stored *p) {
+    tcc__free(p->gathered);
+    p->gathered = NULL;
+}
+
 void tcc__store_release(tcc_model *m, tcc_store *s) {
     for (int i = 0; i < s->entries.count; i++) {
         tcc_stored *p = &s->entries.data[i];

@@ -14,6 +14,7 @@ void tcc__model_begin_rates(tcc_model *m) {
 
 void tcc_model_destroy(tcc_model *m) {
     if (!m) return;
+    tcc__ranks_leave(m);
     if (m->shared) tcc__ema_end(m);
     for (int i = 0; i < m->programs.count; i++) tcc__compiled_destroy(m, m->programs.data[i]);
     tcc_vec_free(&m->programs);

@@ -259,12 +259,17 @@ tcc_status tcc__ranks_compare(tcc_model *m);
 tcc_status tcc__ranks_add_totals(tcc_model *m, const tcc_program *p, int level);
 /* This rank's step failed, as the error says, so that the other ranks' steps fail. */
 void tcc__ranks_fail(tcc_model *m);
+/* The status of a wait for the device: an error there is one of steps before. */
+tcc_status tcc__ranks_check(tcc_model *m, tcc_status status);
 
 /* -- In ranks_collectives.c -- */
 
 /* Lets the model's communicator run the collectives of a program. Or nobody: where one rank alone is to measure it. */
 void tcc__ranks_connect(tcc_model *m, tcc_exec *exec);
 void tcc__ranks_connect_alone(tcc_exec *exec);
+/* A collective: the device meets those of the other ranks, if it has memory of its own. And leaves them. */
+tcc_status tcc__ranks_join(tcc_model *m);
+void tcc__ranks_leave(tcc_model *m);
 
 /* -- In ranks_programs.c -- */
 

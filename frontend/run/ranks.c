@@ -184,6 +184,7 @@ tcc_status tcc__ranks_begin(tcc_model *m, bool train, const tcc_array *batch, in
     if (!m->ranks_served.count) {
         TCC_TRY(compare_machines(m));
         TCC_TRY(tcc_comm_find_network(comm)); /* before rank 0 makes programs for it */
+        TCC_TRY(tcc__ranks_join(m));
     }
     TCC_TRY(tcc__ranks_serve(m, train, batch, count, rows));
     return tcc_vec_push(&m->ranks_served, hash) ? TCC_OK : tcc_enomem(&m->cx->diag);
@@ -222,34 +223,51 @@ static bool is_in(const bucket *k, const tcc_binding *b) {
            how_of(b->name) == k->how;
 }
 
-/* Copies the totals of a bucket to m->bucket, or back. Returns their bytes; without memory it only counts these. */
-static int64_t copy(tcc_model *m, const tcc_program *p, const bucket *k, char *memory, bool back) {
-    int64_t at = 0;
+static int64_t bytes_in(const tcc_program *p, const bucket *k) {
+    int64_t bytes = 0;
+    for (int i = 0; i < p->n_bindings; i++)
+        bytes += is_in(k, &p->bindings[i]) ? tcc_type_bytes(&p->bindings[i].type) : 0;
+    return bytes;
+}
+
+/* Copies the totals of a bucket to m->bucket, or back. They are few numbers, so a device of its own memory waits. */
+static tcc_status copy(tcc_model *m, const tcc_program *p, const bucket *k, bool back) {
+    const tcc_device_ops *ops = m->device->ops;
+    char *at = m->bucket;
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *b = &p->bindings[i];
         const int64_t bytes = is_in(k, b) ? tcc_type_bytes(&b->type) : 0;
-        void *state = bytes && memory ? tcc__model_stored(m, b->name)->data : NULL;
-        if (state) memcpy(back ? state : memory + at, back ? memory + at : state, (size_t)bytes);
+        void *state = NULL;
+        if (!bytes) continue;
+        TCC_TRY(tcc__stored_device(m, tcc__model_stored(m, b->name), &state));
+        TCC_TRY(back ? ops->upload(m->device, &m->cx->diag, state, at, bytes)
+                     : ops->download(m->device, &m->cx->diag, at, state, bytes));
         at += bytes;
     }
-    return at;
+    return TCC_OK;
 }
 
 tcc_status tcc__ranks_add_totals(tcc_model *m, const tcc_program *p, int level) {
     for (int how = TCC_COMM_SUM; how <= TCC_COMM_MIN; how++)
         for (int type = 0; type < TCC_DTYPE_COUNT; type++) {
             const bucket k = {level, (tcc_comm_op)how, (tcc_dtype)type};
-            const int64_t bytes = copy(m, p, &k, NULL, false);
+            const int64_t bytes = bytes_in(p, &k);
             if (!bytes) continue;
             TCC_TRY(reserve(m, bytes));
-            copy(m, p, &k, m->bucket, false);
+            TCC_TRY(copy(m, p, &k, false));
             TCC_TRY(tcc_comm_all_reduce(m->options.comm, k.how, k.type, m->bucket, bytes / tcc_dtype_bytes(k.type)));
-            copy(m, p, &k, m->bucket, true);
+            TCC_TRY(copy(m, p, &k, true));
         }
     return TCC_OK;
 }
 
 /* -- Errors -- */
+
+tcc_status tcc__ranks_check(tcc_model *m, tcc_status status) {
+    const bool failed = status != TCC_OK && status != TCC_ENOTFOUND;
+    if (failed && m->options.comm && !tcc_comm_has_failed(m->options.comm)) tcc__ranks_fail(m);
+    return status;
+}
 
 void tcc__ranks_fail(tcc_model *m) {
     tcc_note(&m->cx->diag, TCC_NOWHERE, "in training step %lld", (long long)m->step);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What runs the collectives of programs: the model's communicator, or nobody. */
+ * What runs the collectives of programs: the model's communicator, the devices of its ranks, or nobody. */
 #include "frontend/run/model.h"
 
 #include "ir/support/reduction.h"
+#include "runtime/comm/comm.h"
 
 _Static_assert((int)TCC_REDUCTION_SUM == (int)TCC_COMM_SUM && (int)TCC_REDUCTION_MAX == (int)TCC_COMM_MAX &&
                    (int)TCC_REDUCTION_MIN == (int)TCC_COMM_MIN,
@@ -62,11 +63,39 @@ static tcc_status wait_alone(void *user, tcc_diag *d, int64_t request) {
 }
 
 void tcc__ranks_connect_alone(tcc_exec *exec) {
-    static const tcc_collectives alone = {NULL, start_alone, wait_alone};
+    static const tcc_collectives alone = {.start = start_alone, .wait = wait_alone};
     tcc_exec_set_collectives(exec, &alone);
 }
 
 void tcc__ranks_connect(tcc_model *m, tcc_exec *exec) {
-    m->collectives = (tcc_collectives){m->options.comm, start_collective, wait_for_collective};
+    m->collectives.user = m->options.comm;
+    m->collectives.start = start_collective;
+    m->collectives.wait = wait_for_collective;
     tcc_exec_set_collectives(exec, &m->collectives);
+}
+
+/* -- Devices with memory of their own -- */
+
+static tcc_status gather(void *user, tcc_diag *d, const void *mine, void *all, int64_t size_bytes) {
+    (void)d; /* the communicator's, too */
+    return tcc_comm_all_gather(user, mine, all, size_bytes);
+}
+
+static bool is_gone(void *user, char *words, size_t size) { return tcc_comm_is_gone(user, words, size); }
+
+tcc_status tcc__ranks_join(tcc_model *m) {
+    tcc_comm *comm = m->options.comm;
+    if (!m->device || !m->device->ops->join || m->collectives.ranks || m->options.compile_only) return TCC_OK;
+    const tcc_meeting with = {.user = comm,
+                              .rank = tcc_comm_rank(comm),
+                              .ranks = tcc_comm_size(comm),
+                              .timeout_s = tcc_comm_get_timeout(comm),
+                              .gather = gather,
+                              .is_gone = is_gone};
+    return m->device->ops->join(m->device, &m->cx->diag, &with, &m->collectives.ranks);
+}
+
+void tcc__ranks_leave(tcc_model *m) {
+    if (m->collectives.ranks) m->device->ops->leave(m->collectives.ranks, !tcc_comm_has_failed(m->options.comm));
+    m->collectives.ranks = NULL;
 }

@@ -36,7 +36,8 @@ static void print_times(tcc_strbuf *b, const tcc_replay *r) {
 
 static void print_replay(tcc_strbuf *b, const tcc_compiled *c, const tcc_replay *r) {
     const int left = r->launches - r->captured;
-    static const char *const parts[TCC_STEP_PARTS] = {"training step", "micro-batch", "update", "totals"};
+    static const char *const parts[TCC_STEP_PARTS] = {"training step", "micro-batch", "update", "totals",
+                                                      "training step"};
     const char *what = c->train ? parts[c->part] : "evaluation";
     if (r->stage == TCC_REPLAY_SLOWER) {
         tcc_strbuf_printf(b, "graphs: the launches of the %s are kept, as its replay is slower", what);

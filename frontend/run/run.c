@@ -287,7 +287,7 @@ tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss) {
     if (status == TCC_ENOTFOUND)
         tcc_note(&m->cx->diag, TCC_NOWHERE, "step %lld is not among the last %d of all models that share with this one",
                  (long long)step, TCC_FETCHES);
-    TCC_TRY(status);
+    TCC_TRY(tcc__ranks_check(m, status));
     *loss = value;
     return TCC_OK;
 }
@@ -310,7 +310,7 @@ double tcc_model_loss(tcc_model *m) {
 tcc_status tcc_model_synchronize(tcc_model *m) {
     tcc_diag_begin(&m->cx->diag);
     if (!m->device || m->options.compile_only) return TCC_OK;
-    TCC_TRY(m->device->ops->synchronize(m->device, &m->cx->diag));
+    TCC_TRY(tcc__ranks_check(m, m->device->ops->synchronize(m->device, &m->cx->diag)));
     TCC_TRY(tcc__store_download(m, &m->shared->store));
     TCC_TRY(tcc__store_download(m, &m->shared->copies));
     return tcc__store_download(m, &m->moments);

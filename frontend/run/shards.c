@@ -49,11 +49,6 @@ static tcc_status reserve(tcc_model *m, tcc_stored *p) {
     return TCC_OK;
 }
 
-void tcc__shard_release(tcc_stored *p) {
-    tcc__free(p->gathered);
-    p->gathered = NULL;
-}
-
 bool tcc__shard_array(tcc_model *m, tcc_stored *p, tcc_array *out) {
     if (!p->gathered && p->begun) {
         tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
@@ -75,6 +70,7 @@ static void take_part(const tcc_model *m, tcc_stored *p) {
     if (p->gathered && p->given) {
         memcpy(p->data, (const char *)p->gathered + tcc_comm_rank(m->options.comm) * bytes, (size_t)bytes);
         p->host_newer = p->device != NULL;
+        p->device_newer = false;
     }
     p->given = false;
 }
@@ -92,6 +88,7 @@ void tcc__shards_begin(tcc_model *m) {
 static tcc_status gather(tcc_model *m, tcc_stored *p) {
     take_part(m, p);
     TCC_TRY(reserve(m, p));
+    TCC_TRY(tcc__stored_host(m, p));
     TCC_TRY(tcc_comm_all_gather(m->options.comm, p->data, p->gathered, part_bytes(p)));
     p->begun = true;
     return TCC_OK;

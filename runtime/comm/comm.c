@@ -12,6 +12,8 @@
 #include "runtime/comm/queue.h"
 #include "runtime/comm/work.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SLOT_ALIGNMENT = 64 };
@@ -44,6 +46,7 @@ struct tcc_comm {
     comm_call *others;    /* what each rank calls */
     char *scratch;
     int64_t scratch_bytes;
+    bool wants_cuda;
     tcc_status failed; /* what each call gives; */
     char *why;         /* NULL where memory was short */
 };
@@ -87,6 +90,29 @@ void tcc_comm_set_network(tcc_comm *c, const tcc_network *n) { c->transport->net
 void tcc_comm_set_timeout(tcc_comm *c, double seconds) { c->timeout_s = seconds; }
 double tcc_comm_waited(const tcc_comm *c) { return c->waited_s; }
 double tcc_comm_get_timeout(const tcc_comm *c) { return c->timeout_s; }
+bool tcc_comm_has_failed(const tcc_comm *c) { return c->failed != TCC_OK; }
+int tcc_comm_local_rank(const tcc_comm *c) { return c->transport->local_rank; }
+bool tcc_comm_wants_cuda(const tcc_comm *c) { return c->wants_cuda; }
+void tcc_comm_set_wants_cuda(tcc_comm *c) { c->wants_cuda = true; }
+
+bool tcc_comm_is_gone(tcc_comm *c, char *words, size_t size) {
+    char why[512] = "";
+    const int rank = c->transport->ops->find_gone ? c->transport->ops->find_gone(c->transport, why, sizeof why) : -1;
+    if (rank < 0) return false;
+    if (*why) snprintf(words, size, "rank %d gave up: %s", rank, why);
+    else snprintf(words, size, "rank %d is gone: it ended, or the connection to it broke", rank);
+    return true;
+}
+
+int tcc_comm_number_of_environment(const char *const *names, int otherwise) {
+    for (; *names; names++) {
+        const char *text = getenv(*names);
+        char *end;
+        const long number = text ? strtol(text, &end, 10) : -1;
+        if (text && *text && !*end && number >= 0 && number < TCC_COMM_MOST_RANKS) return (int)number;
+    }
+    return otherwise;
+}
 
 static void keep_failure(tcc_comm *c, tcc_status status, const char *why) {
     if (c->failed) return;

@@ -29,6 +29,16 @@ bool tcc_comm_is_planned(const tcc_comm *c);
 /* Whose calls keep their errors there. */
 tcc_context *tcc_comm_context(const tcc_comm *c);
 double tcc_comm_get_timeout(const tcc_comm *c);
+bool tcc_comm_has_failed(const tcc_comm *c);
+/* This rank's number among those on its machine. */
+int tcc_comm_local_rank(const tcc_comm *c);
+/* Whether a rank is known to have ended or given up, with words for it. It returns at once and is no collective. */
+bool tcc_comm_is_gone(tcc_comm *c, char *words, size_t size);
+/* Whether its ranks are to train on CUDA devices: it was created as "nccl". */
+bool tcc_comm_wants_cuda(const tcc_comm *c);
+void tcc_comm_set_wants_cuda(tcc_comm *c);
+/* The first of these variables of the environment that is a number; else `otherwise`. NULL ends them. */
+int tcc_comm_number_of_environment(const char *const *names, int otherwise);
 /* False: MPI allows no thread, and a rank that is at work gives no signs of life. */
 bool tcc_comm_tells_of_work(const tcc_comm *c);
 

@@ -27,6 +27,7 @@ static tcc_status connect_all(tcc_diag *d, int ranks, int *sockets) {
 static tcc_status make_end(tcc_context *cx, int r, int ranks, int *sockets, tcc_comm **out) {
     tcc_transport *t;
     TCC_TRY(tcc_sockets_create(&cx->diag, r, ranks, sockets, &t));
+    t->local_rank = r;
     for (int i = 0; i < ranks; i++) sockets[i] = -1;
     const tcc_status status = tcc_comm_over(cx, t, out);
     if (status != TCC_OK) t->ops->destroy(t, 0);

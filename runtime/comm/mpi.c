@@ -147,7 +147,8 @@ static void destroy(tcc_transport *t, double timeout_s) {
 }
 
 static tcc_status open_end(tcc_context *cx, const void *mpi_comm, bool of_fortran, tcc_comm **out) {
-    static const tcc_transport_ops ops = {exchange, abort_all, destroy};
+    static const tcc_transport_ops ops = {.exchange = exchange, .abort = abort_all, .destroy = destroy};
+    static const char *const local_ranks[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
     tcc_diag *d = &cx->diag;
     const mpi_kind *kind = NULL;
     const tcc_mpi_module *module = NULL;
@@ -168,6 +169,7 @@ static tcc_status open_end(tcc_context *cx, const void *mpi_comm, bool of_fortra
                               .rank = t->end->rank,
                               .size = t->end->size,
                               .any_thread = t->end->any_thread,
+                              .local_rank = tcc_comm_number_of_environment(local_ranks, t->end->rank),
                               .network = *tcc_network_local};
     if (t->end->size > TCC_COMM_MOST_RANKS)
         status = tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "%d ranks: 1 to %d are possible", t->end->size,

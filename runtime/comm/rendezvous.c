@@ -266,7 +266,9 @@ static tcc_status connect_all(tcc_context *cx, meeting *m, tcc_comm **out) {
     for (int r = 0; m->sockets && r < m->size; r++) m->sockets[r] = -1;
     if (!m->sockets || !m->places) return tcc_enomem(m->d);
     TCC_TRY(meet(m));
+    static const char *const local_ranks[] = {"LOCAL_RANK", "SLURM_LOCALID", NULL};
     TCC_TRY(tcc_sockets_create(m->d, m->rank, m->size, m->sockets, &t));
+    t->local_rank = tcc_comm_number_of_environment(local_ranks, m->rank);
     for (int r = 0; r < m->size; r++) m->sockets[r] = -1;
     const tcc_status status = tcc_comm_over(cx, t, out);
     if (status != TCC_OK) t->ops->destroy(t, 0);

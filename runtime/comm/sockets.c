@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -219,6 +220,25 @@ static void abort_all(tcc_transport *t, const char *why) {
     }
 }
 
+/* Looks at what has come without taking it: another thread may be in an exchange. */
+static int find_gone(tcc_transport *t, char *words, size_t size) {
+    struct {
+        frame head;
+        char text[REASON_BYTES];
+    } first;
+    const sockets *s = sockets_of(t);
+    for (int r = 0; r < t->size; r++) {
+        struct pollfd p = {.fd = s->peers[r].socket, .events = POLLRDHUP};
+        if (r == t->rank || poll(&p, 1, 0) <= 0 || !p.revents) continue;
+        const ssize_t n = recv(p.fd, &first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
+        const bool reason = n >= (ssize_t)sizeof first.head && first.head.magic == MAGIC &&
+                            first.head.kind == FRAME_REASON && n >= (ssize_t)sizeof first.head + first.head.bytes;
+        snprintf(words, size, "%.*s", reason ? (int)first.head.bytes : 0, first.text);
+        return r;
+    }
+    return -1;
+}
+
 static void destroy(tcc_transport *t, double timeout_s) {
     (void)timeout_s;
     sockets *s = sockets_of(t);
@@ -229,7 +249,8 @@ static void destroy(tcc_transport *t, double timeout_s) {
     tcc__free(s);
 }
 
-static const tcc_transport_ops ops = {.exchange = exchange, .abort = abort_all, .destroy = destroy};
+static const tcc_transport_ops ops = {
+    .exchange = exchange, .abort = abort_all, .find_gone = find_gone, .destroy = destroy};
 
 tcc_status tcc_sockets_create(tcc_diag *d, int rank, int size, const int *connected, tcc_transport **out) {
     sockets *s = tcc__calloc(1, sizeof *s);

@@ -25,6 +25,9 @@ typedef struct tcc_transport_ops {
     tcc_status (*exchange)(tcc_transport *t, tcc_diag *d, const tcc_comm_part *parts, double timeout_s);
     /* Tells the others why this rank makes no further exchange, if they listen. */
     void (*abort)(tcc_transport *t, const char *why);
+    /* The first rank that has ended or given up, -1: none has, with its words, "" where it left none. It returns at
+     * once, and may be called beside an exchange. NULL: nobody can tell. */
+    int (*find_gone)(tcc_transport *t, char *words, size_t size);
     /* The others are told, too. Some wait for the others to do the same, but not longer than timeout_s. */
     void (*destroy)(tcc_transport *t, double timeout_s);
 } tcc_transport_ops;
@@ -34,6 +37,7 @@ struct tcc_transport {
     int rank, size;
     bool any_thread; /* its functions may be called by any thread, one at a time */
     bool planned;    /* the other ranks are not there */
+    int local_rank;  /* of the ranks on this machine, from 0 */
     tcc_network network;
 };
 

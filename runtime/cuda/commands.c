@@ -2,9 +2,11 @@
  * A program on a CUDA device: modules loaded, kernels found, and each step a launch, library call or copy whose
  * parameters stand ready. A run hands them to the driver one after the other and returns; it looks nothing up,
  * allocates nothing, and waits for nothing. */
+#include "runtime/cuda/collectives.h"
 #include "runtime/cuda/commands.h"
 #include "runtime/cuda/library.h"
 #include "runtime/cuda/module.h"
+#include "runtime/cuda/ranks.h"
 #include "runtime/cuda/replay.h"
 #include "runtime/cuda/staging.h"
 #include "runtime/places.h"
@@ -41,8 +43,8 @@ typedef struct command {
     int64_t *rows; /* of a table; NULL: none */
     int row_integers;
     /* library */
-    const tcc_cuda_entry *entry;
-    void *call; /* the device's */
+    const tcc_cuda_entry *entry; /* NULL: a collective */
+    void *call;                  /* the device's */
     tcc_cuda_address *buffers;
     /* copy: to, from */
     tcc_cuda_address copy[2];
@@ -61,8 +63,9 @@ struct tcc_commands {
     int64_t *tables; /* of all steps; a copy is on the device */
     int64_t table_integers;
     tcc_cuda_address tables_on_device;
-    bool tables_moved;     /* the device's copy is old */
-    tcc_cuda_event *times; /* n_steps + 1; NULL until a run was timed */
+    bool tables_moved;                 /* the device's copy is old */
+    tcc_cuda_event *times;             /* n_steps + 1; NULL until a run was timed */
+    tcc_cuda_collectives *collectives; /* NULL: there are none */
     tcc_replay_mode mode;
     tcc_cuda_replay *replay; /* NULL until a run needs it */
 };
@@ -171,11 +174,13 @@ static tcc_status make_table_launch(tcc_commands *c, tcc_diag *d, const tcc_step
 static tcc_status make_library(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
     const tcc_library_call *call = s->call;
     const tcc_cuda_entry *entry = tcc__cuda_entry_find(call->name);
-    if (!entry)
+    const bool is_collective = tcc_call_is_collective(tcc_call_find(call->name));
+    if (!entry && !is_collective)
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry on CUDA devices", call->name);
     m->buffers = TCC_ARENA_ARRAY(&c->memory, tcc_cuda_address, call->n_buffers + 1);
     int64_t *params = tcc_arena_copy(&c->memory, call->params, (size_t)call->n_params * sizeof *params);
     if (!m->buffers || !params) return tcc_enomem(d);
+    if (is_collective) return TCC_OK;
     m->entry = entry;
     return tcc__cuda_call(c->device, d, entry, params, &m->call);
 }
@@ -261,6 +266,7 @@ static tcc_status make(tcc_commands *c, tcc_diag *d, const tcc_code_store *store
         tcc_program_note_step(d, p, i);
         return s;
     }
+    TCC_TRY(tcc__cuda_collectives_create(c->device, d, p, &c->collectives));
     TCC_TRY(tcc__cuda_staging_reserve(c->device, d, fed_bytes(p)));
     return tcc_places_make(&c->memory, d, p, place_of, c, &c->places);
 }
@@ -289,6 +295,7 @@ static void release_on_device(tcc_commands *c) {
     for (int i = 0; c->times && i <= c->program->n_steps; i++)
         if (c->times[i]) cuda->cu.event_destroy(c->times[i]);
     tcc__cuda_replay_drop(c->replay);
+    tcc__cuda_collectives_drop(c->collectives);
     if (c->tables_on_device) cuda->cu.free(c->tables_on_device);
     for (int i = 0; c->modules && i < c->program->n_modules; i++)
         if (c->modules[i]) cuda->cu.module_unload(c->modules[i]);
@@ -299,6 +306,7 @@ void tcc__commands_cuda_release(tcc_commands *c) {
     if (!c) return;
     release_on_device(c);
     tcc__cuda_replay_destroy(c->replay);
+    tcc__cuda_collectives_destroy(c->collectives);
     tcc_arena_free(&c->memory);
     tcc__free(c);
 }
@@ -308,6 +316,10 @@ void tcc__commands_cuda_place(tcc_commands *c, tcc_space space, int binding, voi
     c->tables_moved |= c->tables &&
                        tcc_places_reach(c->places, space, binding, c->tables, c->tables + c->table_integers);
     if (c->replay) tcc__cuda_replay_outdate(c->replay);
+}
+
+void tcc__commands_cuda_set_collectives(tcc_commands *c, const tcc_collectives *by) {
+    if (c->collectives) tcc__cuda_collectives_set(c->collectives, by);
 }
 
 /* --- running --- */
@@ -328,6 +340,10 @@ static tcc_status step_failed(tcc_commands *c, tcc_diag *d, int step, tcc_cuda_r
 
 static tcc_status run_step(tcc_commands *c, tcc_diag *d, const command *m) {
     tcc_device_cuda *cuda = c->device;
+    const int step = (int)(m - c->commands);
+    if (c->collectives) TCC_TRY(tcc__cuda_collectives_wait(c->collectives, d, step));
+    if (m->kind == TCC_STEP_LIBRARY && !m->entry)
+        return tcc__cuda_collectives_start(c->collectives, d, step, m->buffers[0], m->buffers[1]);
     if (m->kind == TCC_STEP_LIBRARY) return m->entry->run(m->call, d, m->buffers);
     if (m->kind == TCC_STEP_COPY && m->copy_bytes)
         TCC_CUDA_TRY(cuda, d, copy, m->copy[0], m->copy[1], m->copy_bytes, cuda->compute);
@@ -352,6 +368,16 @@ static tcc_status put_step(void *user, tcc_diag *d, int step) {
     return r ? step_failed(c, d, step, r) : TCC_OK;
 }
 
+static void begin_steps(void *user) {
+    tcc_commands *c = user;
+    if (c->collectives) tcc__cuda_collectives_begin(c->collectives);
+}
+
+static tcc_status end_steps(void *user, tcc_diag *d) {
+    tcc_commands *c = user;
+    return c->collectives ? tcc__cuda_collectives_join(c->collectives, d) : TCC_OK;
+}
+
 static int count_launches(const void *user, int step) {
     const command *m = &((const tcc_commands *)user)->commands[step];
     int n = m->kind == TCC_STEP_LIBRARY || (m->kind == TCC_STEP_COPY && m->copy_bytes);
@@ -360,10 +386,12 @@ static int count_launches(const void *user, int step) {
 }
 
 static tcc_status run_steps(tcc_commands *c, tcc_diag *d, bool timed) {
+    begin_steps(c);
     for (int i = 0; i < c->program->n_steps; i++) {
         if (timed) TCC_CUDA_TRY(c->device, d, event_record, c->times[i], c->device->compute);
         TCC_TRY(put_step(c, d, i));
     }
+    TCC_TRY(end_steps(c, d));
     if (timed) TCC_CUDA_TRY(c->device, d, event_record, c->times[c->program->n_steps], c->device->compute);
     return TCC_OK;
 }
@@ -386,7 +414,7 @@ static tcc_status make_times(tcc_commands *c, tcc_diag *d) {
 }
 
 static tcc_status read_times(tcc_commands *c, tcc_diag *d, tcc_step_time *times) {
-    TCC_CUDA_TRY(c->device, d, stream_synchronize, c->device->compute);
+    TCC_TRY(tcc__cuda_wait_stream(c->device, d, c->device->compute));
     int64_t now = 0;
     for (int i = 0; i < c->program->n_steps; i++) {
         float milliseconds = 0;
@@ -398,9 +426,16 @@ static tcc_status read_times(tcc_commands *c, tcc_diag *d, tcc_step_time *times)
 }
 
 static tcc_status run_replay(tcc_commands *c, tcc_diag *d) {
-    const tcc_cuda_steps steps = {c->device, c->program, put_step, count_launches, c};
+    const tcc_cuda_steps steps = {.device = c->device,
+                                  .program = c->program,
+                                  .begin = begin_steps,
+                                  .put = put_step,
+                                  .end = end_steps,
+                                  .count = count_launches,
+                                  .user = c};
     if (!c->replay) TCC_TRY(tcc__cuda_replay_create(d, &steps, &c->replay));
-    return tcc__cuda_replay_run(c->replay, d, c->mode);
+    const bool meets = c->collectives && tcc__cuda_collectives_meet(c->collectives);
+    return tcc__cuda_replay_run(c->replay, d, c->mode, meets);
 }
 
 int64_t tcc__commands_cuda_local_bytes(const tcc_commands *c) { return c->local_bytes; }

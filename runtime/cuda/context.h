@@ -53,6 +53,7 @@ typedef struct tcc_device_cuda {
     struct tcc_cublaslt *cublaslt; /* NULL: not wanted yet */
     struct tcc_cudnn *cudnn;       /* likewise */
     struct tcc_cuda_call *calls;   /* of libraries, that were made for programs so far */
+    tcc_device_ranks *ranks;       /* that it has joined; NULL: it is alone */
     char lost[256];                /* the first error after which nothing works; "": none */
 } tcc_device_cuda;
 

@@ -5,6 +5,7 @@
 #include "runtime/cuda/commands.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/library.h"
+#include "runtime/cuda/ranks.h"
 #include "runtime/cuda/roofline.h"
 #include "runtime/cuda/staging.h"
 
@@ -54,8 +55,7 @@ static void cuda_free(tcc_device *device, void *memory, int64_t size_bytes) {
 static tcc_status cuda_synchronize(tcc_device *device, tcc_diag *d) {
     tcc_device_cuda *cuda = cuda_of(device);
     TCC_TRY(tcc__cuda_enter(cuda, d));
-    tcc_cuda_result r = cuda->cu.stream_synchronize(cuda->compute);
-    tcc_status s = r ? tcc__cuda_failed(cuda, d, r, tcc__cuda_symbol_stream_synchronize) : TCC_OK;
+    const tcc_status s = tcc__cuda_wait_stream(cuda, d, cuda->compute);
     tcc__cuda_leave(cuda);
     return s;
 }
@@ -116,6 +116,9 @@ static const tcc_device_ops cuda_ops = {
     .prepare = tcc__commands_cuda_prepare,
     .release = tcc__commands_cuda_release,
     .place = tcc__commands_cuda_place,
+    .set_collectives = tcc__commands_cuda_set_collectives,
+    .join = tcc__cuda_join,
+    .leave = tcc__cuda_leave_ranks,
     .run = tcc__commands_cuda_run,
     .set_replay = tcc__commands_cuda_set_replay,
     .get_replay = tcc__commands_cuda_get_replay,
@@ -277,6 +280,16 @@ tcc_status tcc_device_cuda_list(tcc_context *cx, int *usable, tcc_strbuf *text) 
     tcc_status s = tcc_cuda_driver_open(&cx->diag, &cuda->cu);
     if (s == TCC_OK) s = count_devices(cuda, &cx->diag, &count);
     for (int i = 0; i < count; i++) *usable += list_device(cuda, i, text);
+    cuda_destroy(&cuda->base);
+    return s;
+}
+
+tcc_status tcc_device_cuda_count(tcc_context *cx, int *count) {
+    *count = 0;
+    tcc_device_cuda *cuda = tcc__calloc(1, sizeof *cuda);
+    if (!cuda) return tcc_enomem(&cx->diag);
+    tcc_status s = tcc_cuda_driver_open(&cx->diag, &cuda->cu);
+    if (s == TCC_OK) s = count_devices(cuda, &cx->diag, count);
     cuda_destroy(&cuda->base);
     return s;
 }

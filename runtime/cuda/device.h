@@ -18,6 +18,8 @@ tcc_status tcc_device_cuda_create(tcc_context *cx, int ordinal, tcc_device **out
 /* A line for each device that the driver shows, and why it is of no use where it is not; how many are `usable`. Errors:
  * TCC_EUNSUPPORTED (no driver, no device), TCC_EDEVICE, TCC_ENOMEM. */
 tcc_status tcc_device_cuda_list(tcc_context *cx, int *usable, tcc_strbuf *text);
+/* How many the driver shows. Errors: TCC_EUNSUPPORTED (no driver, no device), TCC_EDEVICE, TCC_ENOMEM. */
+tcc_status tcc_device_cuda_count(tcc_context *cx, int *count);
 /* Which device create would take, without taking it: its number, and what it says of itself is added to `description`.
  * Errors as create's. */
 tcc_status tcc_device_cuda_probe(tcc_context *cx, int ordinal, int *found, int *sm, tcc_strbuf *description);

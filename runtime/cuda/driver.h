@@ -34,6 +34,7 @@ enum {
     TCC_CUDA_UNSUPPORTED_PTX_VERSION = 222,
     TCC_CUDA_CONTAINED = 226,
     TCC_CUDA_NOT_FOUND = 500,
+    TCC_CUDA_NOT_READY = 600,
     TCC_CUDA_ILLEGAL_ADDRESS = 700,
     TCC_CUDA_LAUNCH_TIMEOUT = 702,
     TCC_CUDA_ASSERT = 710,
@@ -130,11 +131,13 @@ enum { TCC_CUDA_CAPTURE_ACTIVE = 1 }; /* of cuStreamIsCapturing */
     X(stream_destroy, "cuStreamDestroy_v2", (tcc_cuda_stream stream))                                                 \
     X(stream_synchronize, "cuStreamSynchronize", (tcc_cuda_stream stream))                                            \
     X(stream_context, "cuStreamGetCtx", (tcc_cuda_stream stream, tcc_cuda_context * context))                         \
+    X(stream_query, "cuStreamQuery", (tcc_cuda_stream stream))                                                        \
     X(stream_wait, "cuStreamWaitEvent", (tcc_cuda_stream stream, tcc_cuda_event event, unsigned flags))               \
     X(event_create, "cuEventCreate", (tcc_cuda_event * event, unsigned flags))                                        \
     X(event_destroy, "cuEventDestroy_v2", (tcc_cuda_event event))                                                     \
     X(event_record, "cuEventRecord", (tcc_cuda_event event, tcc_cuda_stream stream))                                  \
     X(event_synchronize, "cuEventSynchronize", (tcc_cuda_event event))                                                \
+    X(event_query, "cuEventQuery", (tcc_cuda_event event))                                                            \
     X(event_elapsed, "cuEventElapsedTime", (float *milliseconds, tcc_cuda_event start, tcc_cuda_event end))
 
 /* Those of graphs, which drivers before CUDA 11.4 do not have all: then capture_begin is NULL, and nothing is replayed.

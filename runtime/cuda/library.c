@@ -7,6 +7,7 @@
 #include "runtime/cuda/cudnn_conv.h"
 #include "runtime/cuda/cudnn_norm.h"
 #include "runtime/cuda/cudnn_sdpa.h"
+#include "runtime/cuda/nccl.h"
 
 #include "ir/support/alloc.h"
 
@@ -95,6 +96,9 @@ void tcc__cuda_libraries_describe(const tcc_cuda_driver *driver, tcc_strbuf *out
 void tcc_cuda_libraries_describe(tcc_strbuf *out) {
     tcc_cuda_driver driver;
     tcc_diag why = {0};
-    if (tcc_cuda_driver_open(&why, &driver) == TCC_OK) tcc__cuda_libraries_describe(&driver, out);
+    if (tcc_cuda_driver_open(&why, &driver) == TCC_OK) {
+        tcc__cuda_libraries_describe(&driver, out);
+        tcc__nccl_describe(out); /* no program depends on its version, so a device does not name it */
+    }
     tcc_diag_clear(&why); /* without a driver there is no device to use them */
 }

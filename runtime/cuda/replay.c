@@ -11,6 +11,7 @@
  * bits, so none is lost. The faster way is taken, and a replay where both are equal within the noise: it leaves the
  * host's time free. */
 #include "runtime/cuda/replay.h"
+#include "runtime/cuda/ranks.h"
 
 #include "ir/support/alloc.h"
 #include "ir/support/clock.h"
@@ -104,6 +105,7 @@ static tcc_status check(tcc_cuda_replay *r, tcc_diag *d, tcc_cuda_result result,
 static int put_steps(tcc_cuda_replay *r, tcc_diag *why, int first, int end) {
     const tcc_cuda_driver *cu = &r->steps.device->cu;
     int i = first, state = TCC_CUDA_CAPTURE_ACTIVE;
+    r->steps.begin(r->steps.user);
     for (; i < end; i++) {
         const tcc_status s = r->steps.put(r->steps.user, why, i);
         const tcc_cuda_result asked = cu->capture_state(r->steps.device->compute, &state);
@@ -124,12 +126,17 @@ static tcc_status capture(tcc_cuda_replay *r, tcc_diag *why, int first, int end,
     *reached = first;
     TCC_CUDA_TRY(cuda, why, capture_begin, cuda->compute, TCC_CUDA_CAPTURE_THREAD_LOCAL);
     *reached = put_steps(r, why, first, end);
+    const tcc_status joined = r->steps.end(r->steps.user, why);
     tcc_cuda_result ended = cuda->cu.capture_end(cuda->compute, &graph);
     if (*reached < end) {
         if (!ended && graph) cuda->cu.graph_destroy(graph);
         return TCC_OK;
     }
     TCC_TRY(check(r, why, ended, tcc__cuda_symbol_capture_end));
+    if (joined != TCC_OK) {
+        cuda->cu.graph_destroy(graph);
+        return joined;
+    }
     ended = cuda->cu.graph_make(out, graph, 0);
     cuda->cu.graph_destroy(graph);
     if (ended) *out = NULL;
@@ -182,8 +189,9 @@ void tcc__cuda_replay_outdate(tcc_cuda_replay *r) { r->old = true; }
 /* --- running --- */
 
 static tcc_status launch_steps(tcc_cuda_replay *r, tcc_diag *d, int first, int end) {
+    r->steps.begin(r->steps.user);
     for (int i = first; i < end; i++) TCC_TRY(r->steps.put(r->steps.user, d, i));
-    return TCC_OK;
+    return r->steps.end(r->steps.user, d);
 }
 
 static tcc_status replay(tcc_cuda_replay *r, tcc_diag *d) {
@@ -206,10 +214,10 @@ static tcc_status try_run(tcc_cuda_replay *r, tcc_diag *d) {
     tcc_replay *report = &r->report;
     const bool replays = r->trials % 2 == 0, counts = r->trials >= 2;
     int64_t *best = replays ? &report->replay_ns : &report->launch_ns;
-    TCC_CUDA_TRY(cuda, d, stream_synchronize, cuda->compute);
+    TCC_TRY(tcc__cuda_wait_stream(cuda, d, cuda->compute));
     const int64_t start = tcc_clock_ns();
     TCC_TRY(replays ? replay(r, d) : launch_all(r, d));
-    TCC_CUDA_TRY(cuda, d, stream_synchronize, cuda->compute);
+    TCC_TRY(tcc__cuda_wait_stream(cuda, d, cuda->compute));
     const int64_t ns = tcc_clock_ns() - start;
     if (counts && (!*best || ns < *best)) *best = ns;
     if (++r->trials < TRIALS) return TCC_OK;
@@ -243,7 +251,15 @@ static void refuse_for(tcc_cuda_replay *r, const char *why) {
     snprintf(r->report.why, sizeof r->report.why, "%s", why);
 }
 
-tcc_status tcc__cuda_replay_run(tcc_cuda_replay *r, tcc_diag *d, tcc_replay_mode mode) {
+/* All or nothing: a rank's launches would meet another one's replay else. */
+static void decide_together(tcc_cuda_replay *r) {
+    const bool all = r->report.captured == r->report.launches;
+    if (r->report.stage != TCC_REPLAY_MEASURED && r->report.stage != TCC_REPLAY_USED) return;
+    r->report.stage = all ? TCC_REPLAY_USED : TCC_REPLAY_REFUSED;
+    if (!all) drop_graphs(r);
+}
+
+tcc_status tcc__cuda_replay_run(tcc_cuda_replay *r, tcc_diag *d, tcc_replay_mode mode, bool meets) {
     const tcc_device_cuda *cuda = r->steps.device;
     const bool required = mode == TCC_REPLAY_REQUIRED;
     if (!cuda->cu.capture_begin) refuse_for(r, "the driver is of a CUDA before 11.4");
@@ -257,6 +273,7 @@ tcc_status tcc__cuda_replay_run(tcc_cuda_replay *r, tcc_diag *d, tcc_replay_mode
         TCC_TRY(check_required(r, d));
         r->report.stage = TCC_REPLAY_USED;
     }
+    if (meets) decide_together(r);
     switch (r->report.stage) {
     case TCC_REPLAY_MEASURED: return try_run(r, d);
     case TCC_REPLAY_USED: return replay(r, d);

@@ -2,6 +2,7 @@
  * A CUDA device's ways in and out: batches through pinned slots, beside the steps that run; small results through a
  * pinned ring; and copies that are waited for. */
 #include "runtime/cuda/staging.h"
+#include "runtime/cuda/ranks.h"
 
 #include <string.h>
 
@@ -70,7 +71,7 @@ tcc_status tcc__cuda_staging_reserve(tcc_device_cuda *cuda, tcc_diag *d, int64_t
     bool enough = true;
     for (int i = 0; i < TCC_CUDA_STAGING_SLOTS; i++) enough &= cuda->staging[i].capacity >= size_bytes;
     if (enough) return TCC_OK;
-    TCC_CUDA_TRY(cuda, d, stream_synchronize, cuda->compute);
+    TCC_TRY(tcc__cuda_wait_stream(cuda, d, cuda->compute));
     for (int i = 0; i < TCC_CUDA_STAGING_SLOTS; i++) TCC_TRY(enlarge(cuda, d, &cuda->staging[i], size_bytes));
     return TCC_OK;
 }
@@ -80,7 +81,7 @@ tcc_status tcc__cuda_staging_reserve(tcc_device_cuda *cuda, tcc_diag *d, int64_t
 /* The next slot, with room for `size_bytes`; waits where the host is a full ring of feeds ahead. */
 static tcc_status take_slot(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, tcc_cuda_staging **out) {
     tcc_cuda_staging *s = *out = &cuda->staging[cuda->slot];
-    if (s->pending) TCC_CUDA_TRY(cuda, d, event_synchronize, s->done);
+    if (s->pending) TCC_TRY(tcc__cuda_wait_event(cuda, d, s->done));
     s->pending = false;
     return size_bytes <= s->capacity ? TCC_OK : enlarge(cuda, d, s, size_bytes);
 }
@@ -181,8 +182,9 @@ tcc_status tcc__cuda_pin(tcc_device *device, tcc_diag *d, void *memory, int64_t 
 }
 
 static tcc_status upload(tcc_device_cuda *cuda, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
+    if (cuda->ranks) TCC_TRY(tcc__cuda_wait_stream(cuda, d, cuda->compute)); /* the copy itself may wait for it */
     TCC_CUDA_TRY(cuda, d, copy_to_device, address_of(to), from, (size_t)size_bytes, cuda->compute);
-    TCC_CUDA_TRY(cuda, d, stream_synchronize, cuda->compute);
+    TCC_TRY(tcc__cuda_wait_stream(cuda, d, cuda->compute));
     return TCC_OK;
 }
 
@@ -195,9 +197,10 @@ tcc_status tcc__cuda_upload(tcc_device *device, tcc_diag *d, void *to, const voi
 /* Waits for the runs so far, not for those that other threads enqueue meanwhile. */
 static tcc_status download(tcc_device_cuda *cuda, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
     TCC_CUDA_TRY(cuda, d, event_record, cuda->order, cuda->compute);
+    if (cuda->ranks) TCC_TRY(tcc__cuda_wait_event(cuda, d, cuda->order)); /* the copy itself may wait for it */
     TCC_CUDA_TRY(cuda, d, stream_wait, cuda->to_host, cuda->order, 0);
     TCC_CUDA_TRY(cuda, d, copy_to_host, to, address_of(from), (size_t)size_bytes, cuda->to_host);
-    TCC_CUDA_TRY(cuda, d, stream_synchronize, cuda->to_host);
+    TCC_TRY(tcc__cuda_wait_stream(cuda, d, cuda->to_host));
     return TCC_OK;
 }
 
@@ -230,7 +233,7 @@ tcc_status tcc__cuda_fetch(tcc_device *device, tcc_diag *d, const void *from, in
 static tcc_status collect(tcc_device_cuda *cuda, tcc_diag *d, int64_t ticket, void *to, int64_t size_bytes) {
     TCC_TRY(tcc_device_check_fetch(d, cuda->n_fetched, ticket, size_bytes));
     int64_t slot = ticket % TCC_FETCHES;
-    TCC_CUDA_TRY(cuda, d, event_synchronize, cuda->fetch_done[slot]);
+    TCC_TRY(tcc__cuda_wait_event(cuda, d, cuda->fetch_done[slot]));
     memcpy(to, cuda->fetched + slot * TCC_FETCH_BYTES, (size_t)size_bytes);
     return TCC_OK;
 }

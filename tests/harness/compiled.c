@@ -272,7 +272,7 @@ void compiled_use_threads(compiled *c, int threads) {
     c->exec = NULL;
     c->device = NULL;
     assert_ok(tcc_device_cpu_create(&c->cx, threads, &c->device), diag);
-    static const tcc_collectives alone = {NULL, run_alone, wait_for_none};
+    static const tcc_collectives alone = {.start = run_alone, .wait = wait_for_none};
     assert_ok(tcc_exec_create(&c->cx, c->device, c->program, &c->exec), diag);
     tcc_exec_set_collectives(c->exec, &alone);
     for (int i = 0; i < c->program->n_bindings; i++)

@@ -67,7 +67,7 @@ static void open_rank(rank *r, const compiled *c, const tcc_value *inputs) {
     const tcc_program *p = c->program;
     tcc_diag *d = &r->cx->diag;
     tcc_comm_set_timeout(r->comm, test_seconds(60));
-    r->collectives = (tcc_collectives){r->comm, start_collective, wait_for_collective};
+    r->collectives = (tcc_collectives){.user = r->comm, .start = start_collective, .wait = wait_for_collective};
     assert_ok(tcc_device_cpu_create(r->cx, 1, &r->device), d);
     assert_ok(tcc_exec_create(r->cx, r->device, p, &r->exec), d);
     tcc_exec_set_collectives(r->exec, &r->collectives);

@@ -41,7 +41,8 @@ typedef enum work_kind {
     WORK_FREE,
     WORK_RECORD,
     WORK_GRAPH,
-    WORK_EMPTY
+    WORK_EMPTY,
+    WORK_ATTEMPT
 } work_kind;
 
 /* What is to be done: an entry of a stream or a node of a graph. */
@@ -56,7 +57,10 @@ typedef struct sim_work {
     void (*function)(void *); /* HOST */
     void *user;
     CUevent event;               /* RECORD */
-    struct CUgraphExec_st *exec; /* GRAPH */
+    struct CUgraphExec_st *exec; /* GRAPH: nodes before `at` are done of launch `launch`, 0: none was begun */
+    int at;
+    uint32_t launch;
+    const ptxsim_work *attempt; /* ATTEMPT */
 } sim_work;
 
 typedef struct dependency {
@@ -176,8 +180,12 @@ CUresult stream_lose_device(void);     /* the result of all calls from now on */
 CUstream stream_create(CUcontext context, unsigned flags, int priority, bool null);
 /* Takes over what `work` owns, on failure too. `out`: the position it got. */
 CUresult stream_enqueue(CUstream s, sim_work *work, const dependency *deps, int n_deps, const uint64_t *clock);
-void stream_complete(CUstream s, uint64_t position);
-void stream_complete_all(void);
+/* Executes what it can of the work up to there; false: some of it waits for others. */
+bool stream_complete(CUstream s, uint64_t position);
+/* Waits until it is done; meanwhile other threads may call the driver. */
+void stream_wait_for(CUstream s, uint64_t position);
+void stream_complete_of(const struct CUctx_st *c); /* all of its device */
+void stream_complete_all(void);                    /* of this thread's device */
 void stream_host_knows(CUstream s);
 CUresult stream_forbid_capture(void); /* an unsafe call while a capture that this thread disturbs is under way */
 bool stream_pending_read(uint64_t begin, uint64_t bytes);
@@ -185,7 +193,7 @@ void stream_poll(CUstream s); /* executes one entry */
 
 CUresult graph_capture(CUstream s, sim_work *work);
 void graph_join(CUstream s, const int *nodes, int n, capture *c);
-void graph_execute(CUgraphExec exec, const uint64_t *clock, int slot, uint64_t position);
+bool graph_execute(sim_work *w, const uint64_t *clock, int slot, uint64_t position);
 void capture_release(capture *c);
 
 /* Where a call of the compiler says what is wrong. */
@@ -199,8 +207,8 @@ CUresult jit_compile(const char *text, jit_log *log, sim_module **out);
 /* The PTX of an image: itself, or what its machine code was made of; NULL: machine code for something else. */
 const char *jit_text_of(const void *image);
 
-/* Executes one piece of work now. */
-void work_execute(sim_work *work, const uint64_t *clock, int slot, uint64_t position, CUgraphExec exec, int node);
+/* Executes one piece of work now; false: it has to wait for others. */
+bool work_execute(sim_work *work, const uint64_t *clock, int slot, uint64_t position, CUgraphExec exec, int node);
 void work_clear(sim_work *work);
 bool work_copy(sim_work *to, const sim_work *from);
 CUresult launch_work(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared, void **params,

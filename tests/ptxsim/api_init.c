@@ -243,7 +243,7 @@ static CUcontext new_context(CUdevice device, bool primary, unsigned flags) {
 
 /* What the context owns goes with it, and so does a sticky error. */
 static void end_context(CUcontext c) {
-    stream_complete_all();
+    stream_complete_of(c);
     for (CUmodule m = sim.modules; m; m = m->next)
         if (m->alive && m->context == c) sim_module_free(m->module), m->module = NULL, m->alive = false;
     for (CUstream s = sim.streams; s; s = s->next)

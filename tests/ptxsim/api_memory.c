@@ -250,7 +250,7 @@ static CUresult copy(uint64_t to, uint64_t from, size_t bytes, CUstream stream, 
     if (r) return api_leave(r);
     if (poison) memset((void *)(uintptr_t)to, 0xff, bytes);
     if (!s->capture && (wait || pageable_to)) {
-        stream_complete(s, s->enqueued);
+        stream_wait_for(s, s->enqueued);
         stream_host_knows(s);
         r = sim.sticky;
     }

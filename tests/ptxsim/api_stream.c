@@ -16,7 +16,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
     CUstream s = stream_find(stream);
     if (!s || s->null) return api_leave(CUDA_ERROR_INVALID_HANDLE);
     if (s->capture) s->capture->invalid = true, capture_release(s->capture), s->capture = NULL, sim.captures--;
-    stream_complete(s, s->enqueued);
+    stream_wait_for(s, s->enqueued);
     s->alive = false;
     return api_leave(sim.sticky);
 }
@@ -30,8 +30,8 @@ CUresult cuStreamSynchronize(CUstream stream) {
     if (r) return api_leave(r);
     if (s->null) /* the default stream comes after all blocking ones */
         for (CUstream o = sim.streams; o; o = o->next)
-            if (o->blocking && o->context == s->context) stream_complete(o, o->enqueued), stream_host_knows(o);
-    stream_complete(s, s->enqueued);
+            if (o->blocking && o->context == s->context) stream_wait_for(o, o->enqueued), stream_host_knows(o);
+    stream_wait_for(s, s->enqueued);
     stream_host_knows(s);
     return api_leave(sim.sticky);
 }
@@ -171,7 +171,7 @@ CUresult cuEventSynchronize(CUevent event) {
     CUresult r = stream_forbid_capture();
     if (r) return api_leave(r);
     if (e->recorded) {
-        stream_complete(e->stream, e->position);
+        stream_wait_for(e->stream, e->position);
         host_knows_event(e);
     }
     return api_leave(sim.sticky);

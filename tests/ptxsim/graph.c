@@ -189,9 +189,11 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
     return api_leave(instantiate(exec, graph));
 }
 
-void graph_execute(CUgraphExec exec, const uint64_t *clock, int slot, uint64_t position) {
-    if (sim_set.graph_us) usleep((useconds_t)sim_set.graph_us);
-    for (int k = 0; k < exec->n && !sim.sticky; k++) work_execute(&exec->works[k], clock, slot, position, exec, k);
+bool graph_execute(sim_work *w, const uint64_t *clock, int slot, uint64_t position) {
+    if (sim_set.graph_us && !w->at) usleep((useconds_t)sim_set.graph_us);
+    for (; w->at < w->exec->n && !sim.sticky; w->at++)
+        if (!work_execute(&w->exec->works[w->at], clock, slot, position, w->exec, w->at)) return false;
+    return true;
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {

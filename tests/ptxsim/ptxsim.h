@@ -79,6 +79,24 @@ uint64_t ptxsim_get_calls(const char *name);
 /* Bytes of all copies that were asked for so far. */
 uint64_t ptxsim_get_copied(void);
 
+/* Work of a library that may have to wait for others, as for other ranks. Once all that it comes after is done, it is
+ * attempted until it is done, too. It must not call the driver. */
+typedef struct ptxsim_range {
+    uint64_t address, bytes; /* of device memory */
+    int write;
+} ptxsim_range;
+typedef struct ptxsim_work {
+    const char *name;           /* "a collective" */
+    int (*attempt)(void *user); /* 1: done; 0: not yet; -1: it failed, as a kernel does */
+    void *user;
+    const ptxsim_range *ranges; /* that it reads and writes, checked as those of copies are */
+    int n_ranges;
+} ptxsim_work;
+/* Puts it on the stream, or into the graph that is captured. `work` is borrowed as long as it may run. A CUresult. */
+int ptxsim_enqueue(void *stream, const ptxsim_work *work);
+/* For an attempt: where the bytes of device memory are on the host; NULL: they are no such memory. */
+void *ptxsim_bytes(uint64_t address, uint64_t bytes);
+
 /* What is alive: device and pinned allocations, modules, links of the compiler, streams, events, graphs and their
  * instances. */
 typedef struct ptxsim_live {

@@ -3,6 +3,7 @@
 #include "api.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 /* --- the order of operations. Each executed operation has a number; `orders` says where it stood. */
 
@@ -15,8 +16,8 @@ typedef struct order {
 } order;
 static struct {
     order *list;
-    uint32_t n, cap, graph_launches;
-    uint64_t clock[SLOTS]; /* what comes before the operation that executes now */
+    uint32_t n, cap, graph_launches, launch; /* that executes now */
+    uint64_t clock[SLOTS];                   /* what comes before the operation that executes now */
 } orders;
 static struct {
     uint64_t position; /* the last one given out; they go on when the slot is used again */
@@ -174,38 +175,53 @@ static void execute_launch(const sim_work *w, uint32_t op) {
     fail(sim_run_launch(&l));
 }
 
-void work_execute(sim_work *w, const uint64_t *clock, int slot, uint64_t position, CUgraphExec exec, int node) {
+static void check_attempt(const ptxsim_work *a, uint32_t op) {
+    CUresult r = CUDA_SUCCESS;
+    for (int k = 0; !r && k < a->n_ranges; k++)
+        r = touch_range(a->ranges[k].address, a->ranges[k].bytes, op, a->name, a->ranges[k].write);
+    fail(r);
+}
+
+bool work_execute(sim_work *w, const uint64_t *clock, int slot, uint64_t position, CUgraphExec exec, int node) {
     if (w->kind == WORK_RECORD) {
         w->event->time_ms = now_ms();
-        return;
+        return true;
     }
     if (w->kind == WORK_FREE) {
         sim_alloc *a = sim_memory_find(w->to);
         if (a && a->base == w->to) sim_memory_free(a);
-        return;
+        return true;
     }
-    if (w->kind == WORK_EMPTY || sim.sticky) return;
+    if (w->kind == WORK_EMPTY || sim.sticky) return true;
     if (w->kind == WORK_GRAPH) {
-        orders.graph_launches++;
-        graph_execute(w->exec, clock, slot, position);
-        return;
+        if (!w->launch) w->launch = ++orders.graph_launches;
+        orders.launch = w->launch;
+        return graph_execute(w, clock, slot, position);
     }
     if (w->kind == WORK_HOST) {
         w->function(w->user);
-        return;
+        return true;
+    }
+    if (w->kind == WORK_ATTEMPT) {
+        const int done = w->attempt->attempt(w->attempt->user);
+        if (done < 0) fail(CUDA_ERROR_LAUNCH_FAILED);
+        if (done <= 0) return done < 0;
     }
     memcpy(orders.clock, clock, sizeof orders.clock);
     uint32_t op = order_new((order){.slot = (uint8_t)slot,
                                     .position = position,
-                                    .graph_launch = exec ? orders.graph_launches : 0,
+                                    .graph_launch = exec ? orders.launch : 0,
                                     .node = (uint32_t)node,
                                     .exec = exec,
-                                    .name = w->kind == WORK_LAUNCH ? "a kernel"
-                                            : w->kind == WORK_SET  ? "a memset"
-                                                                   : copy_name(w)});
-    if (w->kind == WORK_COPY) execute_copy(w, op);
+                                    .name = w->kind == WORK_ATTEMPT  ? w->attempt->name
+                                            : w->kind == WORK_LAUNCH ? "a kernel"
+                                            : w->kind == WORK_SET    ? "a memset"
+                                                                     : copy_name(w)});
+    if (w->kind == WORK_ATTEMPT) check_attempt(w->attempt, op);
+    else if (w->kind == WORK_COPY) execute_copy(w, op);
     else if (w->kind == WORK_SET) execute_set(w, op);
     else execute_launch(w, op);
+    return true;
 }
 
 void work_clear(sim_work *w) {
@@ -311,29 +327,42 @@ CUresult stream_enqueue(CUstream s, sim_work *work, const dependency *deps, int 
     return CUDA_SUCCESS;
 }
 
-void stream_complete(CUstream s, uint64_t position) {
+bool stream_complete(CUstream s, uint64_t position) {
     while (s->done < position && s->head) {
         sim_op *op = s->head;
-        for (int k = 0; k < op->n_deps; k++) stream_complete(op->deps[k].stream, op->deps[k].position);
+        for (int k = 0; k < op->n_deps; k++)
+            if (!stream_complete(op->deps[k].stream, op->deps[k].position)) return false;
         if (s->head != op) continue; /* the dependencies came back to this stream */
-        work_execute(&op->work, op->clock, s->slot, op->position, NULL, 0);
+        if (!work_execute(&op->work, op->clock, s->slot, op->position, NULL, 0)) return false;
         s->head = op->next;
         if (!s->head) s->tail = NULL;
         s->done = op->position;
         work_clear(&op->work);
         free(op->deps), free(op);
     }
+    return true;
+}
+
+void stream_wait_for(CUstream s, uint64_t position) {
+    while (!stream_complete(s, position)) {
+        pthread_mutex_unlock(&sim.lock);
+        usleep(200);
+        pthread_mutex_lock(&sim.lock);
+    }
 }
 
 /* The host has waited for all of the stream: it knows what the stream knew. */
 void stream_host_knows(CUstream s) { merge(sim.host, s->clock); }
 
-void stream_complete_all(void) {
+void stream_complete_of(const struct CUctx_st *c) {
     for (CUstream s = sim.streams; s; s = s->next) {
-        stream_complete(s, s->enqueued);
+        if (s->context->device != c->device) continue;
+        stream_wait_for(s, s->enqueued);
         merge(sim.host, s->clock);
     }
 }
+
+void stream_complete_all(void) { stream_complete_of(api_context()); }
 
 void stream_poll(CUstream s) {
     if (s->head) stream_complete(s, s->head->position);
@@ -376,4 +405,19 @@ bool stream_pending_read(uint64_t begin, uint64_t bytes) {
         for (sim_op *op = s->head; op; op = op->next)
             if (reads(&op->work, begin, bytes)) return true;
     return false;
+}
+
+/* --- work of libraries */
+
+__attribute__((visibility("default"))) int ptxsim_enqueue(void *stream, const ptxsim_work *work) {
+    ENTER(true);
+    CUstream s = stream_find(stream);
+    if (!s) return api_leave(CUDA_ERROR_INVALID_HANDLE);
+    sim_work attempted = {.kind = WORK_ATTEMPT, .attempt = work};
+    return api_leave(stream_enqueue(s, &attempted, NULL, 0, NULL));
+}
+
+__attribute__((visibility("default"))) void *ptxsim_bytes(uint64_t address, uint64_t bytes) {
+    sim_alloc *a = sim_memory_find(address);
+    return a && bytes <= a->size - (address - a->base) ? a->data + (address - a->base) : NULL;
 }

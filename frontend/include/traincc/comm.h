@@ -44,6 +44,8 @@ TCC_API tcc_status tcc_comm_create_local(tcc_context *const *contexts, int ranks
  * trust. `kind` "mpi": they are those of MPI_COMM_WORLD; see tcc_comm_from_mpi. MPI is initialized if it is not yet
  * (MPI_THREAD_SERIALIZED), and then finalized by tcc_comm_destroy. Which MPI: the one that this process has loaded,
  * else that of the variable TCC_MPI (openmpi, mpich), else that of the mpirun, mpiexec or srun that has started it.
+ * `kind` "nccl": they are found as those of "env" where RANK is set, else as those of "mpi", and train on CUDA devices:
+ * a model on another device is refused. What devices send each other goes by NCCL with either kind.
  * Errors: TCC_ENOTFOUND (RANK or WORLD_SIZE is not set; no MPI), TCC_EINVAL, TCC_EIO (a rank did not come), TCC_ENOMEM,
  * TCC_EUNSUPPORTED (there is no module for this MPI). */
 TCC_API tcc_status tcc_comm_create(tcc_context *cx, const char *kind, tcc_comm **out);

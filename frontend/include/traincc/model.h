@@ -227,7 +227,9 @@ typedef struct tcc_model_options {
      * has. Ranks must begin with the same version of the library, processor (TCC_CPU), options, parameters and states,
      * which is checked before the first step. Whatever fails on one rank fails the step on all. tcc_model_evaluate is
      * this rank's own: it makes a program that tcc_model_compile was not asked for. It must be of the same context, and
-     * outlive the model. On the CPU only; not with keep_input_gradients. */
+     * outlive the model. On a CUDA device NCCL carries what devices send each other, on a stream of its own, and
+     * sums are taken in the order of ranks all the same; "cuda" and "auto" are then the device that has this rank's
+     * number on its machine. Not with keep_input_gradients. */
     tcc_comm *comm;
     bool
         reduce_in_bf16; /* with comm: gradients travel in bf16, half of the bytes, and each sum of two ranks' is rounded
@@ -238,6 +240,9 @@ typedef struct tcc_model_options {
                              to send, and less memory. With keep_gradients or statistics gradients are whole, and it is
                              half as much again to send. Not with TCC_ADAFACTOR, which needs whole parameters. See
                              tcc_model_gather_states and tcc_model_use_ema. */
+    bool reduce_fast; /* with comm on CUDA devices: sums of gradients are taken as NCCL's algorithms do, which need not
+                         be in the order of ranks. So their bits may be others than those of micro-batches, and from one
+                         number of ranks, machine or version of NCCL to another */
 } tcc_model_options;
 
 /* Whether options.memory_budget may be `text`. */

@@ -29,7 +29,7 @@ static void test_names(void **state) {
     assert_null(device);
     assert_string_equal(tcc_diag_text(&cx.diag),
                         "error: TCC_LIBRARIES: unknown library 'mkl'; expected none, or a list "
-                        "of: cublaslt, cudnn, cudnn.batch_norm");
+                        "of: cublaslt, cudnn, cudnn.batch_norm, nccl");
     tcc_context_clear(&cx);
     unsetenv("TCC_LIBRARIES");
 }
