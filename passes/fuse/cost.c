@@ -26,7 +26,6 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
  * exponential only where nothing is repeated. That is where the target asks the usual price. Where it asks less, the
  * work is hidden beside the products from the first time on. */
 static double cost_of_repeats(const tcc_draft *d, tcc_draft_scratch *s) {
-    static const double cached = 0.5;
     int64_t repeats[TCC_FUSE_MAX_NODES] = {0};
     double work = 0, bytes = 0, price[TCC_FUSE_MAX_NODES];
     bool computes = false;
@@ -51,7 +50,7 @@ static double cost_of_repeats(const tcc_draft *d, tcc_draft_scratch *s) {
             else if (p < 0 && x->op != TCC_OP_CONSTANT) bytes += part * (double)(again - 1) * read;
         }
     }
-    return computes ? work + cached * (bytes > 0 ? bytes : 0) : 0;
+    return computes ? work + TCC_CACHED_BYTE * (bytes > 0 ? bytes : 0) : 0;
 }
 
 /* Counts in s->loaded, by node, the bytes of each input that the draft's nodes read. */

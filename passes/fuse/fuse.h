@@ -76,6 +76,8 @@ double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s);
 
 /* Work of one evaluation of `op`, in bytes of traffic that take as long. */
 double tcc_op_cost(tcc_op op);
+/* A byte that comes from the cache, as part of a byte of traffic: what a kernel reads again. */
+#define TCC_CACHED_BYTE 0.5
 
 static inline tcc_fusion_class tcc_fusion_of(const tcc_node *n) { return tcc_op_get_info(n->op)->fusion; }
 static inline bool tcc_is_leaf(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_LEAF; }

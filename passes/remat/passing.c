@@ -181,14 +181,13 @@ static evaluation evaluate(tcc_remat_model *m, int stamp, const tcc_node *x) {
 
 /* Time for group t, entered with an evaluation of its operand `x`, to evaluate that instead of loading it. */
 static double evaluation_ns(const tcc_remat_model *m, int t, const tcc_node *x, const evaluation *e) {
-    static const double cached = 0.5; /* as in fuse/cost.c */
     const tcc_group *group = &m->g->groups.data[t];
     const tcc_node *hero = group->hero;
     const bool computed = group->kind == TCC_GROUP_CONTRACT && (hero->operands[0] == x || hero->operands[1] == x);
     const double own = (double)tcc_type_bytes(&x->type);
     if (!computed) return e->work_ns + m->ns_per_byte * (e->loaded - own);
     const double repeats = (double)m->computes[t].repeats;
-    const double again = e->all > own ? cached * (repeats - 1) * (e->all - own) : 0;
+    const double again = e->all > own ? TCC_CACHED_BYTE * (repeats - 1) * (e->all - own) : 0;
     return m->computes[t].price * (repeats * e->work_ns + m->ns_per_byte * (e->loaded - own + again));
 }
 
