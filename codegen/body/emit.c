@@ -105,8 +105,7 @@ static void find_cut(const tcc_body_run *r, fold_cx *f) {
 static void fold_loops(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, bool unroll,
                        LLVMValueRef *carry, LLVMValueRef index);
 
-/* Loop `at` over [from, to). */
-static void fold_range(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, LLVMValueRef from,
+static void fold_span(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, LLVMValueRef from,
                        LLVMValueRef to, LLVMValueRef *carry, LLVMValueRef outer) {
     const int carries = tcc_fold_carries(f->x->op);
     tcc_emit_loop loop;
@@ -119,6 +118,21 @@ static void fold_range(tcc_body_run *r, const fold_cx *f, int at, uint64_t opene
     tcc_body_leave(r, f->vars[at]);
     tcc_emit_loop_end(r->e, &loop, carry);
     for (int k = 0; k < carries; k++) carry[k] = loop.carry[k];
+}
+
+/* Loop `at` over [from, to); of the innermost, guards are left to its ends. */
+static void fold_range(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, LLVMValueRef from,
+                       LLVMValueRef to, LLVMValueRef *carry, LLVMValueRef outer) {
+    LLVMValueRef first = from, end = to;
+    if (at < f->n - 1 || !tcc_body_cut_inside(r, f->x, f->vars[at], &first, &end)) {
+        fold_span(r, f, at, opened, inside, from, to, carry, outer);
+        return;
+    }
+    fold_span(r, f, at, opened, inside, from, first, carry, outer);
+    r->unguarded = true;
+    fold_span(r, f, at, opened, inside, first, end, carry, outer);
+    r->unguarded = false;
+    fold_span(r, f, at, opened, inside, end, to, carry, outer);
 }
 
 static void fold_runs(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, int64_t extent,
@@ -211,7 +225,8 @@ static LLVMValueRef emit_fold(tcc_body_run *r, const tcc_expr *x) {
     /* written out only where nothing inside is a loop itself; an outer loop stays when its inside is short enough */
     bool plain = !has_fold_below(operand, x->fold);
     find_cut(r, &f);
-    LLVMValueRef inside = plain && steps > 1 ? tcc_body_lies_inside(r, x) : NULL;
+    const bool has_rows = f.n && r->body->vars.data[f.vars[f.n - 1]].high + 1 > UNROLL; /* see fold_range */
+    LLVMValueRef inside = plain && steps > 1 && !has_rows ? tcc_body_lies_inside(r, x) : NULL;
     if (inside) return fold_twice(r, &f, steps, carry, inside);
     fold_loops(r, &f, 0, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
     return carry[carries - 1];

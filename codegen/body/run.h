@@ -28,6 +28,9 @@ bool tcc_body_begins_at_fours(const tcc_body_run *r, const tcc_expr *x);
 /* Whether all guards of a fold's loads hold in all of its steps, where that is one question for all lanes; NULL: it is
  * none, or nothing to gain. */
 LLVMValueRef tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *fold);
+/* Narrows [*from, *to), a range of the fold's innermost loop `var`, to where the guards of all loads hold; what is left
+ * may be empty. The fold's other loops are open. False: it is not known, or there is nothing to gain. */
+bool tcc_body_cut_inside(tcc_body_run *r, const tcc_expr *fold, int var, LLVMValueRef *from, LLVMValueRef *to);
 
 /* --- memory.c */
 LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x);

@@ -199,6 +199,18 @@ static bool has_scattered_fold(const tcc_body *b, int lane_var) {
     return is_long && scattered;
 }
 
+/* A fold is a chain of operations each of which waits for the one before: two vectors have a chain each. What is loaded
+ * lies side by side, so that this takes no more registers than there are. */
+static bool is_chain(const tcc_body *b, int lane_var) {
+    bool folds = false;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        folds |= x->kind == TCC_EXPR_FOLD;
+        if (x->kind == TCC_EXPR_LOAD && (uint64_t)tcc_affine_coefficient(&x->affine, lane_var) > 1) return false;
+    }
+    return folds;
+}
+
 /* Blocks that a GPU's processor should hold where a thread of a flat kernel has more values at once than registers by
  * which the assembler lets more blocks share a processor: it would spill some. An update of many parameters is such. 0:
  * as the assembler likes. */
@@ -247,6 +259,7 @@ static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, in
     const int64_t inner = p->any_extent ? ANY_EXTENT : n ? b->vars.data[var].high + 1 : 1;
     p->lanes = tcc_choose_lanes(l->target, b, var, inner, tcc_choose_width(b));
     if (l->target->lane_groups && n && has_scattered_fold(b, var)) p->lanes = 1;
+    if (n && is_chain(b, var) && p->lanes == l->target->lanes && inner % (2 * p->lanes) == 0) p->lanes *= 2;
     if (p->phase_var >= 0 && p->lanes > l->target->lanes) p->lanes = l->target->lanes;
     if (n) TCC_TRY(tcc_settle_lanes(l, b, var, inner, &p->lanes));
     p->shape = tcc_choose_threads(l->target, inner, p->lanes);

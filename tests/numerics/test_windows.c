@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions with a channel a group, whose kernels go along rows of the image without guards but at their ends:
+ * strides, dilations, padding, kernels that are wider than the image, and values in the image that are no numbers. */
+#include "harness/check.h"
+#include "harness/compiled.h"
+#include "ir/ir.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct form {
+    int rows, columns, channels, kernel, stride, pad_low, pad_high, dilation;
+} form;
+
+static const form forms[] = {
+    {5, 40, 32, 3, 1, 1, 1, 1},                              /* as in networks */
+    {4, 37, 32, 7, 1, 3, 3, 1},  {6, 41, 16, 3, 2, 1, 1, 1}, /* the ends of rows are uneven */
+    {6, 60, 33, 3, 3, 1, 1, 1},                              /* a stride that is no shift; a rest of channels */
+    {9, 90, 48, 5, 4, 2, 0, 1},                              /* padded on one side */
+    {3, 19, 32, 3, 1, 30, 1, 1},                             /* more padding than image */
+    {2, 3, 32, 7, 1, 12, 12, 2},                             /* windows that never lie inside */
+    {7, 33, 64, 3, 2, 4, 4, 4},                              /* dilated */
+    {5, 40, 32, 3, 1, 0, 0, 1},                              /* without padding */
+};
+enum { FORMS = sizeof forms / sizeof *forms, IMAGES = 2 };
+
+static void print_form(char *to, size_t size, const form *f, const char *op, const char *operands, const char *inputs,
+                       const char *result) {
+    snprintf(to, size,
+             "graph @g {\n%s  %%2 = %s(%s) {stride=[%d, %d], pad_lo=[%d, %d], pad_hi=[%d, %d], dilation=[%d, %d], "
+             "groups=%d, channels_last=true} : %s\n  output \"y\" %%2\n}\n",
+             inputs, op, operands, f->stride, f->stride, f->pad_low, f->pad_low, f->pad_high, f->pad_high, f->dilation,
+             f->dilation, f->channels, result);
+}
+
+static int size_of(int size, const form *f) {
+    return (size + f->pad_low + f->pad_high - (f->kernel - 1) * f->dilation - 1) / f->stride + 1;
+}
+
+static void check_op(const form *f, const char *type, int op, const compiled_options *options) {
+    static const char *const ops[] = {"conv", "conv_grad_input", "conv_grad_weight"};
+    char x[64], w[64], y[64], inputs[256], text[1024];
+    snprintf(x, sizeof x, "%s[%d,%d,%d,%d]", type, IMAGES, f->rows, f->columns, f->channels);
+    snprintf(w, sizeof w, "%s[%d,%d,%d,1]", type, f->channels, f->kernel, f->kernel);
+    snprintf(y, sizeof y, "%s[%d,%d,%d,%d]", type, IMAGES, size_of(f->rows, f), size_of(f->columns, f), f->channels);
+    const char *const operands[][3] = {{x, w, y}, {y, w, x}, {x, y, w}};
+    const char *const *o = operands[op];
+    snprintf(inputs, sizeof inputs, "  %%0 = input {name=\"a\"} : %s\n  %%1 = input {name=\"b\"} : %s\n", o[0], o[1]);
+    print_form(text, sizeof text, f, ops[op], "%0, %1", inputs, o[2]);
+    check_text(text, options);
+}
+
+static void test_each_form(void **state) {
+    (void)state;
+    for (int i = 0; i < FORMS; i++)
+        for (int op = 0; op < 3; op++) {
+            check_op(&forms[i], "f32", op, &(compiled_options){.tolerance = 1e-5});
+            check_op(&forms[i], "bf16", op, &(compiled_options){.tolerance = 2e-2});
+        }
+}
+
+/* A NaN of the image counts where a window meets it, and nowhere else. */
+static void test_not_numbers(void **state) {
+    (void)state;
+    const form *f = &forms[0];
+    char text[1024], inputs[256];
+    snprintf(inputs, sizeof inputs,
+             "  %%0 = input {name=\"a\"} : f32[2,%d,%d,%d]\n  %%1 = input {name=\"b\"} : f32[2,%d,%d,%d]\n", f->rows,
+             f->columns, f->channels, size_of(f->rows, f), size_of(f->columns, f), f->channels);
+    print_form(text, sizeof text, f, "conv_grad_weight", "%0, %1", inputs, "f32[32,3,3,1]");
+    tcc_diag diag = {0};
+    tcc_graph *g;
+    assert_int_equal(tcc_graph_parse(text, strlen(text), "text", &diag, &g), TCC_OK);
+    compiled_options options = {.seed = 3};
+    tcc_value *values = random_inputs(g, &options);
+    values[0].f[0] = NAN; /* the first position of all, which the lower right taps do not meet */
+    options.inputs = values;
+    check_compiled(g, &options);
+    free_values(values, 2);
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_form),
+        cmocka_unit_test(test_not_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
