@@ -269,6 +269,9 @@ void tcc_body_enter(tcc_body_run *r, int var, LLVMValueRef value);
 void tcc_body_leave(tcc_body_run *r, int var);
 /* Emits every needed expression that the open loops allow and that depends on one of `loops` (0: any). */
 void tcc_body_emit(tcc_body_run *r, uint64_t loops);
+/* The values of a fold in all `turns` turns of loop `jam`, which is not open, made in one walk: what does not depend on
+ * that loop is loaded once. */
+void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *fold, int jam, int turns, LLVMValueRef *values);
 /* The value as it is (uniform: scalar), or over all lanes. */
 LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x);
 bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x);

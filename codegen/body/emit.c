@@ -60,17 +60,7 @@ static LLVMValueRef emit_within(tcc_body_run *r, const tcc_expr *x) {
     return LLVMBuildICmp(r->e->builder, LLVMIntULT, a, tcc_emit_int(r->e, type, x->integer), "");
 }
 
-enum { UNROLL = 16 };
-
-static void fold_once(tcc_body_run *r, const tcc_expr *x, LLVMValueRef *carry, LLVMValueRef index) {
-    tcc_emitter *e = r->e;
-    LLVMValueRef value = r->values[x->operands[0]->id], position = NULL;
-    if (tcc_body_varies(r, x)) value = tcc_body_over_lanes(r, value);
-    if (x->op == TCC_OP_ARGMAX)
-        position = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, index, e->i32, ""),
-                                  tcc_emit_lanes_of(LLVMTypeOf(value)));
-    tcc_fold_step(e, x->op, carry, value, position, NULL);
-}
+enum { UNROLL = 16, MOST_CARRIES = TCC_EMIT_MAX_CARRY };
 
 /* The number of a fold's element in row-major order of its loops, those up to one of `extent` turns; `outer`: of those
  * before, NULL: there are none. */
@@ -85,7 +75,28 @@ typedef struct fold_cx {
     int vars[TCC_BODY_MAX_LOOPS], n;
     int cut; /* -1: none */
     int64_t length;
+    int jam, turns; /* a loop outside of the fold, all turns of which go along together; -1 and 1: none */
+    int carries;    /* of all turns, one after the other */
 } fold_cx;
+
+/* A step of each turn. */
+static void fold_once(tcc_body_run *r, const fold_cx *f, uint64_t opened, LLVMValueRef *carry, LLVMValueRef index) {
+    tcc_emitter *e = r->e;
+    const tcc_expr *x = f->x;
+    for (int turn = 0; turn < f->turns; turn++) {
+        if (f->jam >= 0) {
+            tcc_body_enter(r, f->jam, tcc_emit_i64(e, turn));
+            tcc_body_emit(r, opened | BIT(f->jam));
+        }
+        LLVMValueRef value = r->values[x->operands[0]->id], position = NULL;
+        if (tcc_body_varies(r, x)) value = tcc_body_over_lanes(r, value);
+        if (x->op == TCC_OP_ARGMAX)
+            position = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, index, e->i32, ""),
+                                      tcc_emit_lanes_of(LLVMTypeOf(value)));
+        tcc_fold_step(e, x->op, carry + turn * (f->carries / f->turns), value, position, NULL);
+        if (f->jam >= 0) tcc_body_leave(r, f->jam);
+    }
+}
 
 static void find_cut(const tcc_body_run *r, fold_cx *f) {
     int64_t below = 1; /* terms in one step of the loop */
@@ -106,25 +117,24 @@ static void fold_loops(tcc_body_run *r, const fold_cx *f, int at, uint64_t opene
                        LLVMValueRef *carry, LLVMValueRef index);
 
 static void fold_span(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, LLVMValueRef from,
-                       LLVMValueRef to, LLVMValueRef *carry, LLVMValueRef outer) {
-    const int carries = tcc_fold_carries(f->x->op);
+                      LLVMValueRef to, LLVMValueRef *carry, LLVMValueRef outer) {
     tcc_emit_loop loop;
-    tcc_emit_loop_begin(r->e, &loop, from, to, 1, carry, carries);
-    for (int k = 0; k < carries; k++) carry[k] = loop.carry[k];
+    tcc_emit_loop_begin(r->e, &loop, from, to, 1, carry, f->carries);
+    for (int k = 0; k < f->carries; k++) carry[k] = loop.carry[k];
     tcc_body_enter(r, f->vars[at], loop.index);
     tcc_body_emit(r, opened);
     const int64_t extent = r->body->vars.data[f->vars[at]].high + 1;
     fold_loops(r, f, at + 1, opened, inside, inside <= UNROLL, carry, number_in_fold(r, outer, extent, loop.index));
     tcc_body_leave(r, f->vars[at]);
     tcc_emit_loop_end(r->e, &loop, carry);
-    for (int k = 0; k < carries; k++) carry[k] = loop.carry[k];
+    for (int k = 0; k < f->carries; k++) carry[k] = loop.carry[k];
 }
 
 /* Loop `at` over [from, to); of the innermost, guards are left to its ends. */
 static void fold_range(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, LLVMValueRef from,
                        LLVMValueRef to, LLVMValueRef *carry, LLVMValueRef outer) {
     LLVMValueRef first = from, end = to;
-    if (at < f->n - 1 || !tcc_body_cut_inside(r, f->x, f->vars[at], &first, &end)) {
+    if (at < f->n - 1 || !tcc_body_cut_inside(r, f->x, f->vars[at], f->jam, &first, &end)) {
         fold_span(r, f, at, opened, inside, from, to, carry, outer);
         return;
     }
@@ -139,13 +149,17 @@ static void fold_runs(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened
                       LLVMValueRef *carry) {
     tcc_emitter *e = r->e;
     tcc_emit_loop runs;
-    tcc_emit_loop_begin(e, &runs, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), f->length, carry, 1);
+    tcc_emit_loop_begin(e, &runs, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), f->length, carry, f->carries);
     LLVMValueRef end = tcc_emit_within(e, tcc_emit_add(e, runs.index, tcc_emit_i64(e, f->length)), extent + f->length),
-                 sum = LLVMConstNull(LLVMTypeOf(carry[0])), all = runs.carry[0];
-    fold_range(r, f, at, opened, inside, runs.index, tcc_emit_min(e, end, tcc_emit_i64(e, extent)), &sum, NULL);
-    tcc_fold_step(e, TCC_OP_REDUCE_SUM, &all, sum, NULL, NULL);
-    tcc_emit_loop_end(e, &runs, &all);
-    carry[0] = runs.carry[0];
+                 sums[MOST_CARRIES];
+    for (int k = 0; k < f->carries; k++) sums[k] = LLVMConstNull(LLVMTypeOf(carry[k]));
+    fold_range(r, f, at, opened, inside, runs.index, tcc_emit_min(e, end, tcc_emit_i64(e, extent)), sums, NULL);
+    for (int k = 0; k < f->carries; k++) {
+        carry[k] = runs.carry[k];
+        tcc_fold_step(e, TCC_OP_REDUCE_SUM, &carry[k], sums[k], NULL, NULL);
+    }
+    tcc_emit_loop_end(e, &runs, carry);
+    for (int k = 0; k < f->carries; k++) carry[k] = runs.carry[k];
 }
 
 /* The loops from `at` on, carrying the result; short ones are written out, so that what is constant in a step folds
@@ -154,7 +168,7 @@ static void fold_loops(tcc_body_run *r, const fold_cx *f, int at, uint64_t opene
                        LLVMValueRef *carry, LLVMValueRef index) {
     tcc_emitter *e = r->e;
     if (at == f->n) {
-        fold_once(r, f->x, carry, index);
+        fold_once(r, f, opened, carry, index);
         return;
     }
     const int var = f->vars[at];
@@ -183,53 +197,60 @@ static bool has_fold_below(const tcc_expr *x, uint64_t loops) {
 }
 
 /* A fold whose guards hold in all its steps where `inside` is true. */
-static LLVMValueRef fold_twice(tcc_body_run *r, const fold_cx *f, int64_t steps, const LLVMValueRef *initial,
-                               LLVMValueRef inside) {
-    LLVMValueRef carry[2], result[2];
+static void fold_twice(tcc_body_run *r, const fold_cx *f, int64_t steps, LLVMValueRef *carry, LLVMValueRef inside) {
+    LLVMValueRef results[MOST_CARRIES][2];
     LLVMBasicBlockRef ends[2];
-    const int last = tcc_fold_carries(f->x->op) - 1;
     tcc_emit_if branch;
     tcc_emit_if_begin(r->e, &branch, inside);
     for (int guarded = 0; guarded < 2; guarded++) {
+        LLVMValueRef all[MOST_CARRIES];
         if (guarded) tcc_emit_if_else(r->e, &branch);
         r->unguarded = !guarded;
-        for (int k = 0; k <= last; k++) carry[k] = initial[k];
-        fold_loops(r, f, 0, 0, steps, steps <= UNROLL, carry, NULL);
-        result[guarded] = carry[last];
+        for (int k = 0; k < f->carries; k++) all[k] = carry[k];
+        fold_loops(r, f, 0, 0, steps, steps <= UNROLL, all, NULL);
+        for (int k = 0; k < f->carries; k++) results[k][guarded] = all[k];
         ends[guarded] = LLVMGetInsertBlock(r->e->builder);
     }
     tcc_emit_if_end(r->e, &branch);
-    LLVMValueRef value = LLVMBuildPhi(r->e->builder, LLVMTypeOf(result[0]), "");
-    LLVMAddIncoming(value, result, ends, 2);
-    return value;
+    for (int k = 0; k < f->carries; k++) {
+        carry[k] = LLVMBuildPhi(r->e->builder, LLVMTypeOf(results[k][0]), "");
+        LLVMAddIncoming(carry[k], results[k], ends, 2);
+    }
 }
 
-static LLVMValueRef emit_fold(tcc_body_run *r, const tcc_expr *x) {
+void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns, LLVMValueRef *values) {
     tcc_emitter *e = r->e;
     const tcc_expr *operand = x->operands[0];
-    fold_cx f = {.x = x};
+    const int carries = tcc_fold_carries(x->op);
+    fold_cx f = {.x = x, .jam = jam, .turns = turns, .carries = carries * turns};
     int64_t steps = 1;
     for (int v = 0; v < TCC_BODY_MAX_LOOPS; v++)
         if (x->fold >> v & 1) {
             f.vars[f.n++] = v;
             steps *= r->body->vars.data[v].high + 1;
         }
-    if (f.n == 0) {
-        if (x->op == TCC_OP_ARGMAX) return tcc_emit_int(e, tcc_body_type(r, TCC_I32, tcc_body_varies(r, x)), 0);
-        return r->values[operand->id];
-    }
-    int carries = tcc_fold_carries(x->op);
     LLVMTypeRef type = tcc_body_type(r, operand->dtype, tcc_body_varies(r, x));
-    LLVMValueRef carry[2];
-    tcc_fold_initial(e, x->op, type, tcc_emit_type_like(e, e->i32, type), carry);
+    LLVMValueRef carry[MOST_CARRIES];
+    for (int i = 0; i < turns; i++)
+        tcc_fold_initial(e, x->op, type, tcc_emit_type_like(e, e->i32, type), carry + i * carries);
     /* written out only where nothing inside is a loop itself; an outer loop stays when its inside is short enough */
     bool plain = !has_fold_below(operand, x->fold);
     find_cut(r, &f);
-    const bool has_rows = f.n && r->body->vars.data[f.vars[f.n - 1]].high + 1 > UNROLL; /* see fold_range */
-    LLVMValueRef inside = plain && steps > 1 && !has_rows ? tcc_body_lies_inside(r, x) : NULL;
-    if (inside) return fold_twice(r, &f, steps, carry, inside);
-    fold_loops(r, &f, 0, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
-    return carry[carries - 1];
+    const bool has_rows = r->body->vars.data[f.vars[f.n - 1]].high + 1 > UNROLL; /* see fold_range */
+    LLVMValueRef inside = plain && steps > 1 && !has_rows ? tcc_body_lies_inside(r, x, jam) : NULL;
+    r->given[x->id] = true; /* a turn is no place to make it again */
+    if (inside) fold_twice(r, &f, steps, carry, inside);
+    else fold_loops(r, &f, 0, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
+    r->given[x->id] = false;
+    for (int i = 0; i < turns; i++) values[i] = carry[(i + 1) * carries - 1];
+}
+
+static LLVMValueRef emit_fold(tcc_body_run *r, const tcc_expr *x) {
+    LLVMValueRef value;
+    if (x->fold) tcc_body_emit_turns(r, x, -1, 1, &value);
+    else if (x->op == TCC_OP_ARGMAX) value = tcc_emit_int(r->e, tcc_body_type(r, TCC_I32, tcc_body_varies(r, x)), 0);
+    else value = r->values[x->operands[0]->id];
+    return value;
 }
 
 void tcc_body_emit(tcc_body_run *r, uint64_t loops) {

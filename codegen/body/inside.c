@@ -7,7 +7,7 @@
 
 #define BIT(v) (UINT64_C(1) << (v))
 
-/* Whether the guard's index is an affine form of loops. Those outside of the fold are the *rest, which has no constant;
+/* Whether the guard's index is an affine form of loops. Those outside of `fold` are the *rest, which has no constant;
  * over those of the fold it is the rest and something in [*low, *high]. */
 static bool split_index(const tcc_body_run *r, const tcc_expr *within, uint64_t fold, tcc_term *rest, int *n_rest,
                         int64_t *low, int64_t *high) {
@@ -53,10 +53,12 @@ static bool all_hold(tcc_body_run *r, const tcc_expr *x, uint64_t fold, LLVMValu
     return true;
 }
 
-LLVMValueRef tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *x) {
+static uint64_t bit_of(int var) { return var < 0 ? 0 : BIT(var); }
+
+LLVMValueRef tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *x, int jam) {
     LLVMValueRef all = NULL;
     if (r->e->target->lane_groups || r->forms || r->lanes == 1) return NULL;
-    return all_hold(r, x->operands[0], x->fold, &all) ? all : NULL;
+    return all_hold(r, x->operands[0], x->fold | bit_of(jam), &all) ? all : NULL;
 }
 
 /* What is the least integer not below a / 2^shift. */
@@ -69,46 +71,51 @@ static LLVMValueRef largest(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
     return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntSGT, a, b, ""), a, b, "");
 }
 
-/* Narrows [*from, *to), a range of loop `var`, to where `guard` holds; false: it is not known to be such. */
-static bool narrow(tcc_body_run *r, const tcc_expr *guard, int var, LLVMValueRef *from, LLVMValueRef *to) {
+/* Narrows [*from, *to), a range of loop `var`, to where `guard` holds in all turns of the loops `jam`; false: it is not
+ * known to be such. */
+static bool narrow(tcc_body_run *r, const tcc_expr *guard, int var, uint64_t jam, LLVMValueRef *from,
+                   LLVMValueRef *to) {
     tcc_emitter *e = r->e;
     if (guard->kind == TCC_EXPR_POINT && guard->op == TCC_OP_AND && guard->dtype == TCC_BOOL)
-        return narrow(r, guard->operands[0], var, from, to) && narrow(r, guard->operands[1], var, from, to);
+        return narrow(r, guard->operands[0], var, jam, from, to) && narrow(r, guard->operands[1], var, jam, from, to);
     if (guard->kind != TCC_EXPR_WITHIN || guard->operands[0]->kind != TCC_EXPR_INDEX) return false;
     const int64_t step = tcc_affine_coefficient(&guard->operands[0]->affine, var);
     if (step == 0) {
-        LLVMValueRef holds_always = NULL;
-        if (!holds(r, guard, 0, &holds_always)) return false;
-        *to = LLVMBuildSelect(e->builder, holds_always, *to, *from, "");
+        LLVMValueRef always = NULL;
+        if (!holds(r, guard, jam, &always)) return false;
+        *to = LLVMBuildSelect(e->builder, always, *to, *from, "");
         return true;
     }
     tcc_term terms[TCC_BODY_MAX_LOOPS];
     tcc_affine rest = {.terms = terms};
     int64_t low, high;
-    if (step < 0 || step & (step - 1) || !split_index(r, guard, BIT(var), terms, &rest.n, &low, &high)) return false;
+    if (step < 0 || step & (step - 1) || !split_index(r, guard, BIT(var) | jam, terms, &rest.n, &low, &high))
+        return false;
+    high -= step * r->body->vars.data[var].high; /* both are the index where var is 0 now */
     const int shift = __builtin_ctzll((uint64_t)step);
-    LLVMValueRef base = tcc_emit_add(e, tcc_body_offset(r, &rest), tcc_emit_i64(e, low)), /* the index where var is 0 */
-        first = ceil_shift(e, LLVMBuildNeg(e->builder, base, ""), shift),
-                 end = ceil_shift(e, tcc_emit_sub(e, tcc_emit_i64(e, guard->integer), base), shift);
-    *from = largest(e, *from, first);
-    *to = largest(e, *from, tcc_emit_min(e, *to, end));
+    LLVMValueRef base = tcc_body_offset(r, &rest), begin = tcc_emit_sub(e, tcc_emit_i64(e, -low), base),
+                 end = tcc_emit_sub(e, tcc_emit_i64(e, guard->integer - high), base);
+    *from = largest(e, *from, ceil_shift(e, begin, shift));
+    *to = largest(e, *from, tcc_emit_min(e, *to, ceil_shift(e, end, shift)));
     return true;
 }
 
-static bool narrow_all(tcc_body_run *r, const tcc_expr *x, int var, int *guards, LLVMValueRef *from, LLVMValueRef *to) {
-    if (r->values[x->id] || !(x->loops & BIT(var))) return true;
+static bool narrow_all(tcc_body_run *r, const tcc_expr *x, int var, uint64_t jam, int *guards, LLVMValueRef *from,
+                       LLVMValueRef *to) {
+    if (r->values[x->id] || !(x->loops & (BIT(var) | jam))) return true;
     if (x->fold) return false;
     if (x->kind == TCC_EXPR_LOAD && x->n_operands) {
         ++*guards;
-        return !tcc_body_varies(r, x->operands[0]) && narrow(r, x->operands[0], var, from, to);
+        return !tcc_body_varies(r, x->operands[0]) && narrow(r, x->operands[0], var, jam, from, to);
     }
     for (int i = 0; i < x->n_operands; i++)
-        if (!narrow_all(r, x->operands[i], var, guards, from, to)) return false;
+        if (!narrow_all(r, x->operands[i], var, jam, guards, from, to)) return false;
     return true;
 }
 
-bool tcc_body_cut_inside(tcc_body_run *r, const tcc_expr *fold, int var, LLVMValueRef *from, LLVMValueRef *to) {
+bool tcc_body_cut_inside(tcc_body_run *r, const tcc_expr *fold, int var, int jam, LLVMValueRef *from,
+                         LLVMValueRef *to) {
     int guards = 0;
     if (r->e->target->lane_groups || r->forms || r->lanes == 1 || r->unguarded) return false;
-    return narrow_all(r, fold->operands[0], var, &guards, from, to) && guards;
+    return narrow_all(r, fold->operands[0], var, bit_of(jam), &guards, from, to) && guards;
 }

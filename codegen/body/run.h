@@ -25,12 +25,13 @@ LLVMTypeRef tcc_body_offset_type(const tcc_body_run *r, const tcc_affine *a);
 bool tcc_body_begins_at_fours(const tcc_body_run *r, const tcc_expr *x);
 
 /* --- inside.c */
-/* Whether all guards of a fold's loads hold in all of its steps, where that is one question for all lanes; NULL: it is
- * none, or nothing to gain. */
-LLVMValueRef tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *fold);
-/* Narrows [*from, *to), a range of the fold's innermost loop `var`, to where the guards of all loads hold; what is left
- * may be empty. The fold's other loops are open. False: it is not known, or there is nothing to gain. */
-bool tcc_body_cut_inside(tcc_body_run *r, const tcc_expr *fold, int var, LLVMValueRef *from, LLVMValueRef *to);
+/* Whether all guards of a fold's loads hold in all of its steps, and all turns of loop `jam` (-1: there is none), where
+ * that is one question for all lanes; NULL: it is none, or nothing to gain. */
+LLVMValueRef tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *fold, int jam);
+/* Narrows [*from, *to), a range of the fold's innermost loop `var`, to where the guards of all loads hold in all turns
+ * of `jam`; what is left may be empty. The fold's other loops are open. False: it is not known, or there is nothing to
+ * gain. */
+bool tcc_body_cut_inside(tcc_body_run *r, const tcc_expr *fold, int var, int jam, LLVMValueRef *from, LLVMValueRef *to);
 
 /* --- memory.c */
 LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x);

@@ -55,11 +55,24 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     return tcc_expr_load(b, tcc_body_temporary(b, d->weights, d->dtype, false), position, NULL);
 }
 
+/* A few positions of a row are a loop of their own, which the schedule makes at once: they share the filter, and most
+ * of what they see. */
+static void split_rows(tcc_iteration *it, const tcc_conv *c) {
+    static const int few[] = {4, 5, 6, 7, 3, 2};
+    tcc_space_axis *row = &it->axes[c->first + c->n_spatial - 1];
+    for (int i = 0; i < (int)(sizeof few / sizeof *few); i++)
+        if (row->extent % few[i] == 0) {
+            *row = (tcc_space_axis){row->extent, 2, {row->extent / few[i], few[i]}};
+            return;
+        }
+}
+
 /* All outputs of the group, by the usual rules but for `special`. */
 static tcc_status lower_outputs(tcc_lowering *l, depthwise *d) {
     const tcc_type *space = &d->hero->type;
     tcc_iteration it;
     tcc_iteration_init(&it, space->rank, space->dims);
+    if (d->hero->op != TCC_OP_CONV_GRAD_WEIGHT) split_rows(&it, d->c);
     for (;;) {
         tcc_affine coordinates[TCC_MAX_RANK];
         tcc_body *b = tcc_lowering_body(l, l->group);

@@ -17,8 +17,10 @@ typedef struct pointwise {
     bool any_extent;  /* one flat loop whose extent is parameter 0 */
     bool past_caches; /* one of the stores is */
     int phase_var;    /* a short innermost loop, all turns of which make one vector: see choose_phases; -1: none */
+    int jam_var;      /* a short loop, in all turns of which a fold is made at once: see find_jam; -1: none */
 } pointwise;
 
+enum { MOST_JAM = 8 };
 enum { MOST_PHASES = 4, MOST_PHASED_STORES = 4, MOST_INTERLEAVED = 64 /* elements */ };
 
 static void emit_point(tcc_body_run *r) {
@@ -56,6 +58,32 @@ static void emit_phases(tcc_body_run *r, const pointwise *p, LLVMValueRef index,
     tcc_body_leave(r, p->phase_var);
 }
 
+static int64_t turns_of(const tcc_body *b, int var) { return var < 0 ? 1 : b->vars.data[var].high + 1; }
+
+static const tcc_expr *fold_of(const tcc_body *b) {
+    const tcc_expr *found = NULL;
+    for (int i = 0; i < b->exprs.count; i++)
+        if (b->exprs.data[i]->kind == TCC_EXPR_FOLD) {
+            if (found) return NULL;
+            found = b->exprs.data[i];
+        }
+    return found;
+}
+
+static void emit_jam(tcc_body_run *r, const pointwise *p) {
+    LLVMValueRef values[MOST_JAM];
+    const tcc_expr *fold = fold_of(p->body);
+    const int turns = (int)turns_of(p->body, p->jam_var);
+    tcc_body_emit(r, 0);
+    tcc_body_emit_turns(r, fold, p->jam_var, turns, values);
+    for (int i = 0; i < turns; i++) {
+        tcc_body_enter(r, p->jam_var, tcc_emit_i64(r->e, i));
+        r->values[fold->id] = values[i];
+        emit_point(r);
+        tcc_body_leave(r, p->jam_var);
+    }
+}
+
 /* The vector loop over [from, to): whole vectors, with a mask or single lanes for the rest where the extent is no
  * multiple. */
 static void emit_vectors(tcc_body_run *r, const pointwise *p, int lanes, int var, LLVMValueRef from, LLVMValueRef to,
@@ -70,7 +98,8 @@ static void emit_vectors(tcc_body_run *r, const pointwise *p, int lanes, int var
         if (!whole) r->mask = tcc_emit_tail_mask(e, lanes, to, loop.index);
     }
     tcc_body_enter(r, var, loop.index);
-    if (p->phase_var < 0) emit_point(r);
+    if (p->jam_var >= 0) emit_jam(r, p);
+    else if (p->phase_var < 0) emit_point(r);
     else if (lanes == 1 || lanes * MOST_PHASES > MOST_INTERLEAVED) emit_turns(r, p->phase_var);
     else emit_phases(r, p, loop.index, to, whole);
     tcc_body_leave(r, var);
@@ -199,6 +228,26 @@ static bool has_scattered_fold(const tcc_body *b, int lane_var) {
     return is_long && scattered;
 }
 
+/* Sums that a kernel has in registers at once. */
+static int most_sums(const tcc_llvm_target *t) { return t->lanes >= 16 ? 16 : 8; } /* 32 registers, or 16 */
+
+/* A loop of few turns around the vectors, in all of which a sum is made at once: what does not move with it, as the taps
+ * of a filter with the position, is loaded once, and each turn has a chain of additions of its own. -1: there is none.
+ */
+static int find_jam(const tcc_lowering *l, const tcc_body *b, const int *order, int n) {
+    const tcc_expr *fold = fold_of(b);
+    if (l->target->lane_groups || n < 2 || !fold || fold->op != TCC_OP_REDUCE_SUM || !fold->fold) return -1;
+    const int var = order[n - 2];
+    const int64_t turns = turns_of(b, var);
+    if (turns < 2 || turns > MOST_JAM || turns > most_sums(l->target) || !(fold->loops >> var & 1)) return -1;
+    bool again = false;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        again |= x->kind == TCC_EXPR_LOAD && x->loops & fold->fold && !(x->loops >> var & 1);
+    }
+    return again ? var : -1;
+}
+
 /* A fold is a chain of operations each of which waits for the one before: two vectors have a chain each. What is loaded
  * lies side by side, so that this takes no more registers than there are. */
 static bool is_chain(const tcc_body *b, int lane_var) {
@@ -259,7 +308,9 @@ static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, in
     const int64_t inner = p->any_extent ? ANY_EXTENT : n ? b->vars.data[var].high + 1 : 1;
     p->lanes = tcc_choose_lanes(l->target, b, var, inner, tcc_choose_width(b));
     if (l->target->lane_groups && n && has_scattered_fold(b, var)) p->lanes = 1;
-    if (n && is_chain(b, var) && p->lanes == l->target->lanes && inner % (2 * p->lanes) == 0) p->lanes *= 2;
+    if (!l->target->lane_groups && n && is_chain(b, var) && p->lanes == l->target->lanes &&
+        inner % (2 * p->lanes) == 0 && 2 * turns_of(b, p->jam_var) <= most_sums(l->target))
+        p->lanes *= 2;
     if (p->phase_var >= 0 && p->lanes > l->target->lanes) p->lanes = l->target->lanes;
     if (n) TCC_TRY(tcc_settle_lanes(l, b, var, inner, &p->lanes));
     p->shape = tcc_choose_threads(l->target, inner, p->lanes);
@@ -276,7 +327,8 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     tcc_body_rebase(b);
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
-    tcc_body_collapse(b, order, &n, 0, NULL);
+    const int jam = find_jam(l, b, order, n);
+    tcc_body_collapse(b, order, &n, jam < 0 ? 0 : UINT64_C(1) << jam, NULL);
     tcc_status status;
     if (tcc_schedule_tiles(l, b, order, n, &status)) return status;
     pointwise *p = TCC_ARENA_NEW(l->arena, pointwise);
@@ -284,13 +336,15 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     p->body = b;
     const int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
     p->any_extent = n == 1 && is_flat(b, order[0]);
-    p->phase_var = choose_phases(l, b, order, n);
-    const int64_t phases = p->phase_var < 0 ? 1 : b->vars.data[p->phase_var].high + 1;
-    if (p->phase_var >= 0) n--;
+    p->jam_var = jam;
+    p->phase_var = jam < 0 ? choose_phases(l, b, order, n) : -1;
+    if (jam >= 0) order[n - 2] = order[n - 1];
+    if (jam >= 0 || p->phase_var >= 0) n--;
+    const int64_t at_once = turns_of(b, jam >= 0 ? jam : p->phase_var);
     int64_t item_points;
     TCC_TRY(plan_items(l, p, order, n, &item_points));
     choose_past_caches(l, p);
-    p->cut = tcc_cut_items(b, order, n, item_points / phases, tcc_group_lanes(p->shape, p->lanes));
+    p->cut = tcc_cut_items(b, order, n, item_points / at_once, tcc_group_lanes(p->shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
@@ -302,7 +356,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
         if (!launch->params) return tcc_enomem(l->diag);
         launch->params[0] = inner;
     }
-    double points = (double)phases;
+    double points = (double)at_once;
     for (int i = 0; i < n; i++) points *= (double)(b->vars.data[order[i]].high + 1);
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "pointwise";
@@ -311,7 +365,8 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     launch->kernel.emit = emit;
     launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d phases=%d", p->lanes, (int)phases);
+    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d phases=%d jam=%d", p->lanes,
+                            (int)turns_of(b, p->phase_var), (int)turns_of(b, jam));
 }
 
 tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Convolutions with a channel a group, whose kernels go along rows of the image without guards but at their ends:
- * strides, dilations, padding, kernels that are wider than the image, and values in the image that are no numbers. */
+ * strides, dilations, padding, kernels that are wider than the image, and values in the image that are no numbers.
+ * Several positions of a row are made at once. */
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "ir/ir.h"
