@@ -231,9 +231,9 @@ static bool has_scattered_fold(const tcc_body *b, int lane_var) {
 /* Sums that a kernel has in registers at once. */
 static int most_sums(const tcc_llvm_target *t) { return t->lanes >= 16 ? 16 : 8; } /* 32 registers, or 16 */
 
-/* A loop of few turns around the vectors, in all of which a sum is made at once: what does not move with it, as the taps
- * of a filter with the position, is loaded once, and each turn has a chain of additions of its own. -1: there is none.
- */
+/* A loop of few turns around the vectors, in all of which a sum is made at once. What does not move with it, as the
+ * taps of a filter with the position, is loaded once, and each turn has a chain of additions of its own. -1: there is
+ * none. */
 static int find_jam(const tcc_lowering *l, const tcc_body *b, const int *order, int n) {
     const tcc_expr *fold = fold_of(b);
     if (l->target->lane_groups || n < 2 || !fold || fold->op != TCC_OP_REDUCE_SUM || !fold->fold) return -1;

@@ -71,9 +71,12 @@ def train_theirs(a, seed, weights, rows, folder):
         per_device_eval_batch_size=BATCH, num_train_epochs=a.epochs, learning_rate=RATE, weight_decay=DECAY,
         lr_scheduler_type="linear", max_grad_norm=1.0, seed=seed, save_strategy="no", report_to=[], use_cpu=True,
         disable_tqdm=True, logging_strategy="no", train_sampling_strategy="group_by_length")
+
+    def accuracy(p):
+        return {"accuracy": float((p.predictions.argmax(-1) == p.label_ids).mean())}
+
     trainer = hf.Trainer(model=net, args=settings, train_dataset=features(rows[0]), eval_dataset=features(rows[1]),
-                         data_collator=hf.DataCollatorWithPadding(tokenizer),
-                         compute_metrics=lambda p: {"accuracy": float((p.predictions.argmax(-1) == p.label_ids).mean())})
+                         data_collator=hf.DataCollatorWithPadding(tokenizer), compute_metrics=accuracy)
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     trainer.train()
     return trainer.evaluate()["eval_accuracy"]
