@@ -6,9 +6,7 @@
 #     coverage.sh FOLDER                     builds with clang in FOLDER, runs all of them, prints the report
 #     coverage.sh FOLDER build|run|report    one part of it; the profiles of several runs add up
 #
-# The report: a line for each room; for emission, which is codegen/{emit,body,schedule,contract,attention} without the
-# descriptions of libraries' calls; and for the passes without what prints, dumps and draws. FOLDER/uncovered.txt has
-# each line that none of them has reached.
+# The report is coverage.py's. FOLDER/uncovered.txt has each line that none of them has reached, with its reason.
 # COVERAGE_PROGRAMS and COVERAGE_NETS say how many random ones are run (200 and 60).
 set -eu
 folder=${1:?a folder to build in} part=${2:-all}
@@ -22,15 +20,15 @@ for version in 19 20 21; do
 done
 [ -n "$tools" ] || { echo "coverage.sh: clang, llvm-cov and llvm-profdata of LLVM 19 or newer are needed"; exit 2; }
 
-host="test_codegen_ops test_codegen_moments test_codegen_norms test_codegen_scan test_codegen_scatter
-    test_codegen_attention test_codegen_contract test_functions test_random_graphs test_random_training
-    test_random_passes test_long_sums test_computed_image test_rounding test_remat test_train_step test_field_cases
-    test_gradients_golden test_gradients_random test_user_programs test_choices test_accumulate_random
-    test_accumulate_golden test_amp_gradients test_in_step test_math test_chunk test_layout test_simplify
-    test_autodiff test_accumulate test_statistics test_mixed_precision test_groups test_curves"
+# with those of units and of whole models that have another judge
+host="$(basename -s .c "$source"/tests/numerics/test_*.c | tr '\n' ' ') test_codegen_attention test_codegen_contract
+    test_contract test_attention test_math test_math_far test_reduce_levels test_choice test_chunk test_layout
+    test_simplify test_autodiff test_accumulate test_statistics test_mixed_precision test_groups test_segments
+    test_loop_programs test_chunked_head test_many_operands test_input_gradients test_checkpointing"
 gpu="test_gpu_ops test_gpu_random test_gpu_contract test_gpu_attention test_gpu_reduce test_gpu_scan test_gpu_scatter
     test_gpu_modes test_gpu_depthwise test_gpu_tile test_gpu_math test_gpu_prologue test_gpu_pointwise
-    test_gpu_rounding test_gpu_choice test_gpu_wide test_cuda_libraries test_cuda_cudnn_norm test_cuda_chunked_head"
+    test_gpu_rounding test_gpu_choice test_gpu_wide test_gpu_functions test_gpu_field_cases test_gpu_user_programs
+    test_cuda_libraries test_cuda_cudnn_norm test_cuda_chunked_head test_cuda_tune_library"
 folder=$(mkdir -p "$folder" && cd "$folder" && pwd)
 
 build() {
@@ -71,18 +69,7 @@ report() {
     for name in $host $gpu; do objects+=(-object "$folder/tests/$name"); done
     llvm-cov$tools export -format=lcov -instr-profile "$folder/all.profdata" "$folder/bin/net_campaign" \
         -object "$folder/bin/campaign" "${objects[@]}" "$source"/{codegen,passes,runtime} 2>"$folder/cov.log" |
-        awk -v root="$source/" -v out="$folder/uncovered.txt" '
-            /^SF:/ { file = substr($0, 4); sub(root, "", file)
-                     room = file; sub("/[^/]*$", "", room); top = room; sub("/.*", "", top)
-                     emission = room ~ "^codegen/(emit|body|schedule|contract|attention)$" && file !~ /call\.c$/
-                     computes = top == "passes" && file !~ /(print|dump|svg)\.c$/ }
-            /^DA:/ { split(substr($0, 4), a, ",")
-                     n[room]++; n[top " in all"]++; n["emission"] += emission; n["passes that compute"] += computes
-                     if (a[2] > 0) { hit[room]++; hit[top " in all"]++
-                                    hit["emission"] += emission; hit["passes that compute"] += computes }
-                     else print file ":" a[1] >out }
-            END { for (r in n) printf "%-22s %6d of %6d lines  %5.1f %%\n", r, hit[r], n[r], 100 * hit[r] / n[r] }' |
-        sort
+        "$source/tests/bench/coverage.py" "$source" "$folder/uncovered.txt"
     echo "lines that nothing has reached: $folder/uncovered.txt"
 }
 
