@@ -7,6 +7,9 @@
 #include "passes/pass.h"
 #include "passes/select.h"
 
+/* A library knows the batch of one rank. */
+static bool is_kept(const tcc_node *n) { return tcc_is_batch_norm(n->op) && !n->attrs->norm.ranks; }
+
 tcc_status tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     tcc_rewrite rw;
     const bool keep_norms = cx->options && cx->options->target && cx->options->target->takes_norm;
@@ -14,7 +17,7 @@ tcc_status tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **
     for (int id = 0; id < in->nodes.count; id++) {
         const tcc_node *n = in->nodes.data[id];
         if (!rw.live[id]) continue;
-        if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_COMPOSITE && !(keep_norms && tcc_is_batch_norm(n->op)))
+        if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_COMPOSITE && !(keep_norms && is_kept(n)))
             tcc_rewrite_decompose(&rw, n);
         else if (tcc_op_is_collective(n->op)) tcc_rewrite_collective(&rw, n); /* norms of several ranks have others */
         else tcc_rewrite_copy(&rw, n);

@@ -76,7 +76,16 @@ static void net(tcc_trace *t, void *user) {
     tcc_loss(t, tcc_mean(tcc_mul(error, error), TCC_ALL));
 }
 
+/* What it divides by is a total of the whole batch. */
+static void totals(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor x = tcc_input(t, "x"), h = tcc_tanh(tcc_batch_norm(tcc_linear(x, "in", WIDTH), "norm"));
+    tcc_tensor error = tcc_sub(tcc_linear(h, "out", WIDTH), x);
+    tcc_loss(t, tcc_div(tcc_sum(tcc_mul(error, error), TCC_ALL), tcc_sum(tcc_mul(x, x), TCC_ALL)));
+}
+
 typedef struct rank {
+    tcc_model_fn net;
     tcc_model_options options;
     int first, rows; /* of the batch */
     int steps;       /* 0: all */
@@ -91,7 +100,7 @@ typedef struct rank {
 
 static tcc_status train(rank *r, tcc_model *m) {
     static const tcc_dtype type = TCC_F32;
-    float x[MOST_RANKS * ROWS * WIDTH];
+    float x[4 * ROWS * WIDTH];
     tcc_array a;
     for (int step = 0; step < (r->steps ? r->steps : STEPS); step++) {
         for (int i = 0; i < r->rows * WIDTH; i++)
@@ -114,7 +123,7 @@ static void *run(void *user) {
     r->options.optimizer = &optimizer;
     r->options.comm = r->comm;
     r->options.device = "cuda";
-    r->status = tcc_model_create(r->cx, net, NULL, &r->options, &m);
+    r->status = tcc_model_create(r->cx, r->net ? r->net : net, NULL, &r->options, &m);
     if (r->status == TCC_OK) r->status = train(r, m);
     if (r->status != TCC_OK) snprintf(r->text, sizeof r->text, "%s", tcc_context_error(r->cx));
     tcc_model_destroy(m);
@@ -131,8 +140,8 @@ static void run_ranks(rank *ranks, int count, const tcc_model_options *o, double
     pid_t children[MOST_RANKS];
     for (int r = 0; r < count; r++) {
         ranks[r].options = *o;
-        ranks[r].first = r * ROWS;
-        ranks[r].rows = ROWS;
+        ranks[r].rows = ROWS * (o->batch_accumulate ? (int)o->batch_accumulate : 1);
+        ranks[r].first = r * ranks[r].rows;
         ranks[r].cx = contexts[r];
         ranks[r].comm = comms[r];
         tcc_comm_set_timeout(comms[r], timeout_s);
@@ -200,6 +209,46 @@ static void processes_and_threads(void **state) {
     assert_true(counts_of_run().runs > 0);
 }
 
+/* Nearly the same, as sums are taken in another order. */
+static void check_near(const rank *ranks, int count, const rank *one) {
+    check_same(ranks + 1, count - 1, ranks);
+    for (int i = 0; i < STEPS; i++)
+        if (fabs(ranks[0].losses[i] - one->losses[i]) > 1e-4 * fabs(one->losses[i]))
+            fail_msg("the loss of step %d is %.9g, not %.9g", i, ranks[0].losses[i], one->losses[i]);
+}
+
+/* Each rank adds up its own, and then all ranks add up theirs. */
+static void micro_batches_on_ranks(void **state) {
+    (void)state;
+    static rank one;
+    one = (rank){.net = totals};
+    run_one(&one, 4);
+    rank *ranks = new_ranks();
+    ranks[0].net = ranks[1].net = totals;
+    run_ranks(ranks, 2, &(tcc_model_options){.mode = TCC_MODE_REDUCE_OVERHEAD, .batch_accumulate = 2}, test_seconds(60),
+              false);
+    check_near(ranks, 2, &one);
+    counts_of_run();
+    free_ranks(ranks);
+}
+
+/* Two ranks have the statistics of the whole batch: as one that takes it at once, but for rounding. */
+static void batch_norms_in_step(void **state) {
+    (void)state;
+    static rank one;
+    one = (rank){.net = totals, .rows = 2 * ROWS};
+    assert_int_equal(tcc_context_create(&one.cx), TCC_OK);
+    run(&one);
+    tcc_context_destroy(one.cx);
+    rank *ranks = new_ranks();
+    ranks[0].net = ranks[1].net = totals;
+    run_ranks(ranks, 2, &(tcc_model_options){.sync_batch_norm = true, .mode = TCC_MODE_REDUCE_OVERHEAD},
+              test_seconds(60), false);
+    check_near(ranks, 2, &one);
+    counts_of_run();
+    free_ranks(ranks);
+}
+
 static void sums_of_nccl(void **state) {
     (void)state;
     static rank one;
@@ -207,10 +256,7 @@ static void sums_of_nccl(void **state) {
     run_one(&one, 3);
     rank *ranks = new_ranks();
     run_ranks(ranks, 3, &(tcc_model_options){.reduce_fast = true}, test_seconds(60), false);
-    check_same(ranks + 1, 2, ranks);
-    for (int i = 0; i < STEPS; i++)
-        if (fabs(ranks[0].losses[i] - one.losses[i]) > 1e-5 * fabs(one.losses[i]))
-            fail_msg("%.9g, not %.9g", ranks[0].losses[i], one.losses[i]);
+    check_near(ranks, 3, &one);
     assert_true(counts_of_run().fast > 0);
     free_ranks(ranks);
 }
@@ -290,7 +336,8 @@ static int set_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {RANKS_TEST(networks_replayed),     RANKS_TEST(networks_shared_out),
-                                       RANKS_TEST(processes_and_threads), RANKS_TEST(sums_of_nccl),
+                                       RANKS_TEST(processes_and_threads), RANKS_TEST(micro_batches_on_ranks),
+                                       RANKS_TEST(batch_norms_in_step),   RANKS_TEST(sums_of_nccl),
                                        RANKS_TEST(a_rank_that_stalls),    RANKS_TEST(another_count),
                                        RANKS_TEST(a_rank_that_ends),      RANKS_TEST(no_library)};
     if (set_up(NULL) || !nccl.restart || !sim.restart) {
