@@ -60,7 +60,11 @@ def train_theirs(a, seed, weights, rows, folder):
     import transformers as hf
     hf.logging.set_verbosity_error()
     hf.set_seed(seed)
-    tokenizer = hf.BertTokenizerFast(vocab_file=a.vocab_file, do_lower_case=True)
+    tokenizer = hf.AutoTokenizer.from_pretrained(weights)
+    with open(a.vocab_file, encoding="utf-8") as f:
+        vocabulary = [line.rstrip("\n") for line in f]
+    if [tokenizer.convert_ids_to_tokens(i) for i in range(len(vocabulary))] != vocabulary:
+        sys.exit(f"sst2.py: {a.vocab_file} is not the vocabulary of {weights}")
     net = hf.BertForSequenceClassification.from_pretrained(weights, num_labels=2)
 
     def features(part):
