@@ -4,7 +4,7 @@
  * the program is compiled. */
 #include "frontend/cache/cache.h"
 
-#include "frontend/run/made_file.h"
+#include "frontend/run/compiled_file.h"
 #include "ir/support/clock.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static tcc_status decode(tcc_model *m, tcc_compiled *c, const void *bytes, int64
     tcc_stream s;
     tcc_diag *diag = &m->cx->diag;
     TCC_TRY(tcc_stream_read(&s, diag, &made_kind, "cache", bytes, size_bytes, &c->arena));
-    tcc__io_made(&s, c, diag);
+    tcc__io_compiled(&s, c, diag);
     if (diag->status != TCC_OK) return diag->status;
     TCC_TRY(tcc_stream_end(&s, diag, &made_kind, "cache"));
     for (int i = 0; i < TCC_TEXTS; i++)
@@ -45,10 +45,11 @@ static void keep(tcc_model *m, tcc_compiled *c, tcc_cache *cache, const tcc_cach
     tcc_status status = TCC_OK;
     void *bytes = NULL;
     int64_t size_bytes;
-    for (int which = 0; which < TCC_TEXTS && status == TCC_OK; which++) status = tcc__made_write(m, c, (tcc_text)which);
+    for (int which = 0; which < TCC_TEXTS && status == TCC_OK; which++)
+        status = tcc__record_write(m, c, (tcc_text)which);
     if (status == TCC_OK) {
         tcc_stream s = tcc_stream_write();
-        tcc__io_made(&s, c, diag);
+        tcc__io_compiled(&s, c, diag);
         status = tcc_stream_seal(&s, diag, &made_kind, c->program->name, &bytes, &size_bytes);
     }
     if (status == TCC_OK) {
@@ -120,20 +121,20 @@ static tcc_status tune_or_find(tcc_model *m, tcc_compiled *c, tcc_cache *cache, 
 static tcc_status find_or_build(tcc_model *m, tcc_compiled *c, tcc_cache *cache) {
     tcc_arena memory = {0};
     tcc_cache_key key;
-    tcc_status status = tcc__cache_key(m, c->train, c->part, c->made->graph, &memory, &key);
-    if (status == TCC_OK && m->making->tuning) status = tune_or_find(m, c, cache, &memory, &key);
+    tcc_status status = tcc__cache_key(m, c->train, c->part, c->record->graph, &memory, &key);
+    if (status == TCC_OK && m->compiler->tuning) status = tune_or_find(m, c, cache, &memory, &key);
     else if (status == TCC_OK) status = find_or_make(m, c, cache, &key);
     tcc_arena_free(&memory);
     return status;
 }
 
 tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
-    if (!(c->made = tcc__calloc(1, sizeof *c->made))) return tcc_enomem(&m->cx->diag);
+    if (!(c->record = tcc__calloc(1, sizeof *c->record))) return tcc_enomem(&m->cx->diag);
     const double start = tcc_clock_seconds();
-    TCC_TRY(tcc__traced_graph(m, c, batch, &c->made->graph));
+    TCC_TRY(tcc__traced_graph(m, c, batch, &c->record->graph));
     const double traced = tcc_clock_seconds();
     TCC_TRY(tcc__model_selector(m));
-    if (!m->making->tuning) TCC_TRY(tcc__fill_begin(m)); /* it would disturb measurements */
+    if (!m->compiler->tuning) TCC_TRY(tcc__fill_begin(m)); /* it would disturb measurements */
     tcc_cache *cache = tcc__cache_of(m);
     TCC_TRY(cache ? find_or_build(m, c, cache) : build(m, c));
     c->trace_seconds = traced - start;
@@ -142,6 +143,6 @@ tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch
 
 tcc_status tcc__cache_describe(tcc_model *m, tcc_strbuf *machine, tcc_strbuf *version) {
     TCC_TRY(tcc__model_selector(m));
-    tcc__cache_print_maker(m, machine, version);
+    tcc__cache_print_compiler(m, machine, version);
     return machine->failed || version->failed ? tcc_enomem(&m->cx->diag) : TCC_OK;
 }

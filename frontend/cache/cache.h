@@ -17,7 +17,7 @@ tcc_status tcc__cache_machine(tcc_model *m, tcc_arena *memory, tcc_cache_key *ke
 
 /* The processor that code is made for, first in a line for people; and the version of what makes it. The selector is
  * there. */
-void tcc__cache_print_maker(const tcc_model *m, tcc_strbuf *machine, tcc_strbuf *version);
+void tcc__cache_print_compiler(const tcc_model *m, tcc_strbuf *machine, tcc_strbuf *version);
 
 /* In code.c. NULL where there is no cache, and where somebody wants to see programs made. */
 tcc_cache *tcc__cache_of(tcc_model *m);

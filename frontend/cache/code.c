@@ -13,25 +13,25 @@ static bool is_watched(const tcc_model *m) {
 }
 
 static void tell(void *user, const char *text) {
-    tcc_making *making = user;
-    tcc__free(making->cache_trouble);
-    making->cache_trouble = tcc__strdup(text);
+    tcc_compiler *compiler = user;
+    tcc__free(compiler->cache_trouble);
+    compiler->cache_trouble = tcc__strdup(text);
 }
 
 tcc_cache *tcc__cache_of(tcc_model *m) {
-    tcc_making *making = m->making;
-    if (making->fresh || making->dump_dir || m->options.verify_passes || is_watched(m)) return NULL;
-    if (!making->cache_asked) {
+    tcc_compiler *compiler = m->compiler;
+    if (compiler->fresh || compiler->dump_dir || m->options.verify_passes || is_watched(m)) return NULL;
+    if (!compiler->cache_asked) {
         tcc_diag *diag = &m->cx->diag;
-        const tcc_cache_options options = {.tell = tell, .user = making};
-        making->cache_asked = true;
-        if (tcc_cache_open(diag, &options, &making->cache) != TCC_OK) {
-            if (!making->cache_trouble) tell(making, tcc_diag_words(diag));
+        const tcc_cache_options options = {.tell = tell, .user = compiler};
+        compiler->cache_asked = true;
+        if (tcc_cache_open(diag, &options, &compiler->cache) != TCC_OK) {
+            if (!compiler->cache_trouble) tell(compiler, tcc_diag_words(diag));
             tcc_diag_clear(diag);
-            making->cache = NULL;
+            compiler->cache = NULL;
         }
     }
-    return making->cache;
+    return compiler->cache;
 }
 
 /* -- What the device's driver makes of a program's code -- */
@@ -42,21 +42,21 @@ static tcc_cache_key code_key(const char *maker, const char *code) {
 
 static bool find_code(void *user, const char *maker, const char *code, void **machine, int64_t *size_bytes) {
     const tcc_cache_key key = code_key(maker, code);
-    return tcc_cache_get(((tcc_making *)user)->cache, TCC_CACHE_KERNEL, &key, machine, size_bytes);
+    return tcc_cache_get(((tcc_compiler *)user)->cache, TCC_CACHE_KERNEL, &key, machine, size_bytes);
 }
 
 static void keep_code(void *user, const char *maker, const char *code, const void *machine, int64_t size_bytes,
                       int64_t made_ns) {
     const tcc_cache_key key = code_key(maker, code);
-    tcc_cache_put(((tcc_making *)user)->cache, TCC_CACHE_KERNEL, &key, machine, size_bytes, made_ns);
+    tcc_cache_put(((tcc_compiler *)user)->cache, TCC_CACHE_KERNEL, &key, machine, size_bytes, made_ns);
 }
 
-static void flush_code(void *user) { tcc_cache_flush(((tcc_making *)user)->cache); }
+static void flush_code(void *user) { tcc_cache_flush(((tcc_compiler *)user)->cache); }
 
 const tcc_code_store *tcc__cache_code_store(tcc_model *m) {
     if (!tcc__cache_of(m)) return NULL;
-    m->making->code_store = (tcc_code_store){m->making, find_code, keep_code, flush_code};
-    return &m->making->code_store;
+    m->compiler->code_store = (tcc_code_store){m->compiler, find_code, keep_code, flush_code};
+    return &m->compiler->code_store;
 }
 
 /* -- What codegen makes of kernels -- */

@@ -40,8 +40,8 @@ static void print_precision(tcc_strbuf *b, const tcc_model *m) {
         tcc_strbuf_add(b, "none");
         return;
     }
-    tcc_strbuf_printf(b, "%s loss_scale=%a classes=", tcc_dtype_text(m->making->amp.low), m->options.loss_scale);
-    for (int op = 0; op < TCC_OP_COUNT; op++) tcc_strbuf_printf(b, "%x", (unsigned)m->making->amp_classes[op]);
+    tcc_strbuf_printf(b, "%s loss_scale=%a classes=", tcc_dtype_text(m->compiler->amp.low), m->options.loss_scale);
+    for (int op = 0; op < TCC_OP_COUNT; op++) tcc_strbuf_printf(b, "%x", (unsigned)m->compiler->amp_classes[op]);
 }
 
 static void print_memory(tcc_strbuf *b, tcc_model *m, bool train, tcc_step_part part) {
@@ -94,22 +94,22 @@ static void add(tcc_cache_key *key, const char *name, tcc_strbuf *text, tcc_aren
 
 static void print_version(tcc_strbuf *b) { tcc_strbuf_printf(b, "%s %s", TCC_VERSION, tcc__compiler_sources); }
 
-void tcc__cache_print_maker(const tcc_model *m, tcc_strbuf *machine, tcc_strbuf *version) {
-    tcc_selector_print_target(m->making->selector, machine);
+void tcc__cache_print_compiler(const tcc_model *m, tcc_strbuf *machine, tcc_strbuf *version) {
+    tcc_selector_print_target(m->compiler->selector, machine);
     tcc_strbuf_add(machine, "\n");
-    tcc_codegen_describe_target(tcc_selector_llvm(m->making->selector), machine);
+    tcc_codegen_describe_target(tcc_selector_llvm(m->compiler->selector), machine);
     print_version(version);
 }
 
 static void add_machine(tcc_model *m, tcc_arena *memory, tcc_cache_key *key, bool *failed) {
     tcc_strbuf b = {0};
-    tcc_codegen_describe_target(tcc_selector_llvm(m->making->selector), &b);
+    tcc_codegen_describe_target(tcc_selector_llvm(m->compiler->selector), &b);
     add(key, "target", &b, memory, failed);
     tcc_codegen_describe_llvm(&b);
     add(key, "llvm", &b, memory, failed);
     print_version(&b);
     add(key, "traincc", &b, memory, failed);
-    tcc_codegen_describe_hardware(tcc_selector_llvm(m->making->selector), &b);
+    tcc_codegen_describe_hardware(tcc_selector_llvm(m->compiler->selector), &b);
     add(key, "hardware", &b, memory, failed);
 }
 

@@ -8,17 +8,17 @@ tcc_status tcc__model_read_budget(tcc_model *m) {
     tcc_diag *diag = &m->cx->diag;
     const char *text = m->options.memory_budget;
     const tcc_checkpointing checkpointing = m->options.checkpointing;
-    m->making->remat = (tcc_remat_spec){.segments = checkpointing == TCC_CHECKPOINTING_SEGMENTS};
-    if (text && !tcc_budget_parse(text, &m->making->remat, &m->making->budget_of_device))
+    m->compiler->remat = (tcc_remat_spec){.segments = checkpointing == TCC_CHECKPOINTING_SEGMENTS};
+    if (text && !tcc_budget_parse(text, &m->compiler->remat, &m->compiler->budget_of_device))
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "memory_budget \"%s\": must be %s", text, tcc_budget_forms);
-    if (checkpointing == TCC_CHECKPOINTING_NONE && m->making->budget_of_device)
-        m->making->remat.budget = TCC_BUDGET_NONE; /* the device's memory is the limit in any case */
-    if (checkpointing == TCC_CHECKPOINTING_NONE && m->making->remat.budget != TCC_BUDGET_NONE)
+    if (checkpointing == TCC_CHECKPOINTING_NONE && m->compiler->budget_of_device)
+        m->compiler->remat.budget = TCC_BUDGET_NONE; /* the device's memory is the limit in any case */
+    if (checkpointing == TCC_CHECKPOINTING_NONE && m->compiler->remat.budget != TCC_BUDGET_NONE)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
                          "memory_budget \"%s\" with TCC_CHECKPOINTING_NONE: then nothing may be computed again to meet "
                          "it; leave checkpointing at TCC_CHECKPOINTING_AUTO, or give no budget",
                          text);
-    if (m->making->budget_of_device && m->options.arch)
+    if (m->compiler->budget_of_device && m->options.arch)
         return tcc_error(
             diag, TCC_EINVAL, TCC_NOWHERE,
             "memory_budget \"%s\" asks for the free memory of the device, and with `arch` there is no device; give "
@@ -42,16 +42,16 @@ static int64_t device_bytes(const tcc_model *m) {
 }
 
 const tcc_remat_spec *tcc__model_remat(tcc_model *m, bool train) {
-    const bool asked = m->making->remat.segments || m->making->remat.budget != TCC_BUDGET_NONE;
+    const bool asked = m->compiler->remat.segments || m->compiler->remat.budget != TCC_BUDGET_NONE;
     const bool keeps = m->options.checkpointing == TCC_CHECKPOINTING_NONE || m->options.mode == TCC_MODE_EAGER;
     if (!train || (!asked && keeps)) return NULL;
-    if (m->making->budget_of_device && !m->making->remat.bytes &&
-        m->making->remat.budget ==
+    if (m->compiler->budget_of_device && !m->compiler->remat.bytes &&
+        m->compiler->remat.budget ==
             TCC_BUDGET_BYTES) { /* once, so that all programs of the model have the same budget */
-        m->making->remat.bytes = device_bytes(m);
-        if (!m->making->remat.bytes) m->making->remat.budget = TCC_BUDGET_NONE;
+        m->compiler->remat.bytes = device_bytes(m);
+        if (!m->compiler->remat.bytes) m->compiler->remat.budget = TCC_BUDGET_NONE;
     }
-    return &m->making->remat;
+    return &m->compiler->remat;
 }
 
 bool tcc_is_memory_budget(const char *text) {

@@ -91,7 +91,7 @@ static tcc_status trace_model(tcc_model *m, bool train, bool whole, const tcc_ar
     trace.ranks = m->options.comm ? tcc_comm_size(m->options.comm) : 1;
     trace.whole = whole;
     trace.sync_norms = m->options.sync_batch_norm;
-    m->making->fn(&trace, m->making->user);
+    m->compiler->fn(&trace, m->compiler->user);
     bool has_loss = false;
     for (int i = 0; i < trace.graph->outputs.count; i++) has_loss |= !strcmp(trace.graph->outputs.data[i].name, "loss");
     if (train && !has_loss)
@@ -134,15 +134,15 @@ static tcc_codegen_options codegen_options(tcc_model *m) {
 
 tcc_status tcc__model_selector(tcc_model *m) {
     const tcc_codegen_options options = codegen_options(m);
-    if (m->making->selector) return TCC_OK;
-    TCC_TRY(tcc_selector_create(m->cx, &options, tcc_libraries_prefer("cudnn.batch_norm"), &m->making->selector));
+    if (m->compiler->selector) return TCC_OK;
+    TCC_TRY(tcc_selector_create(m->cx, &options, tcc_libraries_prefer("cudnn.batch_norm"), &m->compiler->selector));
     /* Norms whole are for training: elsewhere they fold into what stands before them. */
-    m->making->target[true] = m->making->target[false] = *tcc_selector_target(m->making->selector);
-    m->making->target[false].takes_norm = NULL;
-    m->making->target[false].sums_operands = NULL;
-    if (m->options.mode == TCC_MODE_EAGER) m->making->target[true].takes_norm = NULL;
-    for (int train = 0; m->making->tuning && train < 2; train++)
-        m->making->target[train].choose = tcc__tune_choose, m->making->target[train].choose_user = m;
+    m->compiler->target[true] = m->compiler->target[false] = *tcc_selector_target(m->compiler->selector);
+    m->compiler->target[false].takes_norm = NULL;
+    m->compiler->target[false].sums_operands = NULL;
+    if (m->options.mode == TCC_MODE_EAGER) m->compiler->target[true].takes_norm = NULL;
+    for (int train = 0; m->compiler->tuning && train < 2; train++)
+        m->compiler->target[train].choose = tcc__tune_choose, m->compiler->target[train].choose_user = m;
     return TCC_OK;
 }
 
@@ -169,7 +169,7 @@ tcc_status tcc__model_group(tcc_model *m, const tcc_graph *g, tcc_arena *memory,
 }
 
 tcc_status tcc__model_need_function(tcc_model *m) {
-    if (m->making) return TCC_OK;
+    if (m->compiler) return TCC_OK;
     return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
                      "the model comes from a plan: it has no function, graph or compiler for this call");
 }
@@ -188,11 +188,11 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gro
     const tcc_optimizer_options *OPTIMIZER = &m->optimizer;
     const tcc_param_group *GROUP = &(tcc_param_group){0}; /* passes get all of them, as `grouping` */
     tcc_pass_options out = {
-        .amp = m->options.mixed_precision ? &m->making->amp : NULL,
+        .amp = m->options.mixed_precision ? &m->compiler->amp : NULL,
         .train = train,
         .eager = m->options.mode == TCC_MODE_EAGER,
         .remat = tcc__model_remat(m, train),
-        .target = m->making->selector ? &m->making->target[train] : NULL,
+        .target = m->compiler->selector ? &m->compiler->target[train] : NULL,
         .spec = {.n_groups = TCC_STEP_GROUPS(m->optimizer.n_groups),
                  .n_rates = grouping->n_rates,
                  .rates_of = grouping->rates_of,
@@ -209,37 +209,37 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gro
 /* A folder of its own for the dump of each program; NULL without dump_dir. */
 static tcc_status dump_folder(tcc_model *m, tcc_compiled *c, const char **out) {
     *out = NULL;
-    if (!m->making->dump_dir) return TCC_OK;
-    *out = tcc_arena_printf(&c->arena, "%s/%02d-%s", m->making->dump_dir, m->programs.count, c->made->graph->name);
+    if (!m->compiler->dump_dir) return TCC_OK;
+    *out = tcc_arena_printf(&c->arena, "%s/%02d-%s", m->compiler->dump_dir, m->programs.count, c->record->graph->name);
     if (!*out) return tcc_enomem(&m->cx->diag);
-    if ((mkdir(m->making->dump_dir, 0777) && errno != EEXIST) || (mkdir(*out, 0777) && errno != EEXIST))
+    if ((mkdir(m->compiler->dump_dir, 0777) && errno != EEXIST) || (mkdir(*out, 0777) && errno != EEXIST))
         return tcc_error(&m->cx->diag, TCC_EIO, TCC_NOWHERE, "cannot make the folder %s: %s", *out, strerror(errno));
     return TCC_OK;
 }
 
 static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir) {
-    tcc_made *made = c->made;
+    tcc_compile_record *record = c->record;
     tcc_grouping grouping;
-    TCC_TRY(tcc__model_group(m, made->graph, &c->arena, &grouping));
+    TCC_TRY(tcc__model_group(m, record->graph, &c->arena, &grouping));
     const bool train = c->train && c->part != TCC_STEP_TOTALS;
     tcc_pass_options options = tcc__model_pass_options(m, train, &grouping);
     const tcc_codegen_options codegen = codegen_options(m);
     tcc_remat_spec remat;
     options.spec.part = c->part;
     if (c->part == TCC_STEP_UPDATE) options.remat = NULL; /* it has no backward pass */
-    TCC_TRY(tcc__model_tune(m, &options, &codegen, made->graph));
+    TCC_TRY(tcc__model_tune(m, &options, &codegen, record->graph));
     if (options.remat) {
         remat = *options.remat;
-        remat.report = &made->remat;
-        remat.beside_bytes = made->beside_bytes;
+        remat.report = &record->remat;
+        remat.beside_bytes = record->beside_bytes;
         if (c->part == TCC_STEP_MICRO && !remat.beside_bytes) /* no budget depends on it */
-            remat.beside_bytes = tcc_train_state_bytes(&options.spec, made->graph);
+            remat.beside_bytes = tcc_train_state_bytes(&options.spec, record->graph);
         options.remat = &remat;
     }
     tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};
     tcc_manager_options manager = {.dump_dir = dump_dir, .verify = m->options.verify_passes};
-    TCC_TRY(tcc_pipeline_run(&cx, &manager, &made->graph, &made->passes));
-    made->passed = true;
+    TCC_TRY(tcc_pipeline_run(&cx, &manager, &record->graph, &record->passes));
+    record->passed = true;
     return TCC_OK;
 }
 
@@ -262,7 +262,7 @@ tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump
     TCC_TRY(tcc__model_selector(m));
     tcc_codegen_options options = codegen_options(m);
     options.dump_dir = dump_dir;
-    options.target = tcc_selector_llvm(m->making->selector);
+    options.target = tcc_selector_llvm(m->compiler->selector);
     options.verify = m->options.verify_passes;
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &options.threads));
@@ -288,27 +288,27 @@ tcc_status tcc__model_build(tcc_model *m, tcc_compiled *c) {
     const double start = tcc_clock_seconds();
     TCC_TRY(run_passes(m, c, dump_dir));
     const double passed = tcc_clock_seconds();
-    TCC_TRY(tcc__model_codegen(m, c->made->graph, dump_dir, &c->program));
+    TCC_TRY(tcc__model_codegen(m, c->record->graph, dump_dir, &c->program));
     if (dump_dir) TCC_TRY(dump_steps(&m->cx->diag, c->program, dump_dir));
     c->passes_seconds = passed - start;
     c->codegen_seconds = tcc_clock_seconds() - passed;
     return TCC_OK;
 }
 
-tcc_status tcc__made_front(tcc_model *m, tcc_compiled *c, const tcc_graph **out) {
+tcc_status tcc__record_front(tcc_model *m, tcc_compiled *c, const tcc_graph **out) {
     tcc_grouping grouping;
-    TCC_TRY(tcc__model_group(m, c->made->graph, &c->arena, &grouping));
+    TCC_TRY(tcc__model_group(m, c->record->graph, &c->arena, &grouping));
     tcc_pass_options options = tcc__model_pass_options(m, c->train, &grouping);
     options.spec.part = c->part;
     tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};
     const char *passes = options.amp ? "amp,simplify,autodiff,train-step,low-copies" : "simplify,autodiff,train-step";
-    TCC_TRY(tcc_pipeline_run_named(&cx, &(tcc_manager_options){0}, passes, &c->made->graph, NULL));
-    *out = c->made->graph;
+    TCC_TRY(tcc_pipeline_run_named(&cx, &(tcc_manager_options){0}, passes, &c->record->graph, NULL));
+    *out = c->record->graph;
     return TCC_OK;
 }
 
-tcc_status tcc__made_graph(tcc_model *m, tcc_compiled *c, const tcc_graph **out) {
-    if (!c->made->passed) TCC_TRY(run_passes(m, c, NULL));
-    *out = c->made->graph;
+tcc_status tcc__record_graph(tcc_model *m, tcc_compiled *c, const tcc_graph **out) {
+    if (!c->record->passed) TCC_TRY(run_passes(m, c, NULL));
+    *out = c->record->graph;
     return TCC_OK;
 }

@@ -11,17 +11,17 @@
 #include "passes/pass.h"
 #include "passes/remat/remat.h"
 
-/* How a program was made. */
-typedef struct tcc_made {
+/* How a program was compiled. */
+typedef struct tcc_compile_record {
     tcc_graph *graph;     /* after the last pass, or, of a program from the cache, as it was traced */
     bool passed;          /* the passes have run */
     int64_t beside_bytes; /* MICRO, with a budget in bytes: what the step's other programs keep beside this one */
     tcc_manager_report passes;
     tcc_remat_report remat; /* empty where nothing may be computed again */
-} tcc_made;
+} tcc_compile_record;
 
-/* What a model needs to make programs. */
-typedef struct tcc_making {
+/* What a model needs to compile programs. */
+typedef struct tcc_compiler {
     tcc_model_fn fn;
     void *user;
     tcc_amp_spec amp; /* where options.mixed_precision is on */
@@ -38,7 +38,7 @@ typedef struct tcc_making {
     tcc_selector *selector;    /* what codegen answers the passes; NULL before the first program */
     tcc_pass_target target[2]; /* the same as the passes of an evaluation (0) and of training (1) ask it */
     struct tcc_tuning *tuning; /* what was found by measurements; NULL: the mode measures nothing */
-} tcc_making;
+} tcc_compiler;
 
 /* TCC_EUNSUPPORTED for a model of a plan, which has no function. */
 tcc_status tcc__model_need_function(tcc_model *m);
@@ -52,16 +52,16 @@ const tcc_code_store *tcc__cache_code_store(tcc_model *m);
 /* Makes c->program from the traced graph: runs the passes, generates code. */
 tcc_status tcc__model_build(tcc_model *m, tcc_compiled *c);
 /* The graph after the last pass; of a program from the cache the passes are run now. */
-tcc_status tcc__made_graph(tcc_model *m, tcc_compiled *c, const tcc_graph **out);
+tcc_status tcc__record_graph(tcc_model *m, tcc_compiled *c, const tcc_graph **out);
 /* The same after the first passes, behind which no input is added; nothing else may be asked of it. */
-tcc_status tcc__made_front(tcc_model *m, tcc_compiled *c, const tcc_graph **out);
-/* In plan.c. Before the passes run: c->made->beside_bytes, where there is a budget in bytes. TCC_ENOMEM where
+tcc_status tcc__record_front(tcc_model *m, tcc_compiled *c, const tcc_graph **out);
+/* In plan.c. Before the passes run: c->record->beside_bytes, where there is a budget in bytes. TCC_ENOMEM where
  * another program of the step does not fit in it. */
 tcc_status tcc__plan_beside(tcc_model *m, tcc_compiled *c);
 /* In report.c: texts of how a program was made, and of what it is made. */
-tcc_status tcc__made_write(tcc_model *m, tcc_compiled *c, tcc_text which);
-tcc_status tcc__made_report(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out);
-/* Makes m->making->selector and target, if they are not there yet. */
+tcc_status tcc__record_write(tcc_model *m, tcc_compiled *c, tcc_text which);
+tcc_status tcc__record_report(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out);
+/* Makes m->compiler->selector and target, if they are not there yet. */
 tcc_status tcc__model_selector(tcc_model *m);
 /* Traces the model into a graph. */
 tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out);
@@ -85,7 +85,7 @@ const tcc_remat_spec *tcc__model_remat(tcc_model *m, bool train);
 /* Generates code for a planned graph; `dump_dir` may be NULL. */
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out);
 
-/* In frontend/tune/tune.c. Where the mode is TCC_MODE_MAX_AUTOTUNE: makes m->making->tuning; */
+/* In frontend/tune/tune.c. Where the mode is TCC_MODE_MAX_AUTOTUNE: makes m->compiler->tuning; */
 tcc_status tcc__model_tune_begin(tcc_model *m);
 /* finds what runs the groups of a traced program best, within the budget, `passes` and `codegen` as for the program; */
 tcc_status tcc__model_tune(tcc_model *m, const tcc_pass_options *passes, const tcc_codegen_options *codegen,

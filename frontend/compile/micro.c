@@ -53,7 +53,7 @@ static void add_inputs(tcc_graph *g, const tcc_compiled *micro) {
     const tcc_program *p = micro->program;
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *sum = &p->bindings[i], *b = parameter_of(p, sum);
-        const tcc_node *traced = b ? find_input(micro->made->graph, b->name) : NULL;
+        const tcc_node *traced = b ? find_input(micro->record->graph, b->name) : NULL;
         if (b) tcc_ir_input(g, b->name, TCC_ROLE_PARAM, &b->type, traced ? traced->loc : TCC_NOWHERE);
     }
     for (int i = 0; i < p->n_bindings; i++) {

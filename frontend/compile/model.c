@@ -68,39 +68,40 @@ static tcc_status read_precision(tcc_model *m) {
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "mixed_precision_ops \"%s\" without mixed_precision",
                          o->mixed_precision_ops);
     TCC_TRY(read_loss_scale(m));
-    m->making->amp = (tcc_amp_spec){o->mixed_precision == TCC_MIXED_FP16 ? TCC_F16 : TCC_BF16, m->making->amp_classes};
-    tcc_amp_table(m->making->amp_classes);
-    return o->mixed_precision_ops ? tcc_amp_parse(diag, o->mixed_precision_ops, m->making->amp_classes) : TCC_OK;
+    m->compiler->amp = (tcc_amp_spec){o->mixed_precision == TCC_MIXED_FP16 ? TCC_F16 : TCC_BF16,
+                                      m->compiler->amp_classes};
+    tcc_amp_table(m->compiler->amp_classes);
+    return o->mixed_precision_ops ? tcc_amp_parse(diag, o->mixed_precision_ops, m->compiler->amp_classes) : TCC_OK;
 }
 
 static void forget(tcc_compiled *c) {
-    tcc_graph_destroy(c->made->graph);
-    tcc_vec_free(&c->made->passes.passes);
-    tcc_remat_report_free(&c->made->remat);
-    tcc__free(c->made);
+    tcc_graph_destroy(c->record->graph);
+    tcc_vec_free(&c->record->passes.passes);
+    tcc_remat_report_free(&c->record->remat);
+    tcc__free(c->record);
 }
 
 static void destroy(tcc_model *m) {
-    tcc_selector_destroy(m->making->selector);
+    tcc_selector_destroy(m->compiler->selector);
     tcc__model_tune_end(m);
-    tcc_cache_close(m->making->cache);
-    tcc__free(m->making->cache_trouble);
-    tcc__free(m->making->dump_dir);
-    tcc__free(m->making->verified);
-    tcc__free(m->making);
+    tcc_cache_close(m->compiler->cache);
+    tcc__free(m->compiler->cache_trouble);
+    tcc__free(m->compiler->dump_dir);
+    tcc__free(m->compiler->verified);
+    tcc__free(m->compiler);
 }
 
-static const char *trouble(const tcc_model *m) { return m->making->cache_trouble; }
+static const char *trouble(const tcc_model *m) { return m->compiler->cache_trouble; }
 
-static const tcc_maker compiler = {.make = tcc__model_make,
-                                   .write = tcc__made_write,
-                                   .report = tcc__made_report,
-                                   .trouble = trouble,
-                                   .code_store = tcc__cache_code_store,
-                                   .describe = tcc__cache_describe,
-                                   .find_overflow = tcc_model_find_overflow,
-                                   .forget = forget,
-                                   .destroy = destroy};
+static const tcc_compiler_ops ops = {.make = tcc__model_make,
+                                     .write = tcc__record_write,
+                                     .report = tcc__record_report,
+                                     .trouble = trouble,
+                                     .code_store = tcc__cache_code_store,
+                                     .describe = tcc__cache_describe,
+                                     .find_overflow = tcc_model_find_overflow,
+                                     .forget = forget,
+                                     .destroy = destroy};
 
 static tcc_status set_arch(tcc_model *m, const char *arch) {
     TCC_TRY(tcc_codegen_check_arch(&m->cx->diag, arch));
@@ -145,17 +146,17 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     TCC_TRY(check_options(cx, &options));
     if (options.comm && tcc_comm_size(options.comm) == 1) options.comm = NULL;
     tcc_model *m = tcc__calloc(1, sizeof *m);
-    tcc_making *making = tcc__calloc(1, sizeof *making);
-    if (!m || !making) {
+    tcc_compiler *compiler = tcc__calloc(1, sizeof *compiler);
+    if (!m || !compiler) {
         tcc__free(m);
-        tcc__free(making);
+        tcc__free(compiler);
         return tcc_enomem(&cx->diag);
     }
     m->cx = cx;
-    m->maker = &compiler;
-    m->making = making;
-    m->making->fn = fn;
-    m->making->user = user;
+    m->ops = &ops;
+    m->compiler = compiler;
+    m->compiler->fn = fn;
+    m->compiler->user = user;
     m->options = options;
     m->options.optimizer = NULL;
     m->options.share = NULL;
@@ -172,7 +173,7 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     if (status == TCC_OK) status = tcc__groups_keep(m);
     if (status == TCC_OK) status = read_precision(m);
     if (status == TCC_OK) status = tcc__model_read_budget(m);
-    if (status == TCC_OK && options.dump_dir && !(m->making->dump_dir = tcc__strdup(options.dump_dir)))
+    if (status == TCC_OK && options.dump_dir && !(m->compiler->dump_dir = tcc__strdup(options.dump_dir)))
         status = tcc_enomem(&cx->diag);
     if (status == TCC_OK) status = tcc__model_tune_begin(m);
     if (status == TCC_OK) status = open_device(m, options.share);

@@ -59,12 +59,12 @@ static tcc_status bind_inputs(const tcc_graph *g, tcc_arena *memory, tcc_program
 /* The graph of a program that has its part, for `batch`, through its passes. */
 static tcc_status pass_graph(step_plan *p, tcc_compiled *c, const tcc_array *batch, const tcc_graph **g) {
     tcc_model *m = p->m;
-    if (!(c->made = tcc__calloc(1, sizeof *c->made))) return tcc_enomem(&m->cx->diag);
-    TCC_TRY(tcc__traced_graph(m, c, batch, &c->made->graph));
+    if (!(c->record = tcc__calloc(1, sizeof *c->record))) return tcc_enomem(&m->cx->diag);
+    TCC_TRY(tcc__traced_graph(m, c, batch, &c->record->graph));
     TCC_TRY(tcc__model_selector(m));
-    if (c->part == TCC_STEP_MICRO && p->fronts) return tcc__made_front(m, c, g);
+    if (c->part == TCC_STEP_MICRO && p->fronts) return tcc__record_front(m, c, g);
     TCC_TRY(tcc__plan_beside(m, c));
-    return tcc__made_graph(m, c, g);
+    return tcc__record_graph(m, c, g);
 }
 
 static tcc_status plan_part(step_plan *p, tcc_step_part part, const tcc_compiled *of, const tcc_array *batch);
@@ -135,26 +135,26 @@ static tcc_status plan_beside(tcc_model *m, const tcc_compiled *c, int64_t budge
     step_plan all = {.m = m, .fronts = true}, own = {.m = m};
     const tcc_graph *g = NULL;
     tcc_compiled front = *c; /* whose graph has not been through its passes */
-    tcc_made made = {0};
-    front.made = &made;
-    tcc_status status = tcc_graph_copy_live(c->made->graph, &made.graph);
-    if (status == TCC_OK) status = tcc__made_front(m, &front, &g);
+    tcc_compile_record record = {0};
+    front.record = &record;
+    tcc_status status = tcc_graph_copy_live(c->record->graph, &record.graph);
+    if (status == TCC_OK) status = tcc__record_front(m, &front, &g);
     if (status == TCC_OK) status = count_graph(&own, g);
     const int64_t rows = m->options.comm ? m->ranks_rows : c->whole;
     if (status == TCC_OK) status = plan_micro(&all, c->inputs, c->n_inputs, rows, c->whole);
     if (status == TCC_OK) *beside = kept_bytes(&all.sum) - kept_bytes(&own.sum);
     if (status == TCC_OK && kept_bytes(&all.sum) + all.largest_update > budget)
         status = too_small(m, budget, kept_bytes(&all.sum) + all.largest_update);
-    tcc_graph_destroy(made.graph);
+    tcc_graph_destroy(record.graph);
     step_plan_free(&own);
     step_plan_free(&all);
     return status;
 }
 
 tcc_status tcc__plan_beside(tcc_model *m, tcc_compiled *c) {
-    const tcc_remat_spec *remat = c->part == TCC_STEP_MICRO && !c->made->passed ? tcc__model_remat(m, true) : NULL;
+    const tcc_remat_spec *remat = c->part == TCC_STEP_MICRO && !c->record->passed ? tcc__model_remat(m, true) : NULL;
     if (!remat || remat->budget != TCC_BUDGET_BYTES) return TCC_OK;
-    return plan_beside(m, c, remat->bytes, &c->made->beside_bytes);
+    return plan_beside(m, c, remat->bytes, &c->record->beside_bytes);
 }
 
 tcc_status tcc_model_plan(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_memory_plan *out) {

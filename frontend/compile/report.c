@@ -17,8 +17,8 @@
 static tcc_status write_passes(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     (void)m;
     tcc_strbuf_printf(b, "%-14s %10s %8s %8s\n", "pass", "ms", "before", "after");
-    for (int i = 0; i < c->made->passes.passes.count; i++) {
-        const tcc_pass_report *r = &c->made->passes.passes.data[i];
+    for (int i = 0; i < c->record->passes.passes.count; i++) {
+        const tcc_pass_report *r = &c->record->passes.passes.data[i];
         tcc_strbuf_printf(b, "%-14s %10.2f %8d %8d%s\n", r->pass, r->milliseconds, r->nodes_before, r->nodes_after,
                           r->changed ? "" : "  (unchanged)");
     }
@@ -28,21 +28,21 @@ static tcc_status write_passes(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
 }
 
 static tcc_status write_remat(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
-    if (c->made->remat.frontier.count) tcc_remat_print(b, &m->making->remat, &c->made->remat);
+    if (c->record->remat.frontier.count) tcc_remat_print(b, &m->compiler->remat, &c->record->remat);
     return TCC_OK;
 }
 
 static tcc_status write_memory(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     tcc_plan plan;
     TCC_TRY(write_remat(m, c, b));
-    if (c->made->remat.frontier.count) tcc_strbuf_add(b, "\n");
-    TCC_TRY(tcc_plan_read(c->made->graph, &plan, &m->cx->diag));
-    tcc_plan_print(b, c->made->graph, &plan);
+    if (c->record->remat.frontier.count) tcc_strbuf_add(b, "\n");
+    TCC_TRY(tcc_plan_read(c->record->graph, &plan, &m->cx->diag));
+    tcc_plan_print(b, c->record->graph, &plan);
     tcc_plan_free(&plan);
     return TCC_OK;
 }
 
-tcc_status tcc__made_write(tcc_model *m, tcc_compiled *c, tcc_text which) {
+tcc_status tcc__record_write(tcc_model *m, tcc_compiled *c, tcc_text which) {
     static tcc_status (*const writers[TCC_TEXTS])(tcc_model *, tcc_compiled *, tcc_strbuf *) = {
         [TCC_TEXT_PASSES] = write_passes, [TCC_TEXT_MEMORY] = write_memory, [TCC_TEXT_REMAT] = write_remat};
     if (c->text[which]) return TCC_OK;
@@ -60,7 +60,7 @@ tcc_status tcc__made_write(tcc_model *m, tcc_compiled *c, tcc_text which) {
 static tcc_status report_tir(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     const tcc_graph *g;
     TCC_TRY(tcc__plan_beside(m, c));
-    TCC_TRY(tcc__made_graph(m, c, &g));
+    TCC_TRY(tcc__record_graph(m, c, &g));
     tcc_graph_print(b, g, (tcc_print_options){.locs = true});
     return TCC_OK;
 }
@@ -106,7 +106,7 @@ static tcc_status report_code(tcc_model *m, tcc_compiled *c, const char *ending,
     tcc_program *program = NULL;
     const tcc_graph *g;
     tcc_status status = tcc__plan_beside(m, c);
-    if (status == TCC_OK) status = tcc__made_graph(m, c, &g);
+    if (status == TCC_OK) status = tcc__record_graph(m, c, &g);
     if (status == TCC_OK) status = tcc__model_codegen(m, g, folder, &program);
     tcc_status taken = take_folder(folder, c->program->name, ending, b, diag);
     tcc_program_destroy(program);
@@ -118,19 +118,19 @@ static tcc_status report_asm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) { ret
 
 static tcc_status report_verify(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     (void)c;
-    if (!m->making->verified)
+    if (!m->compiler->verified)
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "nothing was verified yet: call tcc_model_verify");
-    tcc_strbuf_add(b, m->making->verified);
+    tcc_strbuf_add(b, m->compiler->verified);
     return TCC_OK;
 }
 
 static tcc_status report_tune(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     (void)c;
-    if (m->making->tuning) tcc__tune_print(m, b);
+    if (m->compiler->tuning) tcc__tune_print(m, b);
     return TCC_OK;
 }
 
-tcc_status tcc__made_report(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out) {
+tcc_status tcc__record_report(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out) {
     static const struct {
         const char *name;
         tcc_status (*print)(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
@@ -142,7 +142,7 @@ tcc_status tcc__made_report(tcc_model *m, tcc_compiled *c, const char *what, tcc
                    {"tune", report_tune, false}};
     for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++) {
         if (strcmp(reports[i].name, what) != 0) continue;
-        if (reports[i].of_graph && !c->made)
+        if (reports[i].of_graph && !c->record)
             return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
                              "report \"%s\": rank 0 made the program; ask there", what);
         return reports[i].print(m, c, out);

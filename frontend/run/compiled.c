@@ -63,7 +63,7 @@ void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c) {
     tcc_exec_destroy(c->exec);
     tcc__compiled_unbind(m, c);
     tcc_program_destroy(c->program);
-    if (c->made) m->maker->forget(c);
+    if (c->record) m->ops->forget(c);
     tcc_arena_free(&c->arena);
     tcc__free(c);
 }
@@ -77,7 +77,7 @@ tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
     const double before = tcc_clock_seconds();
     if (runs) TCC_TRY(tcc__fill_end(m));
     const double filled = tcc_clock_seconds(), filling = filled - before + waited - start;
-    const tcc_code_store *store = m->maker ? m->maker->code_store(m) : NULL;
+    const tcc_code_store *store = m->ops ? m->ops->code_store(m) : NULL;
     if (m->device) TCC_TRY(tcc_exec_create_without_arena(m->cx, m->device, c->program, store, &c->exec));
     if (m->device && m->options.comm) tcc__ranks_connect(m, c->exec);
     if (m->device && runs) {

@@ -27,7 +27,7 @@ void tcc_model_destroy(tcc_model *m) {
     if (m->shared) tcc__model_unshare(m);
     tcc_store_free(&m->moments);
     tcc_vec_free(&m->uses);
-    if (m->making) m->maker->destroy(m);
+    if (m->compiler) m->ops->destroy(m);
     tcc__free(m);
 }
 

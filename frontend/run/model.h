@@ -59,13 +59,13 @@ typedef struct tcc_compiled {
     int n_inputs;
     tcc_array *inputs; /* signature: names, types and shapes of the batch; data is not kept */
     tcc_program *program;
-    const char *text[TCC_TEXTS]; /* NULL: not written yet */
-    struct tcc_made *made;       /* the maker's own; NULL: it was not made here */
-    tcc_exec *exec;              /* NULL where there is no device */
-    bool profiled;               /* its steps are timed */
-    tcc_bound *bound;            /* by binding, owned */
-    int *input_of;               /* by binding: which array of the batch it is, or -1 */
-    void *fed;                   /* device memory, one part after another, for what changes from run to run */
+    const char *text[TCC_TEXTS];       /* NULL: not written yet */
+    struct tcc_compile_record *record; /* the compiler's own; NULL: it was not compiled here */
+    tcc_exec *exec;                    /* NULL where there is no device */
+    bool profiled;                     /* its steps are timed */
+    tcc_bound *bound;                  /* by binding, owned */
+    int *input_of;                     /* by binding: which array of the batch it is, or -1 */
+    void *fed;                         /* device memory, one part after another, for what changes from run to run */
     int64_t fed_bytes;
     tcc_feed *feeds; /* its parts; a part that does not come from the host has NULL */
     int n_feeds;
@@ -84,7 +84,7 @@ typedef struct tcc_compiled {
 } tcc_compiled;
 
 /* What makes programs. */
-typedef struct tcc_maker {
+typedef struct tcc_compiler_ops {
     /* c->program for its signature; the model's store gets the parameters that it brings. */
     tcc_status (*make)(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
     /* c->text[which], where it is NULL. */
@@ -96,10 +96,10 @@ typedef struct tcc_maker {
     /* The processor that code is made for, first in a line for people, and our own version. */
     tcc_status (*describe)(tcc_model *m, tcc_strbuf *machine, tcc_strbuf *version);
     tcc_status (*find_overflow)(tcc_model *m, const tcc_array *batch, int count, char **text); /* tcc_model_... */
-    /* Frees c->made, and m->making. */
+    /* Frees c->record, and m->compiler. */
     void (*forget)(tcc_compiled *c);
     void (*destroy)(tcc_model *m);
-} tcc_maker;
+} tcc_compiler_ops;
 
 /* What models have in common that share parameters (options.share): memory on one device, as one of them runs at a
  * time. It lives as long as one of them does. */
@@ -126,13 +126,13 @@ typedef struct tcc_filling {
 struct tcc_model {
     tcc_context *cx;
     tcc_shared *shared;
-    tcc_model *sharing;        /* the next of those that share with it; NULL: it is the last */
-    tcc_vec(bool) uses;        /* by entry of the store: its function asks for it; there may be fewer */
-    const char *name;          /* options.name; NULL: none */
-    uint64_t random_seed;      /* of what its programs draw */
-    const tcc_maker *maker;    /* NULL: it has the programs of a plan, and no others */
-    struct tcc_making *making; /* the maker's own */
-    tcc_model_options options; /* pointers in it are for the maker alone */
+    tcc_model *sharing;            /* the next of those that share with it; NULL: it is the last */
+    tcc_vec(bool) uses;            /* by entry of the store: its function asks for it; there may be fewer */
+    const char *name;              /* options.name; NULL: none */
+    uint64_t random_seed;          /* of what its programs draw */
+    const tcc_compiler_ops *ops;   /* NULL: it has the programs of a plan, and no others */
+    struct tcc_compiler *compiler; /* what they work with */
+    tcc_model_options options;     /* pointers in it are for the compiler alone */
     tcc_optimizer_options optimizer;
     tcc_device *device;   /* NULL: code is made for `arch`, and nothing runs */
     char device_name[32]; /* "cuda:0" */

@@ -2,7 +2,7 @@
  * Plans: a model's programs to a file, and a model from it. */
 #include "traincc/plan.h"
 
-#include "frontend/run/made_file.h"
+#include "frontend/run/compiled_file.h"
 #include "runtime/files/file.h"
 
 tcc_status tcc_model_save_plan(tcc_model *m, const char *about, const char *path) {

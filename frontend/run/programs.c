@@ -79,7 +79,7 @@ static tcc_status not_in_plan(tcc_model *m, bool train, const tcc_array *batch, 
 static tcc_status make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
     tcc_status status = c->train && tcc__ranks_borrow(m)
                             ? TCC_BUG(&m->cx->diag, "rank 0 was not asked for a training program")
-                            : m->maker->make(m, c, batch);
+                            : m->ops->make(m, c, batch);
     if (status == TCC_OK) status = tcc__compiled_load(m, c);
     if (status == TCC_OK && !tcc_vec_push(&m->programs, c)) status = tcc_enomem(&m->cx->diag);
     tcc__fill_stop(m); /* after an error */
@@ -91,7 +91,7 @@ static tcc_status make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
 static tcc_status program_for(tcc_model *m, bool train, tcc_step_part part, int64_t whole, const tcc_array *batch,
                               int count, tcc_compiled **out) {
     if ((*out = tcc__program_find(m, train, part, whole, batch, count))) return TCC_OK;
-    if (!m->maker) return not_in_plan(m, train, batch, count);
+    if (!m->ops) return not_in_plan(m, train, batch, count);
     if (part != TCC_STEP_TOTALS) log_miss(m, train, batch, count);
     tcc_compiled *c = NULL;
     const tcc_status status = tcc__compiled_create(m, train, batch, count, &c);
@@ -109,7 +109,7 @@ static tcc_status program_for(tcc_model *m, bool train, tcc_step_part part, int6
 /* The update of a micro-batch's sums. */
 static tcc_status update_of(tcc_model *m, tcc_compiled *micro, tcc_compiled **out) {
     if ((*out = tcc__update_find(m, micro))) return TCC_OK;
-    if (!m->maker)
+    if (!m->ops)
         return tcc_error(&m->cx->diag, TCC_EFORMAT, TCC_NOWHERE, "the plan lacks the update for its micro-batches");
     tcc_compiled *c = NULL;
     const tcc_status status = tcc__compiled_create(m, true, NULL, 0, &c);

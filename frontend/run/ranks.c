@@ -82,7 +82,7 @@ typedef struct machine {
 
 static tcc_status find_machine(tcc_model *m, machine *out) {
     tcc_strbuf processor = {0}, version = {0};
-    const tcc_status status = m->maker->describe(m, &processor, &version);
+    const tcc_status status = m->ops->describe(m, &processor, &version);
     memset(out, 0, sizeof *out);
     if (status == TCC_OK) {
         const char *level = tcc_cpu_level();

@@ -5,7 +5,7 @@
  * Ranks may lack different programs, as their parts of a batch differ in size. In each round every rank asks for the
  * first that it lacks, until none does. What several ask for is made and sent once. Others wait for rank 0 as long as
  * it works (tcc_comm_begin_work). */
-#include "frontend/run/made_file.h"
+#include "frontend/run/compiled_file.h"
 
 #include "ir/support/alloc.h"
 #include "runtime/comm/comm.h"
@@ -107,7 +107,7 @@ static tcc_status make_lent(service *s, const ask *a, tcc_compiled *micro, tcc_c
         const int64_t own = m->ranks_rows;
         m->ranks_rows = a->all; /* what a budget leaves depends on it */
         m->micro_whole = m->ranks_whole;
-        status = m->maker->make(m, c, arrays);
+        status = m->ops->make(m, c, arrays);
         m->ranks_rows = own;
         c->next = NULL;
     }

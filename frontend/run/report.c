@@ -61,7 +61,7 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
         out->cached_programs += m->programs.data[i]->from_cache;
         out->saved_seconds += m->programs.data[i]->saved_seconds;
     }
-    if (m->maker) out->cache_trouble = m->maker->trouble(m);
+    if (m->ops) out->cache_trouble = m->ops->trouble(m);
     const int parts = c->part == TCC_STEP_MICRO ? (int)tcc__micro_parts(m) : 1;
     const tcc_compiled *const others[] = {c->totals, c->next};
     add_work(c, parts, NULL, out);
@@ -105,7 +105,7 @@ static tcc_status report_ptx(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
 static tcc_status report_text(tcc_model *m, tcc_compiled *c, tcc_text which, tcc_strbuf *b) {
     static const char *const names[] = {"totals", "update"};
     tcc_compiled *const others[] = {c->totals, c->next};
-    if (!c->text[which]) TCC_TRY(m->maker->write(m, c, which));
+    if (!c->text[which]) TCC_TRY(m->ops->write(m, c, which));
     tcc_strbuf_add(b, c->text[which]);
     for (int i = 0; i < 2; i++) {
         if (!others[i]) continue;
@@ -131,12 +131,11 @@ static tcc_status report(tcc_model *m, const char *what, tcc_strbuf *b) {
     }
     for (int i = 0; i < TCC_TEXTS; i++)
         if (!strcmp(texts[i], what)) return report_text(m, c, (tcc_text)i, b);
-    const tcc_status status = m->maker ? m->maker->report(m, c, what, b) : TCC_ENOTFOUND;
+    const tcc_status status = m->ops ? m->ops->report(m, c, what, b) : TCC_ENOTFOUND;
     if (status != TCC_ENOTFOUND) return status;
     return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "no report \"%s\"; there are %s", what,
-                     m->maker
-                         ? "tir, passes, memory, remat, kernels, llvm, asm, ptx, verify, graphs, groups, ranks, tune"
-                         : "passes, memory, remat, kernels, ptx, graphs, groups, ranks of a plan's program");
+                     m->ops ? "tir, passes, memory, remat, kernels, llvm, asm, ptx, verify, graphs, groups, ranks, tune"
+                            : "passes, memory, remat, kernels, ptx, graphs, groups, ranks of a plan's program");
 }
 
 tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {

@@ -93,7 +93,7 @@ static tcc_status anomaly(tcc_model *m, const tcc_array *batch, int count, float
     tcc_diag *diag = &m->cx->diag;
     char *text = NULL;
     if (m->options.progress) m->options.progress(m->options.progress_user, "looking for the op that is not finite");
-    const tcc_status found = m->maker ? m->maker->find_overflow(m, batch, count, &text) : TCC_OK;
+    const tcc_status found = m->ops ? m->ops->find_overflow(m, batch, count, &text) : TCC_OK;
     char *why = found == TCC_OK ? NULL : tcc__strdup(tcc_diag_words(diag));
     tcc_diag_begin(diag);
     tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "step %lld: %s infinite or NaN", (long long)m->step,

@@ -19,14 +19,14 @@ static const double STEP_BAND = 0.01, MOST_SHARE = 0.2;
 static bool is_open(const tcc_tuned *entry) { return entry->groups && tcc__tune_differs(entry); }
 
 bool tcc__tune_step_differs(const tcc_model *m) {
-    const struct tcc_tuning *tuning = m->making->tuning;
+    const struct tcc_tuning *tuning = m->compiler->tuning;
     for (int i = 0; i < tuning->entries.count; i++)
         if (is_open(&tuning->entries.data[i])) return true;
     return false;
 }
 
 void tcc__tune_refuse_step(tcc_model *m) {
-    struct tcc_tuning *tuning = m->making->tuning;
+    struct tcc_tuning *tuning = m->compiler->tuning;
     for (int i = 0; i < tuning->entries.count; i++)
         if (is_open(&tuning->entries.data[i])) tuning->entries.data[i].refused = true;
 }
@@ -53,7 +53,7 @@ static int by_gain(const void *a, const void *b, void *user) {
 }
 
 static tcc_status list_choices(tcc_model *m, choices *out) {
-    const struct tcc_tuning *tuning = m->making->tuning;
+    const struct tcc_tuning *tuning = m->compiler->tuning;
     *out = (choices){m, tcc__calloc((size_t)tuning->entries.count + 1, sizeof(int)), 0};
     if (!out->entries) return tcc_enomem(&m->cx->diag);
     for (int i = 0; i < tuning->entries.count; i++)
@@ -65,7 +65,7 @@ static tcc_status list_choices(tcc_model *m, choices *out) {
 /* Those of [begin, end) are used, the others are not. */
 static void use(const choices *c, int begin, int end) {
     for (int i = 0; i < c->count; i++)
-        c->m->making->tuning->entries.data[c->entries[i]].refused = i < begin || i >= end;
+        c->m->compiler->tuning->entries.data[c->entries[i]].refused = i < begin || i >= end;
 }
 
 /* -- Trials -- */

@@ -66,8 +66,8 @@ static void count_pairs(const tcc_tuned *entry, const char *schedule, int *agree
 static void print_rank(const tcc_model *m, const char *schedule, tcc_strbuf *b) {
     int agree = 0, differ = 0, kinds = 0;
     double sum = 0, squares = 0;
-    for (int i = 0; i < m->making->tuning->entries.count; i++) {
-        const tcc_tuned *entry = &m->making->tuning->entries.data[i];
+    for (int i = 0; i < m->compiler->tuning->entries.count; i++) {
+        const tcc_tuned *entry = &m->compiler->tuning->entries.data[i];
         count_pairs(entry, schedule, &agree, &differ);
         const tcc_tuned_candidate *c = entry->candidates.count ? &entry->candidates.data[0] : NULL;
         if (!schedule || !c || !c->measured_ns || !c->predicted_ns || strcmp(c->schedule, schedule) != 0) continue;
@@ -88,9 +88,9 @@ static void print_ranks(const tcc_model *m, tcc_strbuf *b) {
     const char *seen[64];
     int count = 0;
     tcc_strbuf_add(b, "predictions against measurements, by schedule:\n");
-    for (int i = 0; i < m->making->tuning->entries.count; i++)
-        for (int k = 0; k < m->making->tuning->entries.data[i].candidates.count; k++) {
-            const tcc_tuned_candidate *c = &m->making->tuning->entries.data[i].candidates.data[k];
+    for (int i = 0; i < m->compiler->tuning->entries.count; i++)
+        for (int k = 0; k < m->compiler->tuning->entries.data[i].candidates.count; k++) {
+            const tcc_tuned_candidate *c = &m->compiler->tuning->entries.data[i].candidates.data[k];
             int known = 0;
             while (known < count && strcmp(seen[known], c->schedule) != 0) known++;
             if (known < count || count == 64 || !c->measured_ns) continue;
@@ -103,14 +103,15 @@ static void print_ranks(const tcc_model *m, tcc_strbuf *b) {
 /* Kinds of groups that a step was slower with. */
 static int count_refused(const tcc_model *m) {
     int refused = 0;
-    for (int i = 0; i < m->making->tuning->entries.count; i++) refused += m->making->tuning->entries.data[i].refused;
+    for (int i = 0; i < m->compiler->tuning->entries.count; i++)
+        refused += m->compiler->tuning->entries.data[i].refused;
     return refused;
 }
 
 /* What came of the trials of whole steps. */
 static void print_steps(const tcc_model *m, tcc_strbuf *b) {
-    for (int i = 0; i < m->making->tuning->steps.count; i++) {
-        const tcc_tuned_step *s = &m->making->tuning->steps.data[i];
+    for (int i = 0; i < m->compiler->tuning->steps.count; i++) {
+        const tcc_tuned_step *s = &m->compiler->tuning->steps.data[i];
         tcc_strbuf_printf(b, "the whole step \"%s\"", s->name);
         if (s->default_ns)
             tcc_strbuf_printf(b, ", %s: %.1f us as by default, %.1f us with the choices: %s\n", from_text(s->from),
@@ -124,8 +125,8 @@ static void print_steps(const tcc_model *m, tcc_strbuf *b) {
 
 void tcc__tune_print(const tcc_model *m, tcc_strbuf *b) {
     double before = 0, after = 0;
-    for (int i = 0; i < m->making->tuning->entries.count; i++) {
-        const tcc_tuned *entry = &m->making->tuning->entries.data[i];
+    for (int i = 0; i < m->compiler->tuning->entries.count; i++) {
+        const tcc_tuned *entry = &m->compiler->tuning->entries.data[i];
         tcc_strbuf_printf(b, "%s, %d in the step, %s", entry->what, entry->groups, from_text(entry->from));
         before += (double)entry->default_ns * entry->groups, after += (double)entry->best_ns * entry->groups;
         if (entry->refused) tcc_strbuf_add(b, ", not used");
@@ -146,7 +147,7 @@ void tcc__tune_print(const tcc_model *m, tcc_strbuf *b) {
         tcc_strbuf_add(b, "\n");
     }
     tcc_strbuf_printf(b, "%lld candidates timed in %.1f s; measured groups take %.3f ms as by default, %.3f ms now\n",
-                      (long long)m->measured, m->making->tuning->spent_s, 1e-6 * before, 1e-6 * after);
+                      (long long)m->measured, m->compiler->tuning->spent_s, 1e-6 * before, 1e-6 * after);
     print_steps(m, b);
     if (m->measured) print_ranks(m, b);
 }

@@ -230,7 +230,7 @@ static tcc_status make_graph(tcc_track *t, tcc_contender *c) {
     tcc_model *m = t->m;
     tcc_group group = *t->group;
     group.implementation = (tcc_implementation *)c->given; /* copied */
-    tcc_pass_target target = *tcc_selector_target(m->making->selector);
+    tcc_pass_target target = *tcc_selector_target(m->compiler->selector);
     bool done = false;
     if (!c->given) target.choose = cut_first, target.choose_user = &done;
     TCC_TRY(tcc__group_alone(m, t->g, &group, t->loads, t->n_inputs, &c->graph));
@@ -276,12 +276,12 @@ tcc_status tcc__track_compile(tcc_track *t, tcc_contenders *all, int from) {
     tcc_codegen_options options = *t->codegen;
     const int count = all->count - from;
     tcc_pool *pool = NULL;
-    options.target = tcc_selector_llvm(m->making->selector);
+    options.target = tcc_selector_llvm(m->compiler->selector);
     options.threads = 1;
     for (int i = from; i < all->count; i++) {
         tcc_contender *c = &all->data[i];
-        const bool fails = m->making->tuning->judge &&
-                           m->making->tuning->judge(m->making->tuning->judge_user, c->about.text, 0) < 0;
+        const bool fails = m->compiler->tuning->judge &&
+                           m->compiler->tuning->judge(m->compiler->tuning->judge_user, c->about.text, 0) < 0;
         if (make_graph(t, c) == TCC_OK && !fails) continue;
         if (diag->status == TCC_ENOMEM) return TCC_ENOMEM;
         tcc_diag_begin(diag);
@@ -494,7 +494,7 @@ static tcc_status time_once(tcc_track *t, tcc_contender *c) {
     const int64_t start = tcc_clock_ns();
     TCC_TRY(run_once(t, c));
     int64_t ns = tcc_clock_ns() - start;
-    const struct tcc_tuning *tuning = t->m->making->tuning;
+    const struct tcc_tuning *tuning = t->m->compiler->tuning;
     if (tuning->judge) ns = tuning->judge(tuning->judge_user, c->about.text, ns);
     if (!c->least_ns || ns < c->least_ns) c->least_ns = ns;
     return tcc_vec_push(&c->samples, ns) ? TCC_OK : tcc_enomem(&t->m->cx->diag);

@@ -121,7 +121,7 @@ static tcc_status run_once(tcc_step_trial *t, tcc_trial_side *s, int64_t *ns) {
     TCC_TRY(tcc_exec_run(s->exec, &t->m->cx->diag));
     TCC_TRY(t->m->device->ops->synchronize(t->m->device, &t->m->cx->diag));
     *ns = tcc_clock_ns() - start;
-    const struct tcc_tuning *tuning = t->m->making->tuning;
+    const struct tcc_tuning *tuning = t->m->compiler->tuning;
     if (tuning->judge)
         *ns = tuning->judge(tuning->judge_user, s == t->sides ? "the step as by default" : "the step as tuned", *ns);
     return TCC_OK;
@@ -142,7 +142,7 @@ static tcc_status generate(tcc_step_trial *t, const tcc_graph *g, tcc_program **
     tcc_codegen_options options = *t->codegen;
     tcc_diag *diag = &t->m->cx->diag;
     tcc_cpus cpus;
-    options.target = tcc_selector_llvm(t->m->making->selector);
+    options.target = tcc_selector_llvm(t->m->compiler->selector);
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(diag, &cpus, &options.threads));
     return tcc_codegen_build(t->m->cx, diag, g, &options, out);

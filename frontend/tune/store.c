@@ -12,7 +12,7 @@ static void tell(void *user, const char *text) { tcc_logf(((tcc_model *)user)->c
 
 /* NULL: there is none. */
 static tcc_cache *cache_of(tcc_model *m) {
-    struct tcc_tuning *tuning = m->making->tuning;
+    struct tcc_tuning *tuning = m->compiler->tuning;
     if (tuning->cache_asked) return tuning->cache;
     tuning->cache_asked = true;
     const tcc_cache_options options = {.tell = tell, .user = m};
@@ -105,7 +105,7 @@ static bool make_step_key(tcc_model *m, const tcc_cache_key *step, tcc_arena *me
 }
 
 void tcc__tune_store_step(tcc_model *m, const tcc_cache_key *step, double seconds) {
-    const struct tcc_tuning *tuning = m->making->tuning;
+    const struct tcc_tuning *tuning = m->compiler->tuning;
     const tcc_tuned_step *trial = &tuning->steps.data[tuning->steps.count - 1];
     tcc_cache *cache = cache_of(m);
     tcc_arena memory = {0};
@@ -155,21 +155,21 @@ static bool read_kind(tcc_model *m, char *line, char **at, tcc_tuned *out) {
     out->key = key, out->groups = groups, out->default_ns = before, out->best_ns = after, out->refused = refused;
     out->from = found ? TCC_TUNED_STORED : TCC_TUNED_NOT;
     out->plain = plain.choice;
-    out->what = tcc_arena_strdup(&m->making->tuning->arena, line + length);
+    out->what = tcc_arena_strdup(&m->compiler->tuning->arena, line + length);
     return out->what;
 }
 
 /* What is known already stays, but for what the step says about itself. */
 static bool take_kind(tcc_model *m, const tcc_tuned *kind) {
     tcc_tuned *known = tcc__tune_find(m, kind->key);
-    if (!known) return tcc_vec_push(&m->making->tuning->entries, *kind);
+    if (!known) return tcc_vec_push(&m->compiler->tuning->entries, *kind);
     known->groups = kind->groups;
     known->refused |= kind->refused;
     return true;
 }
 
 static bool read_step(tcc_model *m, char *text) {
-    struct tcc_tuning *tuning = m->making->tuning;
+    struct tcc_tuning *tuning = m->compiler->tuning;
     tcc_vec(tcc_tuned) kinds = {0};
     char *at = text, *line = next_line(&at), name[32];
     long long before, after;
@@ -200,4 +200,4 @@ bool tcc__tune_find_step(tcc_model *m, const tcc_cache_key *step) {
     return found;
 }
 
-void tcc__tune_close(tcc_model *m) { tcc_cache_close(m->making->tuning->cache); }
+void tcc__tune_close(tcc_model *m) { tcc_cache_close(m->compiler->tuning->cache); }

@@ -36,14 +36,14 @@ tcc_status tcc__tune_key(const tcc_graph *g, const tcc_group *group, uint64_t *k
 }
 
 tcc_tuned *tcc__tune_find(const tcc_model *m, uint64_t key) {
-    for (int i = 0; m->making->tuning && i < m->making->tuning->entries.count; i++)
-        if (m->making->tuning->entries.data[i].key == key) return &m->making->tuning->entries.data[i];
+    for (int i = 0; m->compiler->tuning && i < m->compiler->tuning->entries.count; i++)
+        if (m->compiler->tuning->entries.data[i].key == key) return &m->compiler->tuning->entries.data[i];
     return NULL;
 }
 
 const tcc_implementation *tcc__tune_keep(tcc_model *m, const tcc_implementation *x) {
     const tcc_implementation bare = {.name = x->name, .params = x->params, .n_params = x->n_params};
-    const tcc_implementation *copy = tcc_implementation_copy(&m->making->tuning->arena, &bare, NULL);
+    const tcc_implementation *copy = tcc_implementation_copy(&m->compiler->tuning->arena, &bare, NULL);
     if (!copy) tcc_enomem(&m->cx->diag);
     return copy;
 }
@@ -73,7 +73,7 @@ static bool agrees(const tcc_implementation *choice, const tcc_implementation *p
 tcc_status tcc__tune_choose(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
                             tcc_candidate *out) {
     tcc_model *m = user;
-    const tcc_pass_target *target = tcc_selector_target(m->making->selector);
+    const tcc_pass_target *target = tcc_selector_target(m->compiler->selector);
     uint64_t key;
     *out = (tcc_candidate){0};
     if (group->kind == TCC_GROUP_NORM) return TCC_OK; /* its signature does not say all of it */
@@ -97,7 +97,7 @@ tcc_status tcc__tune_choose(void *user, const tcc_graph *g, const tcc_group *gro
 static tcc_status describe_target(tcc_model *m, tcc_strbuf *out) {
     tcc_cpus cpus;
     int threads = 0;
-    tcc_selector_print_target(m->making->selector, out);
+    tcc_selector_print_target(m->compiler->selector, out);
     if (*m->arch) return TCC_OK;
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &threads));
@@ -119,8 +119,8 @@ static tcc_status print_lock(tcc_model *m, tcc_strbuf *b) {
     tcc_strbuf_add(b, "traincc-lock 1\ntarget ");
     TCC_TRY(describe_target(m, b));
     tcc_strbuf_add(b, "\n");
-    for (int i = 0; i < m->making->tuning->entries.count; i++) {
-        const tcc_tuned *entry = &m->making->tuning->entries.data[i];
+    for (int i = 0; i < m->compiler->tuning->entries.count; i++) {
+        const tcc_tuned *entry = &m->compiler->tuning->entries.data[i];
         if (!entry->cut && !entry->choice && !entry->plain) continue;
         tcc_strbuf_printf(b, "group %016llx %s\n", (unsigned long long)entry->key, entry->what);
         tcc__tune_print_used(entry, b);
@@ -132,7 +132,7 @@ static tcc_status print_lock(tcc_model *m, tcc_strbuf *b) {
 tcc_status tcc__tune_write_lock(tcc_model *m) {
     tcc_strbuf text = {0};
     tcc_status status = print_lock(m, &text);
-    if (status == TCC_OK) status = tcc__file_save(&m->cx->diag, m->making->tuning->lock, text.text, text.length);
+    if (status == TCC_OK) status = tcc__file_save(&m->cx->diag, m->compiler->tuning->lock, text.text, text.length);
     tcc_strbuf_free(&text);
     return status;
 }
@@ -144,7 +144,7 @@ typedef struct lock_reader {
 } lock_reader;
 
 static tcc_status refuse(const lock_reader *r, const char *expected) {
-    return tcc_error(&r->m->cx->diag, TCC_EFORMAT, (tcc_loc){.file = r->m->making->tuning->locked, .line = r->line},
+    return tcc_error(&r->m->cx->diag, TCC_EFORMAT, (tcc_loc){.file = r->m->compiler->tuning->locked, .line = r->line},
                      "expected %s", expected);
 }
 
@@ -159,11 +159,11 @@ static bool next_line(lock_reader *r, char *line, size_t room) {
 }
 
 static tcc_status read_choice(lock_reader *r, const char *line, tcc_tuned *entry) {
-    const tcc_loc at = {.file = r->m->making->tuning->locked, .line = r->line};
+    const tcc_loc at = {.file = r->m->compiler->tuning->locked, .line = r->line};
     tcc_implementation *choice;
     entry->cut = !strcmp(line, "  cut");
     if (entry->cut) return TCC_OK;
-    TCC_TRY(tcc_implementation_parse(line, at, &r->m->making->tuning->arena, &r->m->cx->diag, &choice));
+    TCC_TRY(tcc_implementation_parse(line, at, &r->m->compiler->tuning->arena, &r->m->cx->diag, &choice));
     entry->choice = choice;
     return TCC_OK;
 }
@@ -178,13 +178,13 @@ bool tcc__tune_parse(tcc_model *m, const char *line, tcc_tuned *entry) {
 static tcc_status read_entry(lock_reader *r, char *line, size_t room) {
     unsigned long long key;
     int length = 0;
-    tcc_arena *arena = &r->m->making->tuning->arena;
+    tcc_arena *arena = &r->m->compiler->tuning->arena;
     if (sscanf(line, "group %16llx %n", &key, &length) != 1 || !length) return refuse(r, "group KEY WORDS");
     tcc_tuned entry = {.key = key, .what = tcc_arena_strdup(arena, line + length), .from = TCC_TUNED_LOCKED};
     if (!entry.what) return tcc_enomem(&r->m->cx->diag);
     if (!next_line(r, line, room)) return refuse(r, "what runs the group");
     TCC_TRY(read_choice(r, line, &entry));
-    return tcc_vec_push(&r->m->making->tuning->entries, entry) ? TCC_OK : tcc_enomem(&r->m->cx->diag);
+    return tcc_vec_push(&r->m->compiler->tuning->entries, entry) ? TCC_OK : tcc_enomem(&r->m->cx->diag);
 }
 
 static tcc_status read_entries(lock_reader *r) {
@@ -197,7 +197,7 @@ static tcc_status read_entries(lock_reader *r) {
     if (status == TCC_OK && !named) status = refuse(r, "target NAME");
     if (status == TCC_OK && strcmp(line + 7, target.text) != 0)
         status = tcc_error(&r->m->cx->diag, TCC_EINVAL,
-                           (tcc_loc){.file = r->m->making->tuning->locked, .line = r->line},
+                           (tcc_loc){.file = r->m->compiler->tuning->locked, .line = r->line},
                            "these choices are for %s, and this is %s", line + 7, target.text);
     tcc_strbuf_free(&target);
     while (status == TCC_OK && next_line(r, line, sizeof line)) status = read_entry(r, line, sizeof line);
@@ -206,15 +206,15 @@ static tcc_status read_entries(lock_reader *r) {
 
 tcc_status tcc__tune_read_lock(tcc_model *m) {
     enum { MOST_BYTES = 1 << 24 };
-    FILE *f = fopen(m->making->tuning->locked, "r");
+    FILE *f = fopen(m->compiler->tuning->locked, "r");
     char *text = f ? tcc__calloc(MOST_BYTES + 1, 1) : NULL;
     tcc_status status = TCC_OK;
     if (!f)
-        status = tcc_error(&m->cx->diag, TCC_EIO, TCC_NOWHERE, "cannot read %s: %s", m->making->tuning->locked,
+        status = tcc_error(&m->cx->diag, TCC_EIO, TCC_NOWHERE, "cannot read %s: %s", m->compiler->tuning->locked,
                            strerror(errno));
     else if (!text) status = tcc_enomem(&m->cx->diag);
     if (status == TCC_OK && fread(text, 1, MOST_BYTES, f) == MOST_BYTES)
-        status = tcc_error(&m->cx->diag, TCC_EFORMAT, TCC_NOWHERE, "%s is too large", m->making->tuning->locked);
+        status = tcc_error(&m->cx->diag, TCC_EFORMAT, TCC_NOWHERE, "%s is too large", m->compiler->tuning->locked);
     if (f) fclose(f);
     lock_reader r = {m, text, 0};
     if (status == TCC_OK) status = read_entries(&r);

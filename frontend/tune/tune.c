@@ -88,13 +88,13 @@ static void count_bytes(tuner *u) {
 }
 
 static const char *words_for(tuner *u, const tcc_group *group) {
-    return tcc_arena_printf(&u->m->making->tuning->arena, "%s %s %s", tcc_group_kind_text(group->kind),
+    return tcc_arena_printf(&u->m->compiler->tuning->arena, "%s %s %s", tcc_group_kind_text(group->kind),
                             tcc_op_get_info(group->hero->op)->text, tcc_type_text(&group->hero->type));
 }
 
 /* The entry of a group's kind, made where there is none. */
 static tcc_status find_entry(tuner *u, const tcc_group *group, int *out) {
-    struct tcc_tuning *tuning = u->m->making->tuning;
+    struct tcc_tuning *tuning = u->m->compiler->tuning;
     uint64_t key;
     char *signature;
     TCC_TRY(tcc__tune_key(u->g, group, &key, &signature));
@@ -122,7 +122,7 @@ static tcc_status find_entry(tuner *u, const tcc_group *group, int *out) {
 }
 
 static tcc_status list_kinds(tuner *u) {
-    struct tcc_tuning *tuning = u->m->making->tuning;
+    struct tcc_tuning *tuning = u->m->compiler->tuning;
     for (int i = 0; i < tuning->entries.count; i++) tuning->entries.data[i].groups = 0;
     for (int i = 0; i < u->g->groups.count; i++) {
         const tcc_group *group = &u->g->groups.data[i];
@@ -140,7 +140,7 @@ static tcc_status list_kinds(tuner *u) {
 static const char *text_of(tuner *u, const tcc_implementation *x) {
     tcc_strbuf b = {0};
     tcc_implementation_print_name(&b, x);
-    const char *text = b.failed ? NULL : tcc_arena_strdup(&u->m->making->tuning->arena, b.text);
+    const char *text = b.failed ? NULL : tcc_arena_strdup(&u->m->compiler->tuning->arena, b.text);
     tcc_strbuf_free(&b);
     return text;
 }
@@ -149,7 +149,7 @@ static tcc_status add_contender(tuner *u, tcc_contenders *all, const tcc_impleme
                                 const tcc_implementation *whole, int64_t predicted_ns) {
     tcc_contender c = {.given = given, .whole = whole};
     c.about.text = whole ? text_of(u, whole) : "cut";
-    c.about.schedule = whole ? tcc_arena_strdup(&u->m->making->tuning->arena, whole->name) : "cut";
+    c.about.schedule = whole ? tcc_arena_strdup(&u->m->compiler->tuning->arena, whole->name) : "cut";
     c.about.predicted_ns = predicted_ns;
     if (!c.about.text || !c.about.schedule) return tcc_enomem(&u->m->cx->diag);
     for (int i = 0; i < all->count; i++)
@@ -171,7 +171,7 @@ static tcc_status add_default(tuner *u, const tcc_group *group, tcc_contenders *
 }
 
 static tcc_status add_others(tuner *u, const tcc_group *group, tcc_contenders *all) {
-    const tcc_pass_target *target = tcc_selector_target(u->m->making->selector);
+    const tcc_pass_target *target = tcc_selector_target(u->m->compiler->selector);
     tcc_group open = *group;
     tcc_candidates candidates = {0};
     open.implementation = NULL;
@@ -200,7 +200,7 @@ static tcc_status add_variations(tuner *u, const tcc_group *group, const tcc_con
     tcc_variations found = {0};
     tcc_group varied = *group;
     varied.implementation = (tcc_implementation *)best->given;
-    tcc_status status = tcc_selector_vary(u->m->making->selector, u->g, &varied, true, &u->scratch, &found);
+    tcc_status status = tcc_selector_vary(u->m->compiler->selector, u->g, &varied, true, &u->scratch, &found);
     for (int i = 0; i < found.count && status == TCC_OK; i++)
         status = add_contender(u, all, found.data[i].given, found.data[i].whole,
                                tcc_implementation_ns(found.data[i].whole));
@@ -309,7 +309,7 @@ static tcc_status tune_kind(tuner *u, const kind *k, double until) {
     tcc_contenders all = {0};
     int winner = 0;
     const double start = tcc_clock_seconds();
-    tcc_tuned *entry = &u->m->making->tuning->entries.data[k->entry];
+    tcc_tuned *entry = &u->m->compiler->tuning->entries.data[k->entry];
     tcc_status status = tcc__track_begin(u->m, u->codegen, u->g, k->group, u->step_bytes, &t);
     t.until = until;
     if (status == TCC_OK) status = race_rounds(u, &t, k->group, &all);
@@ -342,7 +342,7 @@ static tcc_status time_default(tuner *u, kind *k) {
 
 static int by_share(const void *a, const void *b, void *user) {
     const kind *x = a, *y = b;
-    const tcc_tuned *entries = ((tuner *)user)->m->making->tuning->entries.data;
+    const tcc_tuned *entries = ((tuner *)user)->m->compiler->tuning->entries.data;
     const double p = entries[x->entry].share_ns, q = entries[y->entry].share_ns;
     return p != q ? (p < q) - (p > q) : x->entry - y->entry;
 }
@@ -350,7 +350,7 @@ static int by_share(const void *a, const void *b, void *user) {
 /* Leaves out kinds that are small by the predictions already: of a deep network that is most of them, and each would be
  * compiled to be timed. */
 static void leave_out_small(tuner *u) {
-    const tcc_tuned *entries = u->m->making->tuning->entries.data;
+    const tcc_tuned *entries = u->m->compiler->tuning->entries.data;
     double all = 0;
     int kept = 0;
     for (int i = 0; i < u->kinds.count; i++) {
@@ -379,7 +379,7 @@ static tcc_status time_defaults(tuner *u) {
     if (u->kinds.count) qsort(u->kinds.data, (size_t)u->kinds.count, sizeof *u->kinds.data, by_prediction);
     for (int i = 0; i < u->kinds.count; i++) {
         kind *k = &u->kinds.data[i];
-        tcc_tuned *entry = &u->m->making->tuning->entries.data[k->entry];
+        tcc_tuned *entry = &u->m->compiler->tuning->entries.data[k->entry];
         const bool looks = tcc_clock_seconds() < end;
         if (looks) TCC_TRY(time_default(u, k));
         entry->share_ns = looks ? k->default_ns * entry->groups
@@ -390,7 +390,7 @@ static tcc_status time_defaults(tuner *u) {
     }
     int kept = 0;
     for (int i = 0; i < u->kinds.count; i++)
-        if (u->m->making->tuning->entries.data[u->kinds.data[i].entry].share_ns > LEAST_SHARE * all)
+        if (u->m->compiler->tuning->entries.data[u->kinds.data[i].entry].share_ns > LEAST_SHARE * all)
             u->kinds.data[kept++] = u->kinds.data[i];
     u->kinds.count = kept;
     if (kept) qsort_r(u->kinds.data, (size_t)kept, sizeof *u->kinds.data, by_share, u);
@@ -401,7 +401,7 @@ static tcc_status time_defaults(tuner *u) {
 static void keep_open(tuner *u) {
     int open = 0;
     for (int i = 0; i < u->kinds.count; i++)
-        if (u->m->making->tuning->entries.data[u->kinds.data[i].entry].from == TCC_TUNED_NOT)
+        if (u->m->compiler->tuning->entries.data[u->kinds.data[i].entry].from == TCC_TUNED_NOT)
             u->kinds.data[open++] = u->kinds.data[i];
     u->kinds.count = open;
 }
@@ -411,15 +411,15 @@ static tcc_status tune_all(tuner *u) {
     TCC_TRY(time_defaults(u));
     u->open = tcc_clock_seconds() > u->until;
     for (int i = 0; i < u->kinds.count; i++)
-        left += u->m->making->tuning->entries.data[u->kinds.data[i].entry].share_ns;
+        left += u->m->compiler->tuning->entries.data[u->kinds.data[i].entry].share_ns;
     for (int i = 0; i < u->kinds.count && tcc_clock_seconds() < u->until; i++) {
         const kind *k = &u->kinds.data[i];
-        const double share = u->m->making->tuning->entries.data[k->entry].share_ns, now = tcc_clock_seconds();
+        const double share = u->m->compiler->tuning->entries.data[k->entry].share_ns, now = tcc_clock_seconds();
         /* Half of what is left goes by shares, half evenly: a small kind takes as long to compile as a large one. */
         const double part = 0.5 * share / left + 0.5 / (u->kinds.count - i);
         TCC_TRY(tune_kind(u, k, now + part * (u->until - now)));
         left -= share;
-        u->open |= u->m->making->tuning->entries.data[k->entry].from == TCC_TUNED_NOT;
+        u->open |= u->m->compiler->tuning->entries.data[k->entry].from == TCC_TUNED_NOT;
         say(u, false, "tuning: %d of %d kinds of groups, %.0f of %.0f s", i + 1, u->kinds.count,
             tcc_clock_seconds() - u->start, u->until - u->start);
     }
@@ -464,29 +464,29 @@ static double budget_of(const tcc_model *m) {
 tcc_status tcc__model_tune_begin(tcc_model *m) {
     if (m->options.mode != TCC_MODE_MAX_AUTOTUNE) return TCC_OK;
     struct tcc_tuning *tuning = tcc__calloc(1, sizeof *tuning);
-    if (!(m->making->tuning = tuning)) return tcc_enomem(&m->cx->diag);
+    if (!(m->compiler->tuning = tuning)) return tcc_enomem(&m->cx->diag);
     if (m->options.lock && !(tuning->lock = tcc__strdup(m->options.lock))) return tcc_enomem(&m->cx->diag);
     if (m->options.locked && !(tuning->locked = tcc__strdup(m->options.locked))) return tcc_enomem(&m->cx->diag);
     return TCC_OK;
 }
 
 void tcc__model_tune_end(tcc_model *m) {
-    if (!m->making->tuning) return;
-    for (int i = 0; i < m->making->tuning->entries.count; i++)
-        tcc_vec_free(&m->making->tuning->entries.data[i].candidates);
-    tcc_vec_free(&m->making->tuning->entries);
-    tcc_vec_free(&m->making->tuning->steps);
+    if (!m->compiler->tuning) return;
+    for (int i = 0; i < m->compiler->tuning->entries.count; i++)
+        tcc_vec_free(&m->compiler->tuning->entries.data[i].candidates);
+    tcc_vec_free(&m->compiler->tuning->entries);
+    tcc_vec_free(&m->compiler->tuning->steps);
     tcc__tune_close(m);
-    tcc_arena_free(&m->making->tuning->arena);
-    tcc__free(m->making->tuning->lock);
-    tcc__free(m->making->tuning->locked);
-    tcc__free(m->making->tuning);
-    m->making->tuning = NULL;
+    tcc_arena_free(&m->compiler->tuning->arena);
+    tcc__free(m->compiler->tuning->lock);
+    tcc__free(m->compiler->tuning->locked);
+    tcc__free(m->compiler->tuning);
+    m->compiler->tuning = NULL;
 }
 
 /* What the step's key is made of lies in `memory`. */
 static tcc_status tune(tuner *u, const tcc_pass_options *passes, const tcc_graph *traced, tcc_arena *memory) {
-    struct tcc_tuning *tuning = u->m->making->tuning;
+    struct tcc_tuning *tuning = u->m->compiler->tuning;
     const bool held = tuning->locked, measures = u->m->device && !held;
     tcc_cache_key key;
     tcc_tuned_step step;
@@ -506,15 +506,15 @@ static tcc_status tune(tuner *u, const tcc_pass_options *passes, const tcc_graph
 
 tcc_status tcc__model_tune(tcc_model *m, const tcc_pass_options *passes, const tcc_codegen_options *codegen,
                            const tcc_graph *traced) {
-    if (!m->making->tuning) return TCC_OK;
+    if (!m->compiler->tuning) return TCC_OK;
     const int64_t before = m->measured;
     tcc_arena memory = {0};
     tuner u = {.m = m, .codegen = codegen, .start = tcc_clock_seconds()};
     u.said = u.start;
-    u.until = u.start + budget_of(m) - m->making->tuning->spent_s;
+    u.until = u.start + budget_of(m) - m->compiler->tuning->spent_s;
     const tcc_status status = tune(&u, passes, traced, &memory);
     const double seconds = tcc_clock_seconds() - u.start;
-    m->making->tuning->spent_s += seconds;
+    m->compiler->tuning->spent_s += seconds;
     if (status == TCC_OK && m->measured > before)
         say(&u, true, "tuning: %lld candidates of %d kinds of groups in %.1f s", (long long)(m->measured - before),
             u.kinds.count, seconds);
@@ -526,7 +526,7 @@ tcc_status tcc__model_tune(tcc_model *m, const tcc_pass_options *passes, const t
 }
 
 tcc_status tcc__model_tune_recall(tcc_model *m, const tcc_cache_key *step, tcc_strbuf *used, bool *found) {
-    struct tcc_tuning *tuning = m->making->tuning;
+    struct tcc_tuning *tuning = m->compiler->tuning;
     if (tuning->locked && !tuning->entries.count) TCC_TRY(tcc__tune_read_lock(m));
     *found = tuning->locked || !m->device || tcc__tune_find_step(m, step);
     for (int i = 0; *found && i < tuning->entries.count; i++) {

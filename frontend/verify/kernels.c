@@ -73,7 +73,7 @@ static tcc_status compare_bits(tcc_verification *v, const tcc_verified *p, int i
             &out->text, "verify: \"%s\" has other bits when each value has memory of its own, from byte %zu of %zu on",
             output->name, at, bytes);
         tcc_strbuf_add(&out->cause, "every kernel by itself is right: the steps or the memory plan are wrong");
-        tcc__blame_graph(out, p->c->made->graph, NULL);
+        tcc__blame_graph(out, p->c->record->graph, NULL);
     }
     tcc__free(packed);
     return status;
@@ -202,7 +202,7 @@ static tcc_status blame(group_check *c, int number, const tcc_difference *d, int
         tcc__blame_graph(out, c->alone, NULL);
     } else {
         tcc_strbuf_add(&out->cause, "every kernel by itself is right: the steps or the memory plan are wrong");
-        tcc__blame_graph(out, c->p->c->made->graph, NULL);
+        tcc__blame_graph(out, c->p->c->record->graph, NULL);
     }
     return TCC_OK;
 }
@@ -261,7 +261,7 @@ tcc_status tcc__verify_program(tcc_verification *v, tcc_compiled *c, tcc_verifie
     int64_t rng[2];
     tcc__verify_feed(v, hyper, rng);
     p->c = c;
-    TCC_TRY(plan(v, c->made->graph, true, &p->g));
+    TCC_TRY(plan(v, c->record->graph, true, &p->g));
     if (!(p->given = tcc__calloc((size_t)p->g->inputs.count + 1, sizeof(void *)))) return tcc_enomem(&v->m->cx->diag);
     TCC_TRY(given_values(v, p->g, hyper, rng, p->given, &p->zeros));
     TCC_TRY(tcc__trial_run(v->m, p->g, p->given, &p->t));

@@ -136,7 +136,7 @@ static tcc_status compare_quotients(tcc_verification *v, const meaning *x, tcc_b
 }
 
 static tcc_status check_meaning(tcc_verification *v, const tcc_compiled *c, tcc_blame *out) {
-    meaning x = {.g = c->made->graph};
+    meaning x = {.g = c->record->graph};
     tcc_status status = interpret(v, &x);
     if (status == TCC_OK)
         status = !v->micro                    ? compare_quotients(v, &x, out)

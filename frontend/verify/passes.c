@@ -222,7 +222,7 @@ tcc_status tcc__verify_graph(tcc_verification *v, tcc_blame *out) {
     const char *name;
     tcc_type type;
     if (out->text.length) return TCC_OK;
-    TCC_TRY(compare_graph(v, v->twin->last->made->graph, &worst, &name, &type));
+    TCC_TRY(compare_graph(v, v->twin->last->record->graph, &worst, &name, &type));
     if (!name) return TCC_OK;
     tcc_strbuf_printf(&out->text,
                       "verify: \"%s\" of the compiled graph differs from the interpreter by %.3g times what "

@@ -155,7 +155,7 @@ tcc_status tcc__verify_reference(tcc_verification *v) {
                      : tcc__model_trace(v->m, true, v->batch, v->count, &v->reference));
     TCC_TRY(tcc_store_fill(&v->m->shared->store, &v->m->cx->diag));
     const bool totals = v->micro && v->part->part == TCC_STEP_TOTALS; /* of which nobody takes gradients */
-    tcc_pass_options options = {.train = true, .amp = v->m->options.mixed_precision ? &v->m->making->amp : NULL};
+    tcc_pass_options options = {.train = true, .amp = v->m->options.mixed_precision ? &v->m->compiler->amp : NULL};
     tcc_arena memory = {0};
     tcc_grouping grouping;
     tcc_status status = tcc__model_group(v->m, v->reference, &memory, &grouping);

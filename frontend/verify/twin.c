@@ -20,9 +20,9 @@ tcc_status tcc__verify_make_twin(const tcc_verification *v, int batch_accumulate
     options.statistics = false;     /* nobody reads them there */
     options.batch_accumulate = batch_accumulate;
     options.dump_dir = options.lock = NULL;
-    TCC_TRY(tcc_model_create(v->m->cx, v->m->making->fn, v->m->making->user, &options, out));
+    TCC_TRY(tcc_model_create(v->m->cx, v->m->compiler->fn, v->m->compiler->user, &options, out));
     tcc_model *twin = *out;
-    twin->making->fresh = true;          /* its graph is looked at */
+    twin->compiler->fresh = true;        /* its graph is looked at */
     twin->options.verify_passes = false; /* what that would find shows here, with a graph to reproduce it */
     TCC_TRY(tcc_model_compile(twin, true, v->batch, v->count));
     copy_store(&v->m->shared->store, &twin->shared->store);

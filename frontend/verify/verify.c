@@ -68,7 +68,7 @@ static void run_on_pool(void *user, tcc_noise_task *task, void *arg, int count) 
 
 /* Whether there is memory for all values of the twin's program, each by itself. */
 static bool has_room(const tcc_verification *v) {
-    const tcc_graph *g = v->twin->last->made->graph;
+    const tcc_graph *g = v->twin->last->record->graph;
     const int64_t left = tcc_memory_left("/proc", "/sys/fs/cgroup");
     int64_t bytes = 0;
     for (int i = 0; i < g->groups.count; i++)
@@ -81,7 +81,7 @@ static tcc_status run_program(tcc_verification *v, tcc_blame *out) {
     tcc__verify_say(v, "running the step");
     TCC_TRY(run_twin(v, false));
     if (!has_room(v)) return tcc_enomem(&v->m->cx->diag);
-    tcc__verify_say(v, "comparing each of %d kernels with the interpreter", v->twin->last->made->graph->groups.count);
+    tcc__verify_say(v, "comparing each of %d kernels with the interpreter", v->twin->last->record->graph->groups.count);
     return tcc__verify_kernels(v, out);
 }
 
@@ -195,8 +195,8 @@ static tcc_status keep_report(tcc_verification *v, const tcc_cut *cut) {
         tcc_strbuf_add(&b,
                        "the step is skipped, as it must be: a gradient is not finite; what is stored keeps its bits\n");
     tcc_strbuf_add(&b, "memory plan: the same bits as with memory of its own for each value\n");
-    tcc__free(v->m->making->verified);
-    return (v->m->making->verified = tcc_strbuf_take(&b)) ? TCC_OK : tcc_enomem(&v->m->cx->diag);
+    tcc__free(v->m->compiler->verified);
+    return (v->m->compiler->verified = tcc_strbuf_take(&b)) ? TCC_OK : tcc_enomem(&v->m->cx->diag);
 }
 
 static tcc_status verify_slice(tcc_verification *v, const tcc_cut *cut, const char *reproducer) {

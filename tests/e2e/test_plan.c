@@ -5,7 +5,7 @@
 #include "harness/optimizer.h"
 #include "harness/patience.h"
 
-#include "frontend/run/made_file.h"
+#include "frontend/run/compiled_file.h"
 #include "ir/support/alloc.h"
 #include "ir/support/cpu.h"
 #include "runtime/files/file.h"

@@ -66,7 +66,7 @@ static void create(fixture *f, tcc_model_options options,
     options.seed = 1;
     if (!options.autotune_budget_s) options.autotune_budget_s = test_seconds(60); /* the judge's clock decides */
     must(f, tcc_model_create(f->cx, net, &layers, &options, &f->m));
-    if (judge) f->m->making->tuning->judge = judge;
+    if (judge) f->m->compiler->tuning->judge = judge;
 }
 
 static double train(fixture *f) {
@@ -121,8 +121,8 @@ static int64_t lies(void *user, const char *candidate, int64_t ns) {
 static const tcc_tuned *liar_of(const tcc_model *m) {
     const tcc_tuned *liar = NULL;
     int64_t most = 0;
-    for (int i = 0; i < m->making->tuning->entries.count; i++) {
-        const tcc_tuned *e = &m->making->tuning->entries.data[i];
+    for (int i = 0; i < m->compiler->tuning->entries.count; i++) {
+        const tcc_tuned *e = &m->compiler->tuning->entries.data[i];
         const int64_t gain = (e->default_ns - e->best_ns) * e->groups;
         if (gain > most) most = gain, liar = e;
     }
@@ -447,9 +447,9 @@ static void a_step_that_is_slower_is_refused(void **state) {
 static int count_used(const tcc_model *m, int *refused) {
     int used = 0;
     *refused = 0;
-    for (int i = 0; i < m->making->tuning->entries.count; i++) {
-        used += tcc__tune_differs(&m->making->tuning->entries.data[i]);
-        *refused += m->making->tuning->entries.data[i].refused;
+    for (int i = 0; i < m->compiler->tuning->entries.count; i++) {
+        used += tcc__tune_differs(&m->compiler->tuning->entries.data[i]);
+        *refused += m->compiler->tuning->entries.data[i].refused;
     }
     return used;
 }
@@ -462,7 +462,7 @@ static void one_bad_choice_does_not_spoil_all(void **state) {
     use_cache(folder);
     close(mkstemp(path));
     create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .lock = path}, one_lies);
-    f->m->making->tuning->judge_user = f->m;
+    f->m->compiler->tuning->judge_user = f->m;
     const double loss = train(f);
     int refused, again;
     const int used = count_used(f->m, &refused);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Any bytes as the body of a plan, under a header that fits: what decodes encodes again to the same bytes, or is
  * refused with a message. With TCC_FUZZ_ACCEPTED in the environment nothing may be refused. */
-#include "frontend/run/made_file.h"
+#include "frontend/run/compiled_file.h"
 
 #include <stdlib.h>
 #include <zlib.h>

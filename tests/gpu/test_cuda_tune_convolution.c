@@ -155,7 +155,7 @@ static void net_with_relu(tcc_trace *t, void *user) {
 }
 
 static bool has_candidate(const tcc_model *m, const char *words) {
-    const struct tcc_tuning *tuning = m->making->tuning;
+    const struct tcc_tuning *tuning = m->compiler->tuning;
     for (int i = 0; i < tuning->entries.count; i++)
         for (int k = 0; k < tuning->entries.data[i].candidates.count; k++)
             if (strstr(tuning->entries.data[i].candidates.data[k].text, words)) return true;
@@ -178,7 +178,7 @@ static void a_declined_engine_is_passed_over(void **state) {
     dnn.relu_of(1u << CUDNNSIM_WORKSPACE);
     assert_ok(tcc_context_init(&cx), &cx.diag);
     assert_ok(tcc_model_create(&cx, net_with_relu, NULL, &options, &m), &cx.diag);
-    m->making->tuning->judge = judge;
+    m->compiler->tuning->judge = judge;
     assert_ok(tcc_model_evaluate(m, batch, 1), &cx.diag);
     assert_true(has_candidate(m, "algorithm=4,"));
     assert_false(has_candidate(m, "algorithm=5,"));

@@ -53,7 +53,7 @@ static void see(seen_list *list, int when, const char *name, const tcc_array *a)
 }
 
 static void see_all(tcc_model *m, int when, seen_list *list) {
-    const tcc_graph *g = m->programs.data[0]->made->graph;
+    const tcc_graph *g = m->programs.data[0]->record->graph;
     tcc_array a;
     for (int i = 0; i < g->outputs.count && when < USER_TRAIN_STEPS; i++) {
         if (g->outputs.data[i].alias >= 0) continue;
@@ -88,7 +88,7 @@ budget_base *budget_base_create(const user_program *p, unsigned mode, char *wron
     tcc_model *m = user_program_model(cx, p, mode);
     const char *text = m ? train(m, p, &b->list) : tcc_context_error(cx);
     if (text) snprintf(wrong, 512, "without a budget: %s", text);
-    else b->arena_bytes = m->programs.data[0]->made->graph->arena_bytes;
+    else b->arena_bytes = m->programs.data[0]->record->graph->arena_bytes;
     tcc_model_destroy(m);
     tcc_context_destroy(cx);
     if (!text) return b;
@@ -151,7 +151,7 @@ static void run(const budget_base *b, tcc_context *cx, tcc_checkpointing checkpo
     out->unmet = text && strstr(text, "cannot be met");
     if (text && !out->unmet) snprintf(out->wrong, sizeof out->wrong, "%s", text);
     if (!text) {
-        const tcc_graph *g = m->programs.data[0]->made->graph;
+        const tcc_graph *g = m->programs.data[0]->record->graph;
         for (int i = 0; i < g->nodes.count; i++) out->again += (g->nodes.data[i]->marks & TCC_MARK_REMAT) != 0;
         out->arena_bytes = g->arena_bytes;
         compare(&b->list, &list, out);

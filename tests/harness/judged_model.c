@@ -25,6 +25,6 @@ tcc_status judged_model_create(tcc_context *cx, tcc_model_fn net, tune_judge *ju
     for (int64_t i = 0; i < count(&batch[0]); i++) x[i] = (float)(i % 41 - 20) / 16;
     for (int64_t i = 0; i < count(&batch[1]); i++) y[i] = (int32_t)(i % classes);
     const tcc_status status = tcc_model_create(cx, net, NULL, &options, out);
-    if (status == TCC_OK && (*out)->making->tuning) (*out)->making->tuning->judge = judge;
+    if (status == TCC_OK && (*out)->compiler->tuning) (*out)->compiler->tuning->judge = judge;
     return status;
 }

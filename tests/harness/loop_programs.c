@@ -50,11 +50,11 @@ static tcc_status make_step(tcc_model *m, const tcc_array *x, bool kernels, loop
     const tcc_graph *g;
     const clock_t begin = clock();
     tcc_status status = tcc__compiled_create(m, true, x, 1, &c);
-    if (status == TCC_OK && !(c->made = tcc__calloc(1, sizeof *c->made))) status = TCC_ENOMEM;
-    if (status == TCC_OK) status = tcc__traced_graph(m, c, x, &c->made->graph);
+    if (status == TCC_OK && !(c->record = tcc__calloc(1, sizeof *c->record))) status = TCC_ENOMEM;
+    if (status == TCC_OK) status = tcc__traced_graph(m, c, x, &c->record->graph);
     if (status == TCC_OK) status = tcc__model_selector(m);
     if (status == TCC_OK) status = kernels ? tcc__model_build(m, c) : TCC_OK;
-    if (status == TCC_OK) status = tcc__made_graph(m, c, &g);
+    if (status == TCC_OK) status = tcc__record_graph(m, c, &g);
     if (status == TCC_OK) sum_up(g, out);
     tcc__compiled_destroy(m, c);
     out->cpu_seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;

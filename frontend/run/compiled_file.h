@@ -8,7 +8,7 @@
 
 /* The program, its texts and what it took to make it. Programs that are read are checked (tcc_program_check), and texts
  * lie in c->arena. `diag` gets the reason of a failure, if it is the program's. */
-void tcc__io_made(tcc_stream *s, tcc_compiled *c, tcc_diag *diag);
+void tcc__io_compiled(tcc_stream *s, tcc_compiled *c, tcc_diag *diag);
 
 enum { TCC_PLAN_VERSION = 8 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The fields of compiled programs and of plans, in order. */
-#include "frontend/run/made_file.h"
+#include "frontend/run/compiled_file.h"
 
 #include "frontend/run/options.h"
 #include "runtime/program_file.h"
@@ -19,7 +19,7 @@ static void io_program(tcc_stream *s, tcc_program **p, tcc_diag *diag) {
     tcc__free(bytes);
 }
 
-void tcc__io_made(tcc_stream *s, tcc_compiled *c, tcc_diag *diag) {
+void tcc__io_compiled(tcc_stream *s, tcc_compiled *c, tcc_diag *diag) {
     for (int i = 0; i < TCC_TEXTS; i++) tcc_io_text(s, &c->text[i]);
     tcc_io_double(s, &c->trace_seconds);
     tcc_io_double(s, &c->passes_seconds);
@@ -146,7 +146,7 @@ static void io_compiled(tcc_stream *s, tcc_compiled *c, tcc_diag *diag) {
     IO_ENUM(s, c->part, TCC_STEP_PARTS);
     tcc_io_i64(s, &c->whole);
     TCC_IO_ARRAY(s, c->inputs, c->n_inputs, 32, io_input);
-    tcc__io_made(s, c, diag);
+    tcc__io_compiled(s, c, diag);
 }
 
 static void io_programs(tcc_stream *s, tcc_model *m) {
@@ -188,7 +188,7 @@ static void io_plan(tcc_stream *s, tcc_model *m, const char **about) {
 
 static tcc_status write_texts(tcc_model *m, tcc_compiled *c) {
     for (int which = 0; which < TCC_TEXTS; which++)
-        if (!c->text[which]) TCC_TRY(m->maker->write(m, c, (tcc_text)which));
+        if (!c->text[which]) TCC_TRY(m->ops->write(m, c, (tcc_text)which));
     return TCC_OK;
 }
 
@@ -227,7 +227,7 @@ tcc_status tcc__lent_encode(tcc_model *m, tcc_compiled *c, void **bytes, int64_t
     tcc_stream s = tcc_stream_write();
     TCC_TRY(write_texts(m, c));
     io_store(&s, m);
-    tcc__io_made(&s, c, &m->cx->diag);
+    tcc__io_compiled(&s, c, &m->cx->diag);
     return tcc_stream_seal(&s, &m->cx->diag, &lent_kind, c->program->name, bytes, size_bytes);
 }
 
@@ -237,7 +237,7 @@ tcc_status tcc__lent_decode(tcc_model *m, tcc_compiled *c, const void *bytes, in
     tcc_diag *diag = &m->cx->diag;
     TCC_TRY(tcc_stream_read(&s, diag, &lent_kind, name, bytes, size_bytes, &c->arena));
     io_store(&s, m);
-    if (s.status == TCC_OK) tcc__io_made(&s, c, diag);
+    if (s.status == TCC_OK) tcc__io_compiled(&s, c, diag);
     if (diag->status != TCC_OK) return diag->status;
     return tcc_stream_end(&s, diag, &lent_kind, name);
 }
