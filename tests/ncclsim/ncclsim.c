@@ -447,8 +447,12 @@ EXPORT const char *ncclGetErrorString(int result) {
 }
 
 EXPORT const char *ncclGetLastError(comm *c) {
+    static _Thread_local char error[sizeof sim.error]; /* another rank's thread may err meanwhile */
     (void)c;
-    return sim.error;
+    pthread_mutex_lock(&sim.lock);
+    memcpy(error, sim.error, sizeof error);
+    pthread_mutex_unlock(&sim.lock);
+    return error;
 }
 
 EXPORT int ncclGetUniqueId(id *out) {
@@ -495,25 +499,25 @@ EXPORT int ncclCommFinalize(comm *c) {
     return IN_PROGRESS;
 }
 
-static void end(comm *c) {
+static void end(comm *c, bool aborts) {
     pthread_mutex_lock(&sim.lock);
     sim.counts.comms--;
+    sim.counts.aborted += aborts;
     pthread_mutex_unlock(&sim.lock);
     c->aborted = true;
 }
 
 EXPORT int ncclCommDestroy(comm *c) {
     if (!c->ending) return wrong(INVALID_USAGE, "a communicator is destroyed that was not finalized");
-    end(c);
+    end(c, false);
     say(c, "end");
     if (have_said(c, "end")) mail_close(c->id.folder);
     return SUCCESS;
 }
 
 EXPORT int ncclCommAbort(comm *c) {
-    end(c);
+    end(c, true);
     mail_close(c->id.folder);
-    sim.counts.aborted++;
     return SUCCESS;
 }
 
