@@ -28,7 +28,7 @@ tests=("$@")
 [ $# -gt 0 ] || mapfile -t tests < <(basename -s .c "$source"/tests/numerics/test_*.c; echo campaign; echo net_campaign)
 for name in "${tests[@]}"; do
     case $name in
-    campaign) run campaign "$build/bin/campaign" 1 "${CHECKED_PROGRAMS:-200}" ;;
+    campaign) LD_LIBRARY_PATH=$build/ptxsim run campaign "$build/bin/campaign" 1 "${CHECKED_PROGRAMS:-200}" ;;
     net_campaign) run net_campaign "$build/bin/net_campaign" 1 "${CHECKED_NETS:-60}" ;;
     *) run "$name" "$build/tests/$name" ;;
     esac
