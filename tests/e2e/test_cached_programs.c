@@ -214,7 +214,8 @@ static void every_row_counts_as_it_says(void **state) {
     (void)state;
     const tcc_option *row;
     const net n = {.tiny = true};
-    int flipped = 0;
+    enum { LEFT = 12 }; /* rows that flip leaves alone; another one has to be thought of */
+    int left = 0;
     assert_false(compile(&n, &usual));
     for (int i = 0; (row = tcc__option(i)); i++) {
         tcc_model_options o = usual;
@@ -223,13 +224,15 @@ static void every_row_counts_as_it_says(void **state) {
         o.optimizer = &p;
         forget_from(1);
         if (allow(row, &o, &group, &p)) compile(&n, &o);
-        if (!flip(row, &o, &group, &p)) continue;
+        if (!flip(row, &o, &group, &p)) {
+            left++;
+            continue;
+        }
         const bool data = row->key == TCC_OPTION_KEY_NOT, found = compile(&n, &o);
         if (found && !data) fail_msg("found in spite of another %s", row->name);
         if (!found && data) fail_msg("not found because of another %s", row->name);
-        flipped++;
     }
-    assert_int_equal(flipped, 49);
+    assert_int_equal(left, LEFT);
 }
 
 static void other_things_count(void **state) {
