@@ -55,6 +55,8 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     return tcc_expr_load(b, tcc_body_temporary(b, d->weights, d->dtype, false), position, NULL);
 }
 
+enum { LEAST_TAPS = 16 }; /* a smaller filter waits for memory, which is faster position by position */
+
 /* A few positions of a row are a loop of their own, which the schedule makes at once: they share the filter, and most
  * of what they see. */
 static void split_rows(tcc_iteration *it, const tcc_conv *c) {
@@ -72,7 +74,7 @@ static tcc_status lower_outputs(tcc_lowering *l, depthwise *d) {
     const tcc_type *space = &d->hero->type;
     tcc_iteration it;
     tcc_iteration_init(&it, space->rank, space->dims);
-    if (d->hero->op != TCC_OP_CONV_GRAD_WEIGHT) split_rows(&it, d->c);
+    if (d->hero->op != TCC_OP_CONV_GRAD_WEIGHT && d->taps >= LEAST_TAPS) split_rows(&it, d->c);
     for (;;) {
         tcc_affine coordinates[TCC_MAX_RANK];
         tcc_body *b = tcc_lowering_body(l, l->group);
