@@ -183,7 +183,7 @@ static bool forbid_reading(void) {
 
 /* Every other rank gets its data through the sockets. */
 static void reduce_much_apart(rank *r) {
-    CHECK(r, r->number % 2 == 0 || forbid_reading());
+    if (r->number % 2 && !forbid_reading()) print_message("no filters of system calls here: nothing is forbidden\n");
     reduce_much(r);
     if (r->status == TCC_OK) reduce_much(r);
 }
