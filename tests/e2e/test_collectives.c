@@ -3,12 +3,11 @@
  * rounding; and all alike, whatever the budget. */
 #include "harness/check.h"
 #include "harness/optimizer.h"
-#include "harness/patience.h"
+#include "harness/rank_threads.h"
 
 #include <traincc/traincc.h>
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +26,6 @@ typedef struct rank {
     tcc_comm *comm; /* NULL: it has the whole batch */
     const char *budget;
     int64_t micro_batches;
-    pthread_t thread;
     tcc_status status;
     char text[1024];
     int count;
@@ -96,8 +94,10 @@ static tcc_status train(rank *r, tcc_model *m) {
     return TCC_OK;
 }
 
-static void *run(void *user) {
-    rank *r = user;
+static void run(void *user, int number, tcc_context *cx, tcc_comm *comm) {
+    rank *r = (rank *)user + number;
+    r->cx = cx;
+    r->comm = comm;
     const tcc_optimizer_options optimizer = OPTIMIZER(TCC_SGD, 0.1, .momentum = 0.9);
     const tcc_model_options o = {.size = sizeof o,
                                  .seed = 3,
@@ -110,24 +110,11 @@ static void *run(void *user) {
     if (r->status == TCC_OK) r->status = train(r, m);
     if (r->status != TCC_OK) snprintf(r->text, sizeof r->text, "%s", tcc_context_error(r->cx));
     tcc_model_destroy(m);
-    tcc_comm_destroy(r->comm);
-    return NULL;
 }
 
 static void run_ranks(rank *ranks, int size, const rank *like) {
-    tcc_context *contexts[MOST_RANKS] = {NULL};
-    tcc_comm *comms[MOST_RANKS] = {NULL};
-    for (int r = 0; r < size; r++) assert_int_equal(tcc_context_create(&contexts[r]), TCC_OK);
-    if (size > 1) assert_int_equal(tcc_comm_create_local(contexts, size, comms), TCC_OK);
-    for (int r = 0; r < size; r++) {
-        ranks[r] = *like;
-        ranks[r].cx = contexts[r];
-        ranks[r].comm = comms[r];
-        if (comms[r]) tcc_comm_set_timeout(comms[r], test_seconds(60));
-        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run, &ranks[r]), 0);
-    }
-    for (int r = 0; r < size; r++) pthread_join(ranks[r].thread, NULL);
-    for (int r = 0; r < size; r++) tcc_context_destroy(contexts[r]);
+    for (int r = 0; r < size; r++) ranks[r] = *like;
+    assert_true(run_rank_threads(size, run, ranks));
 }
 
 static void check_same(const rank *a, const rank *b) {

@@ -2,9 +2,8 @@
  * Whole networks on several ranks, against micro-batches. */
 #include "harness/rank_models.h"
 
-#include "harness/patience.h"
+#include "harness/rank_threads.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +107,6 @@ typedef struct rank {
     int network, first, count, parts; /* of the parts it takes `count` from `first` on */
     tcc_context *cx;
     tcc_comm *comm; /* NULL: it has micro-batches */
-    pthread_t thread;
     tcc_status status;
     char text[1024];
     double losses[STEPS];
@@ -148,8 +146,10 @@ static tcc_status train(rank *r, tcc_model *m, data *d) {
     return r->c->options.mixed_precision == TCC_MIXED_FP16 ? tcc_model_loss_scale(m, &scale, &r->skipped) : TCC_OK;
 }
 
-static void *run(void *user) {
-    rank *r = user;
+static void run(void *user, int number, tcc_context *cx, tcc_comm *comm) {
+    rank *r = (rank *)user + number;
+    r->cx = cx;
+    r->comm = comm;
     tcc_model_options o = r->c->options;
     data *d = malloc(sizeof *d);
     tcc_model *m = NULL;
@@ -163,24 +163,14 @@ static void *run(void *user) {
     if (r->status == TCC_OK) r->status = train(r, m, d);
     if (r->status != TCC_OK) snprintf(r->text, sizeof r->text, "%s", tcc_context_error(r->cx));
     tcc_model_destroy(m);
-    tcc_comm_destroy(r->comm);
     free(d);
-    return NULL;
 }
 
 static void run_all(const rank_model_case *c, int network, int parts, bool together, rank *out) {
-    tcc_context *contexts[RANK_MODELS_MOST_RANKS] = {NULL};
-    tcc_comm *comms[RANK_MODELS_MOST_RANKS] = {NULL};
     const int count = together ? parts : 1;
-    for (int r = 0; r < count; r++) tcc_context_create(&contexts[r]);
-    if (together) tcc_comm_create_local(contexts, parts, comms);
-    for (int r = 0; r < count; r++) {
-        out[r] = (rank){c, network, r, together ? 1 : parts, parts, .cx = contexts[r], .comm = comms[r]};
-        if (comms[r]) tcc_comm_set_timeout(comms[r], test_seconds(60));
-        pthread_create(&out[r].thread, NULL, run, &out[r]);
-    }
-    for (int r = 0; r < count; r++) pthread_join(out[r].thread, NULL);
-    for (int r = 0; r < count; r++) tcc_context_destroy(contexts[r]);
+    for (int r = 0; r < count; r++)
+        out[r] = (rank){c, network, r, together ? 1 : parts, parts, .status = TCC_EIO, .text = "not made"};
+    run_rank_threads(count, run, out);
 }
 
 static const char *difference(const rank *r, const rank *one) {

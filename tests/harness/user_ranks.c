@@ -3,12 +3,11 @@
  * that the program knows. So the program need not know what a batch is. */
 #include "harness/user_ranks.h"
 
-#include "harness/patience.h"
+#include "harness/rank_threads.h"
 #include "harness/user_check.h"
 #include "ir/support/dtype.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@ typedef struct rank {
     tcc_context *cx;
     tcc_comm *comm;   /* NULL: it is alone, */
     int first, parts; /* and takes the samples of so many ranks from that one on */
-    pthread_t thread;
     tcc_status status;
     char text[1024];
     tcc_strbuf bytes; /* losses, parameters, and averages in their place; then states */
@@ -102,8 +100,10 @@ static tcc_status train(rank *r, tcc_model *m, bool averages) {
 
 static bool shares_out(const user_program *p) { return p->seed % 4 < 2 && p->optimizer.kind != TCC_ADAFACTOR; }
 
-static void *run(void *user) {
-    rank *r = user;
+static void run(void *user, int number, tcc_context *cx, tcc_comm *comm) {
+    rank *r = (rank *)user + number;
+    r->cx = cx;
+    r->comm = comm;
     const uint64_t seed = r->p->seed;
     tcc_model *m = NULL;
     tcc_model_options o = user_program_options(r->p, USER_DEFAULT);
@@ -122,23 +122,13 @@ static void *run(void *user) {
     if (r->status == TCC_OK) r->status = train(r, m, optimizer.ema_decay > 0);
     if (r->status != TCC_OK) snprintf(r->text, sizeof r->text, "%s", tcc_context_error(r->cx));
     tcc_model_destroy(m);
-    tcc_comm_destroy(r->comm);
-    return NULL;
 }
 
 static void run_all(const user_program *p, int parts, bool together, rank *out) {
-    tcc_context *contexts[USER_MOST_RANKS] = {NULL};
-    tcc_comm *comms[USER_MOST_RANKS] = {NULL};
     const int count = together ? parts : 1;
-    for (int r = 0; r < count; r++) tcc_context_create(&contexts[r]);
-    if (together) tcc_comm_create_local(contexts, parts, comms);
-    for (int r = 0; r < count; r++) {
-        out[r] = (rank){.p = p, .cx = contexts[r], .comm = comms[r], .first = r, .parts = together ? 1 : parts};
-        if (comms[r]) tcc_comm_set_timeout(comms[r], test_seconds(60));
-        pthread_create(&out[r].thread, NULL, run, &out[r]);
-    }
-    for (int r = 0; r < count; r++) pthread_join(out[r].thread, NULL);
-    for (int r = 0; r < count; r++) tcc_context_destroy(contexts[r]);
+    for (int r = 0; r < count; r++)
+        out[r] = (rank){.p = p, .first = r, .parts = together ? 1 : parts, .status = TCC_EIO, .text = "not made"};
+    run_rank_threads(count, run, out);
 }
 
 static const char *difference(const rank *r, const rank *one) {
