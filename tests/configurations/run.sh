@@ -27,7 +27,12 @@ test)
     shift
     [ -e "$folder/CTestTestfile.cmake" ] || { echo "skipped: not built (no clang)"; exit 77; }
     unset TMPDIR TCC_CACHE_DIR ASAN_OPTIONS UBSAN_OPTIONS LSAN_OPTIONS TSAN_OPTIONS # the inner tests set their own
-    ctest --test-dir "$folder" --output-on-failure --no-tests=error --parallel "$(($(nproc) + 1))" "$@"
+    ctest --test-dir "$folder" --output-on-failure --no-tests=error --parallel "$(($(nproc) + 1))" "$@" || {
+        status=$?
+        # fuzzers, which are run alone, share the folder's log; their lines are the last ones anyway
+        [ "$1" = -R ] || "$(dirname "$0")/failures.sh" "$folder"
+        exit $status
+    }
     ;;
 *)
     sed -n '3,5p' "$0"
