@@ -540,6 +540,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
                                   .follow = follow,
                                   .can_follow = can_follow,
                                   .order_of = order_of,
+                                  .lanes = gpu ? 0 : s->options.target->lanes,
                                   .row_elements = gpu ? row_elements : NULL,
                                   .takes_norm = s->takes_call ? takes_norm : NULL,
                                   .computes_operand = computes_operand,

@@ -46,6 +46,7 @@ typedef struct tcc_pass_target {
     /* Of a choice, what the order of the group's sums follows from: the same implementation with those parameters, and
      * no launches. In `arena`; NULL when memory is short. */
     tcc_implementation *(*order_of)(void *user, const tcc_implementation *x, tcc_arena *arena);
+    int lanes; /* of a vector of f32 that contractions have along channels; 0: it has no such vectors */
     /* Elements of a row of such a type, a multiple of which contractions read at full speed; 1: any. NULL: as 1. */
     int64_t (*row_elements)(void *user, tcc_dtype dtype);
     /* Whether a library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it

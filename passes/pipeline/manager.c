@@ -114,6 +114,7 @@ static bool runs_with(const tcc_pipeline_step *step, const tcc_pass_options *opt
     case TCC_WHEN_GRADIENTS: return options->train && options->spec.part != TCC_STEP_UPDATE;
     case TCC_WHEN_RANKS: return options->train && tcc_step_adds_ranks(options->spec.part) && options->spec.ranks > 1;
     case TCC_WHEN_FUSING: return !options->eager;
+    case TCC_WHEN_VECTORS: return !options->eager && options->target && options->target->lanes;
     case TCC_WHEN_ALIGNED: return !options->eager && options->target && options->target->row_elements;
     case TCC_WHEN_NORMS: return options->target && options->target->takes_norm;
     case TCC_WHEN_REMAT: return options->train && options->remat;

@@ -8,6 +8,7 @@
 #define IF_GRADIENTS TCC_WHEN_GRADIENTS
 #define IF_RANKS TCC_WHEN_RANKS
 #define UNLESS_EAGER TCC_WHEN_FUSING
+#define IF_VECTORS TCC_WHEN_VECTORS
 #define IF_ALIGNED TCC_WHEN_ALIGNED
 #define IF_NORMS TCC_WHEN_NORMS
 #define IF_REMAT TCC_WHEN_REMAT
@@ -25,6 +26,7 @@ const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_DECOMPOSE,   ALWAYS,       MUST},
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP}, /* layout looks for primitive patterns */
     {TCC_PASS_CHUNK,       UNLESS_EAGER, MAY_SKIP}, /* follows rows through primitive ops */
+    {TCC_PASS_SUBPIXEL,    IF_VECTORS,   MAY_SKIP}, /* before layout: what is moved is dims of the plain form */
     {TCC_PASS_LAYOUT,      UNLESS_EAGER, MAY_SKIP},
     {TCC_PASS_ALIGN,       IF_ALIGNED,   MAY_SKIP}, /* after layout: rows are of channels */
     {TCC_PASS_SIMPLIFY,    UNLESS_EAGER, MAY_SKIP}, /* transposes that layout pushed together cancel here */

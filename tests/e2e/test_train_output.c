@@ -290,7 +290,7 @@ static void dumps_every_pass(void **state) {
     assert_int_equal(count_entries(folder, "frontier"), 0);
     assert_true(count_entries(folder, ".ll") > 0 && count_entries(folder, ".s") > 0 &&
                 count_entries(folder, "steps.txt") == 1);
-    char *picture = test_read(test_path(state, "dump/00-train/13.plan-memory.memory.svg"), NULL);
+    char *picture = test_read(test_path(state, "dump/00-train/14.plan-memory.memory.svg"), NULL);
     static const char *const drawn[] = {">peak<", ">launch 0<",       " KiB</text>",
                                         ">1: ",   ", launches 0 to ", "loss</text>"};
     for (size_t i = 0; i < sizeof drawn / sizeof drawn[0]; i++)
