@@ -45,7 +45,8 @@ static tcc_status own_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
 
 static bool is_micro(const tcc_binding *b) { return !strcmp(b->name, TCC_MICRO_INPUT); }
 
-/* What a binding is given has its type: a program that was read from a file is not trusted to fit its model. */
+/* What a binding is given has its type: a program that was read from a file is not trusted to fit its model. A state
+ * that the model does not have yet is made of the binding's type. */
 static bool is_fitting(tcc_model *m, const tcc_compiled *c, const tcc_binding *b) {
     const tcc_type hyper = {TCC_F32, 1, {b->type.dims[0]}}, rng = {TCC_I64, 1, {2}}, loss = {TCC_F32, 0, {0}};
     const tcc_stored *stored;
@@ -53,7 +54,7 @@ static bool is_fitting(tcc_model *m, const tcc_compiled *c, const tcc_binding *b
     case TCC_ROLE_PARAM:
     case TCC_ROLE_STATE:
         stored = tcc__model_stored(m, b->name);
-        return stored && tcc_type_equal(&stored->type, &b->type);
+        return !stored || tcc_type_equal(&stored->type, &b->type);
     case TCC_ROLE_HYPER:
         return tcc_type_equal(&b->type, &hyper) &&
                b->type.dims[0] <= (is_micro(b) ? (int64_t)TCC_MICRO_COUNT : TCC_HYPER_MOST);
@@ -131,7 +132,7 @@ static tcc_status make_feeds(tcc_model *m, tcc_compiled *c) {
     return TCC_OK;
 }
 
-static tcc_status check_fitting(tcc_model *m, const tcc_compiled *c) {
+tcc_status tcc__compiled_check(tcc_model *m, const tcc_compiled *c) {
     const tcc_program *p = c->program;
     for (int i = 0; i < p->n_bindings; i++)
         if (!is_fitting(m, c, &p->bindings[i]))
@@ -149,7 +150,7 @@ tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c) {
     const tcc_status added = add_states(m, c);
     if (added == TCC_ENOMEM) tcc_program_note_largest(diag, p);
     TCC_TRY(added);
-    TCC_TRY(check_fitting(m, c));
+    TCC_TRY(tcc__compiled_check(m, c)); /* again, with what it brought itself */
     const tcc_status fed = make_feeds(m, c);
     if (fed == TCC_ENOMEM) tcc_program_note_largest(diag, p);
     TCC_TRY(fed);

@@ -73,6 +73,7 @@ tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
     const double start = tcc_clock_seconds();
     if (m->filling.store) TCC_TRY(tcc__fill_end(m)); /* before it is asked what memory is free */
     const double waited = tcc_clock_seconds();
+    TCC_TRY(tcc__compiled_check(m, c)); /* before memory is taken by types that do not fit each other */
     if (m->device) TCC_TRY(tcc__model_fit(m, c->program));
     const double before = tcc_clock_seconds();
     if (runs) TCC_TRY(tcc__fill_end(m));

@@ -3,14 +3,18 @@
 #include "frontend/run/model.h"
 #include "runtime/program.h"
 
-/* What of this program has no memory yet: its arena, and state that no earlier program has brought. */
+/* What has no memory yet: the program's arena, the store's entries, and state that no earlier program has brought. */
 static double missing_bytes(const tcc_model *m, const tcc_program *p) {
+    const tcc_store *store = &m->shared->store;
     const int64_t before = m->shared->arena_bytes;
     double bytes = p->arena_bytes > before ? (double)(p->arena_bytes - before) : 0; /* it grows */
+    for (int i = 0; i < store->entries.count; i++) {
+        const tcc_stored *stored = &store->entries.data[i];
+        if (!tcc__stored_has_memory(m, stored)) bytes += (double)tcc_type_bytes(&stored->type);
+    }
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *b = &p->bindings[i];
-        const tcc_stored *stored = tcc__model_stored(m, b->name);
-        if (!stored || !tcc__stored_has_memory(m, stored)) bytes += (double)tcc_type_bytes(&b->type);
+        if (!tcc__model_stored(m, b->name)) bytes += (double)tcc_type_bytes(&b->type);
     }
     return bytes;
 }

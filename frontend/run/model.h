@@ -369,6 +369,8 @@ tcc_status tcc__model_fit(tcc_model *m, const tcc_program *p);
 /* -- In bind.c. Memory for all that stays from run to run: parameters, buffers, moments, hyper-parameters, the random
  * key, outputs; and for the batch where it is copied. -- */
 
+/* Checks that the model can give each binding what has its type. Takes no memory. Errors: TCC_EFORMAT. */
+tcc_status tcc__compiled_check(tcc_model *m, const tcc_compiled *c);
 tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c);
 void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c);
 /* The hyper-parameter vector for the next training step, TCC_HYPER_MOST floats at most. */

@@ -11,8 +11,10 @@
 #include "runtime/files/file.h"
 #include "traincc/traincc.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -252,6 +254,17 @@ static bool is_code(const tcc__bytes *plan, const tcc_model *m, size_t at) {
     return false;
 }
 
+/* So many more bytes of memory than this process has now, a sanitizer's own included. */
+static void limit_memory(int64_t bytes) {
+    char line[256];
+    long long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "VmData: %lld", &kib) != 1) {}
+    if (f) fclose(f);
+    const rlim_t limit = (rlim_t)(kib * 1024 + bytes);
+    setrlimit(RLIMIT_DATA, &(struct rlimit){limit, limit});
+}
+
 /* Plans with right checksums and one wrong byte: each is refused, or trains, and ends. TCC_TEST_COUNT says how many. */
 static void test_changed_and_run(void **state) {
     (void)state;
@@ -276,6 +289,7 @@ static void test_changed_and_run(void **state) {
         const pid_t child = fork();
         if (!child) {
             alarm((unsigned)test_seconds(20));
+            limit_memory(INT64_C(2) << 30); /* a large claim is refused, not met */
             _exit(load_and_train("changed.plan"));
         }
         assert_int_equal(waitpid(child, &status, 0), child);
@@ -320,7 +334,10 @@ static void test_another_machine(void **state) {
     type->dims[0]--;
     save_changed(cx, m, NULL);
     expect_refused(cx, "the model has nothing that could be 'fc1.weight', f32[32,16]");
-    type->dims[0]++;
+    type->dims[0] = INT64_C(1) << 40; /* no memory is taken for it */
+    save_changed(cx, m, NULL);
+    expect_refused(cx, "the model has nothing that could be 'fc1.weight', f32[32,16]");
+    type->dims[0] = 32;
     m->programs.data[0]->inputs[0].dims[0]--;
     save_changed(cx, m, NULL);
     expect_refused(cx, "the model has nothing that could be 'x', f32[8,16]");
@@ -330,6 +347,19 @@ static void test_another_machine(void **state) {
     save_changed(cx, m, NULL);
     expect_refused(cx, "the model has nothing that could be 'x', f32[8,16]");
     m->programs.data[0]->inputs[0].name = name;
+    tcc_model_destroy(m);
+
+    /* A parameter that no program reads. */
+    m = make(cx, NULL);
+    int unread;
+    const tcc_type huge = {TCC_F32, 1, {INT64_C(1) << 44}};
+    assert_ok(tcc_store_add(&m->shared->store, "unread", TCC_ROLE_PARAM, &huge, &(tcc_init){.kind = TCC_INIT_CONSTANT},
+                            &cx->diag, TCC_NOWHERE, &unread),
+              &cx->diag);
+    assert_ok(tcc__model_use(m, unread), &cx->diag);
+    assert_ok(tcc_model_save_plan(m, NULL, "bad.plan"), &cx->diag);
+    assert_int_equal(tcc_model_load_plan(cx, "bad.plan", NULL, &loaded), TCC_ENOMEM);
+    expect_error(cx, "the program does not fit: 64.0 TiB more are needed");
     tcc_model_destroy(m);
 
     /* For a GPU, on a CPU. */
