@@ -69,6 +69,10 @@ tcc_status tcc_attention_gpu_make_plan(const tcc_hardware *hw, const tcc_attenti
         p->buffers[r] = a->has[r] ? p->n_buffers++ : -1;
         p->dtype[r] = dtypes[r];
         p->aligned[r] = a->has[r] && is_aligned(a, (tcc_attention_role)r, begins[r], of_v ? a->E : a->D);
+        const bool stored = r == TCC_ATTENTION_O || r == TCC_ATTENTION_DQ || r == TCC_ATTENTION_DK ||
+                            r == TCC_ATTENTION_DV;
+        if (stored && a->has[r] && p->matrix != TCC_F32 && (dtypes[r] != p->matrix || !p->aligned[r]))
+            return TCC_BUG(diag, "tensor cores store a result that is no pairs of %s", tcc_dtype_text(p->matrix));
     }
     choose_block(hw, p);
     TCC_TRY(settle_block(hw, p, params));

@@ -127,8 +127,24 @@ static const tcc_node *hero_of(const tcc_node *n) {
     return n;
 }
 
-/* Where `output`, a view of `hero`, keeps the elements of hero: each dim of hero must be one loop over the output. The
- * output is part of a tensor with dims `whole`, or all of it. */
+/* Whether the elements along a dim of `extent` lie `*stride` apart: its coordinate is `at`, of loops at whose points the
+ * output is at `position`. A reshape of the output may have split the dim into several loops. */
+static bool has_stride(const tcc_body *b, const tcc_affine *at, const tcc_affine *position, int64_t extent,
+                       int64_t *stride) {
+    int64_t last = at->constant;
+    for (int i = 0; i < at->n; i++) {
+        const tcc_term t = at->terms[i];
+        const int64_t step = tcc_affine_coefficient(position, t.var);
+        if (b->vars.data[t.var].kind != TCC_VAR_LOOP || step % t.coefficient) return false;
+        if (i && step / t.coefficient != *stride) return false;
+        *stride = step / t.coefficient;
+        last += t.coefficient * b->vars.data[t.var].high;
+    }
+    return at->n && !at->constant && last + 1 == extent;
+}
+
+/* Where `output`, a view of `hero`, keeps the elements of hero: each dim of hero must have a stride there. The output is
+ * part of a tensor with dims `whole`, or all of it. */
 static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const int64_t *whole, const tcc_node *hero,
                                  int64_t *strides, bool *possible) {
     tcc_iteration it;
@@ -147,14 +163,9 @@ static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const 
         tcc_status status = b->status;
         *possible = true;
         for (int i = 0; status == TCC_OK && !again && i < hero->type.rank; i++) {
-            const tcc_affine *a = &c.at[i];
             strides[i] = 0;
-            if (hero->type.dims[i] == 1) continue;
-            const tcc_var *v = a->n == 1 ? &b->vars.data[a->terms[0].var] : NULL;
-            if (!v || a->constant || a->terms[0].coefficient != 1 || v->kind != TCC_VAR_LOOP ||
-                v->high + 1 != hero->type.dims[i])
+            if (hero->type.dims[i] != 1 && !has_stride(b, &c.at[i], &position, hero->type.dims[i], &strides[i]))
                 *possible = false;
-            else strides[i] = tcc_affine_coefficient(&position, a->terms[0].var);
         }
         tcc_body_free(b);
         if (status != TCC_OK || !again) return status;

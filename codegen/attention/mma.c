@@ -120,10 +120,9 @@ static LLVMValueRef column_of(tcc_emitter *e, const tcc_attention_block *b, LLVM
     return add(e, add(e, first, i32(e, 8 * tile + i)), times(e, rest(e, b->in_warp, 4), 2));
 }
 
-/* Stores sums, scaled by scale[half] if given. */
+/* Stores sums in pairs, scaled by scale[half] if given: results have the narrow type of the operands. */
 static void store_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attention_role role, int64_t limit,
                        int64_t width, const LLVMValueRef *sums, const LLVMValueRef *scale) {
-    tcc_dtype dtype = b->p->dtype[role];
     for (int half = 0; half < 2; half++) {
         LLVMValueRef row = row_of(e, b, half);
         tcc_emit_if exists;
@@ -134,21 +133,7 @@ static void store_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attenti
                 value[i] = LLVMBuildExtractElement(e->builder, sums[t], i32(e, 2 * half + i), "");
                 if (scale) value[i] = LLVMBuildFMul(e->builder, value[i], scale[half], "");
             }
-            bool pairs = b->p->aligned[role];
-            if (dtype != TCC_F32 && pairs) {
-                tcc_emit_store(e, tcc_emit_pack(e, dtype, value[0], value[1]), to, 4);
-                continue;
-            }
-            if (dtype == TCC_F32 && pairs) {
-                LLVMValueRef pair = LLVMGetPoison(LLVMVectorType(e->f32, 2));
-                for (int i = 0; i < 2; i++) pair = LLVMBuildInsertElement(e->builder, pair, value[i], i32(e, i), "");
-                tcc_emit_store(e, pair, to, 8);
-                continue;
-            }
-            LLVMTypeRef type = tcc_emit_dtype(e, dtype);
-            for (int i = 0; i < 2; i++)
-                tcc_emit_store(e, dtype == TCC_F32 ? value[i] : LLVMBuildFPTrunc(e->builder, value[i], type, ""),
-                               tcc_emit_at(e, type, to, i32(e, i)), 0);
+            tcc_emit_store(e, tcc_emit_pack(e, b->p->dtype[role], value[0], value[1]), to, 4);
         }
         tcc_emit_if_end(e, &exists);
     }

@@ -31,9 +31,9 @@ static int64_t batches(const tcc_attention *a) {
 /* Keys in a block: at most `most`, and the last block has a whole tile of rows. */
 static int64_t choose_key_block(int64_t S, int64_t most, int rows) {
     if (S <= most) return S;
-    for (int64_t n = most; n > most / 2; n -= 16)
-        if (S % n == 0 || S % n >= rows) return n;
-    return most;
+    int64_t n = most;
+    while (S % n && S % n < rows && n > most / 2) n -= 16;
+    return n;
 }
 
 tcc_region tcc_attention_region(const tcc_attention *a, tcc_attention_role role, int64_t offset, int64_t bytes) {
