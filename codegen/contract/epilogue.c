@@ -26,41 +26,6 @@ static const tcc_expr *port(tcc_body *b, const tcc_node *n, const tcc_affine *co
     return cx->port;
 }
 
-/* Where in `n` the point of the hero lies: views are followed forward from the hero, POINT work keeps the place. False
- * if n does not depend on the hero by such a way. `seen` keeps a node from being asked twice in vain. */
-static bool follow(tcc_body *b, const tcc_node *n, const port_cx *cx, bool *seen, tcc_affine *out) {
-    if (n == cx->hero) {
-        for (int i = 0; i < n->type.rank; i++) out[i] = cx->coordinates[i];
-        return true;
-    }
-    const int position = tcc_body_position(b, n);
-    if (position < 0 || seen[position]) return false;
-    seen[position] = true;
-    tcc_affine at[TCC_MAX_RANK];
-    if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_POINT) {
-        for (int i = 0; i < n->n_operands; i++)
-            if (follow(b, n->operands[i], cx, seen, out)) return true;
-        return false;
-    }
-    if ((n->op != TCC_OP_TRANSPOSE && n->op != TCC_OP_RESHAPE) || !follow(b, n->operands[0], cx, seen, at))
-        return false;
-    const tcc_type *from = &n->operands[0]->type;
-    if (n->op == TCC_OP_TRANSPOSE)
-        for (int i = 0; i < n->type.rank; i++) out[i] = at[n->attrs->perm.perm.v[i]];
-    else tcc_affine_split(b, tcc_affine_linear(b, at, from->rank, from->dims), n->type.rank, n->type.dims, out);
-    return true;
-}
-
-/* The same of what is stored. What does not depend on the hero has its dims: it is stored beside the result. */
-static bool place(tcc_body *b, const tcc_node *n, const port_cx *cx, bool *seen, tcc_affine *out) {
-    if (follow(b, n, cx, seen, out)) return true;
-    const tcc_type *own = &n->type, *hero = &cx->hero->type;
-    if (own->rank != hero->rank || memcmp(own->dims, hero->dims, sizeof own->dims[0] * (size_t)own->rank) != 0)
-        return false;
-    for (int i = 0; i < own->rank; i++) out[i] = cx->coordinates[i];
-    return true;
-}
-
 /* What the memory of `n` holds: a reshape has the row-major memory of its operand, so its own index is never asked for,
  * wherever it splits dims. */
 static const tcc_node *in_memory_of(const tcc_body *b, const tcc_node *hero, const tcc_node *n) {
@@ -68,23 +33,19 @@ static const tcc_node *in_memory_of(const tcc_body *b, const tcc_node *hero, con
     return n;
 }
 
+/* What is stored is POINT work on the hero or beside it, at the same index: a group has no other views of the result. */
 static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
     const tcc_node *x = in_memory_of(b, cx->hero, n);
-    bool *seen = tcc__calloc((size_t)b->n_nodes + 1, sizeof *seen);
-    if (!seen) {
-        b->status = tcc_enomem(b->diag);
+    const tcc_type *own = &x->type, *hero = &cx->hero->type;
+    if (own->rank != hero->rank || memcmp(own->dims, hero->dims, sizeof own->dims[0] * (size_t)own->rank) != 0) {
+        if (b->status == TCC_OK)
+            b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, n->loc, "%s is no work on the result", tcc_node_text(n));
         return;
     }
-    tcc_affine at[TCC_MAX_RANK];
-    if (place(b, x, cx, seen, at)) {
-        const tcc_expr *value = tcc_body_trace(b, x, at);
-        tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, at, x->type.rank, x->type.dims));
-        tcc_body_write s = {tcc_body_buffer_of(b, n, 0, true), position, value, NULL, .kept = false};
-        if (value && !tcc_vec_push(&b->stores, s)) b->status = tcc_enomem(b->diag);
-    } else if (b->status == TCC_OK) {
-        b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, n->loc, "%s is no work on the result", tcc_node_text(n));
-    }
-    tcc__free(seen);
+    const tcc_expr *value = tcc_body_trace(b, x, cx->coordinates);
+    tcc_affine position = tcc_affine_linear(b, cx->coordinates, x->type.rank, x->type.dims);
+    tcc_body_write s = {tcc_body_buffer_of(b, n, 0, true), tcc_affine_expand(b, position), value, NULL, .kept = false};
+    if (value && !tcc_vec_push(&b->stores, s)) b->status = tcc_enomem(b->diag);
 }
 
 tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims,

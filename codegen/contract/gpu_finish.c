@@ -21,7 +21,7 @@ void tcc_contract_enter_batch(tcc_emitter *e, const tcc_contract_gpu_plan *p, tc
         f->batch_offset[x] = tcc_emit_add(e, f->access[x], output_offset(e, &p->c.b, batch, x));
 }
 
-/* The epilogue of the vector at (m, n). */
+/* The epilogue of the vector at (m, n), which stores. */
 void tcc_contract_finish_vector(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_finish *f,
                                 LLVMValueRef m, LLVMValueRef n, LLVMValueRef sums) {
     tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = f->first_buffer};
@@ -31,16 +31,9 @@ void tcc_contract_finish_vector(tcc_emitter *e, const tcc_contract_gpu_plan *p, 
         place.lane_stride[x] = p->c.n.n ? p->c.n.d[p->c.n.n - 1].c[x] : 0;
     }
     const tcc_contract_epilogue *epilogue = f->epilogue;
-    if (epilogue && epilogue->row) epilogue->row(epilogue->user, e, &place);
-    if (epilogue && epilogue->vector) sums = epilogue->vector(epilogue->user, e, sums, &place);
-    if (sums) {
-        LLVMValueRef address = at(e, p, tcc_emit_buffer(e, f->first_buffer), place.offset[0]);
-        for (int i = 0; i < p->vector; i++) {
-            LLVMValueRef one = p->vector == 1 ? sums : LLVMBuildExtractElement(e->builder, sums, i32(e, i), "");
-            tcc_emit_store(e, one, at(e, p, address, tcc_emit_i64(e, i * place.lane_stride[0])), bytes_of(p, 1));
-        }
-    }
-    if (epilogue && epilogue->row_end) epilogue->row_end(epilogue->user, e);
+    epilogue->row(epilogue->user, e, &place);
+    epilogue->vector(epilogue->user, e, sums, &place);
+    epilogue->row_end(epilogue->user, e);
 }
 
 /* Sums[part][i] of a strip of each warp, `part` known at run time alone. */
@@ -93,10 +86,8 @@ void tcc_contract_finish_tile(tcc_emitter *e, tcc_contract_block *x, const tcc_c
     put_rows(e, x, stage, number, sums);
     tcc_emit_barrier(e);
     tcc_emit_loop_begin(e, &vectors, wide(e, x->thread), tcc_emit_i64(e, (int64_t)rows * row), p->threads, NULL, 0);
-    LLVMValueRef index = narrow(e, vectors.index), line = tcc_emit_div(e, index, row), column;
-    if (p->threads % row == 0) column = tcc_emit_rem(e, x->thread, row); /* the same in every turn */
-    else column = tcc_emit_rem(e, index, row);
-    column = tcc_emit_mul(e, column, i32(e, vector));
+    LLVMValueRef index = narrow(e, vectors.index), line = tcc_emit_div(e, index, row);
+    LLVMValueRef column = tcc_emit_mul(e, tcc_emit_rem(e, x->thread, row), i32(e, vector)); /* the same in every turn */
     LLVMValueRef m = tcc_emit_mul(e, tcc_emit_div(e, line, strip), i32(e, p->warp_m));
     m = tcc_emit_add(e, tcc_emit_add(e, m, tcc_emit_rem(e, line, strip)), tcc_emit_mul(e, number, i32(e, strip)));
     m = tcc_emit_add(e, m0, m);

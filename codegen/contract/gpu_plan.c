@@ -197,6 +197,7 @@ typedef struct tile {
     double efficiency; /* of the multiply-adds, when the processor is full */
 } tile;
 
+/* Sides of tiles are powers of two, and at most as long as a block has threads: a turn of the block is whole rows. */
 static const tile exact_tiles[] = {
     {32, 64, 4, 2, 8, 1.0},   /* 128 x 128 */
     {32, 64, 4, 1, 8, 0.97},  /* 128 x 64 */

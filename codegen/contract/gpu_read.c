@@ -56,15 +56,8 @@ static void find_slot(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_
         out->o = tcc_emit_add(e, tcc_emit_mul(e, unit_o, i32(e, 32 / in_row)), tcc_emit_div(e, lane, in_row));
         return;
     }
-    LLVMValueRef column, line;
-    if (p->threads % row == 0) {
-        column = tcc_emit_rem(e, thread, row);
-        line = tcc_emit_add(e, tcc_emit_div(e, thread, row), i32(e, j * (p->threads / row)));
-    } else {
-        column = tcc_emit_add(e, thread, i32(e, (int64_t)j * p->threads % row));
-        line = i32(e, (int64_t)j * p->threads / row);
-    }
-    column = tcc_emit_mul(e, column, i32(e, s->vector));
+    LLVMValueRef column = tcc_emit_mul(e, tcc_emit_rem(e, thread, row), i32(e, s->vector));
+    LLVMValueRef line = tcc_emit_add(e, tcc_emit_div(e, thread, row), i32(e, j * (p->threads / row)));
     out->k = s->along_k ? column : line;
     out->o = s->along_k ? line : column;
 }

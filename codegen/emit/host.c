@@ -224,16 +224,10 @@ static const char *const vector_register = "=w,0";
 static const char *const vector_register = "=v,0";
 #endif
 
-/* An empty instruction that takes and gives a register. LLVM has none for floats of 16 bits where the CPU does not
- * compute in them. */
+/* An empty instruction that takes and gives a register. */
 static LLVMValueRef anchor(tcc_emitter *e, LLVMValueRef value) {
     if (LLVMIsConstant(value)) return value;
     LLVMTypeRef type = LLVMTypeOf(value);
-    if (LLVMGetTypeKind(type) == LLVMVectorTypeKind && tcc_emit_scalar_bytes(type) == 2 &&
-        LLVMGetTypeKind(LLVMGetElementType(type)) != LLVMIntegerTypeKind) {
-        LLVMTypeRef bits = LLVMVectorType(LLVMInt16TypeInContext(e->context), (unsigned)tcc_emit_lanes_of(type));
-        return LLVMBuildBitCast(e->builder, anchor(e, LLVMBuildBitCast(e->builder, value, bits, "")), type, "");
-    }
     LLVMTypeRef function = LLVMFunctionType(type, &type, 1, false);
     const char *constraint = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? vector_register : "=r,0";
     LLVMValueRef nothing = LLVMGetInlineAsm(function, "", 0, constraint, 4, false, false, LLVMInlineAsmDialectATT,

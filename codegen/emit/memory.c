@@ -53,9 +53,7 @@ void tcc_emit_prefetch_to_store(tcc_emitter *e, LLVMValueRef address) { prefetch
 
 LLVMValueRef tcc_emit_local(tcc_emitter *e, LLVMTypeRef type, int64_t count) {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
-    LLVMValueRef first = LLVMGetFirstInstruction(e->entry);
-    if (first) LLVMPositionBuilderBefore(e->builder, first);
-    else LLVMPositionBuilderAtEnd(e->builder, e->entry);
+    LLVMPositionBuilder(e->builder, e->entry, LLVMGetFirstInstruction(e->entry)); /* or its end, if it has none */
     LLVMValueRef place = LLVMBuildAlloca(e->builder, LLVMArrayType2(type, (uint64_t)count), "");
     LLVMSetAlignment(place, 64);
     LLVMPositionBuilderAtEnd(e->builder, here);

@@ -69,8 +69,6 @@ bool tcc_emit_is_constant(LLVMValueRef v, int64_t *value) {
 
 int tcc_emit_scalar_bytes(LLVMTypeRef type) {
     switch (LLVMGetTypeKind(tcc_emit_scalar_of(type))) {
-    case LLVMHalfTypeKind:
-    case LLVMBFloatTypeKind: return 2;
     case LLVMFloatTypeKind: return 4;
     case LLVMIntegerTypeKind: return (int)(LLVMGetIntTypeWidth(tcc_emit_scalar_of(type)) + 7) / 8;
     default: return 8;

@@ -51,19 +51,17 @@ static LLVMValueRef combine_max(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) 
     return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, a, b), a, b);
 }
 
+/* Of at least two lanes. */
 static LLVMValueRef reduce_lanes(tcc_emitter *e, LLVMValueRef vector, combine_fn combine) {
-    for (int n = tcc_emit_lanes_of(LLVMTypeOf(vector)); n > 1; n /= 2) {
+    for (int n = tcc_emit_lanes_of(LLVMTypeOf(vector)); n > 2; n /= 2) {
         int low[32], high[32];
         for (int i = 0; i < n / 2; i++) low[i] = i, high[i] = i + n / 2;
-        if (n == 2) {
-            LLVMValueRef a = LLVMBuildExtractElement(e->builder, vector, tcc_emit_i32(e, 0), "");
-            LLVMValueRef b = LLVMBuildExtractElement(e->builder, vector, tcc_emit_i32(e, 1), "");
-            return combine(e, a, b);
-        }
         vector = combine(e, tcc_emit_shuffle(e, vector, NULL, low, n / 2),
                          tcc_emit_shuffle(e, vector, NULL, high, n / 2));
     }
-    return vector;
+    LLVMValueRef a = LLVMBuildExtractElement(e->builder, vector, tcc_emit_i32(e, 0), "");
+    LLVMValueRef b = LLVMBuildExtractElement(e->builder, vector, tcc_emit_i32(e, 1), "");
+    return combine(e, a, b);
 }
 
 LLVMValueRef tcc_emit_sum_lanes(tcc_emitter *e, LLVMValueRef vector) { return reduce_lanes(e, vector, combine_sum); }
