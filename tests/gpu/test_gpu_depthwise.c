@@ -67,6 +67,22 @@ static void results(void **state) {
         }
 }
 
+/* An image of one number, and a result that is stored as other rows than it is computed by. */
+static void constant_images(void **state) {
+    (void)state;
+    static const char attrs[] = "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], groups=8, "
+                                "channels_last=true";
+    char text[2048];
+    snprintf(text, sizeof text,
+             "graph @d {\n  %%0 = constant {values=[0.5]} : f32[2,6,10,8]\n"
+             "  %%1 = input {name=\"w\"} : f32[8,3,3,1]\n  %%2 = input {name=\"dy\"} : f32[2,6,10,8]\n"
+             "  %%3 = conv(%%2, %%1) {%s} : f32[2,6,10,8]\n  %%4 = reshape(%%3) : f32[2,4,15,8]\n"
+             "  %%5 = conv_grad_weight(%%0, %%2) {%s} : f32[8,3,3,1]\n"
+             "  output \"y\" %%4\n  output \"dw\" %%5\n}\n",
+             attrs, attrs);
+    check_gpu_text(text, &(compiled_options){.tolerance = 5e-5});
+}
+
 /* The gradient of the weights is made in steps of many work items, not by a thread a weight. */
 static void parts(void **state) {
     (void)state;
@@ -94,6 +110,7 @@ static void parts(void **state) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(results), cmocka_unit_test(parts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(results), cmocka_unit_test(constant_images),
+                                       cmocka_unit_test(parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

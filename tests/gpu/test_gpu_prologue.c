@@ -178,6 +178,25 @@ static void tensor_cores(void **state) {
 
 /* A convolution or a gradient of one, channels last, with padding: what is outside is 0 whatever the work in front
  * makes of 0. */
+/* A view that no loop resolves: its index is divided for each element, so the operand is copied first. */
+static void views_across_rows(void **state) {
+    (void)state;
+    check_gpu_text("graph @across {\n"
+                   "  %0 = input {name=\"x\"} : f32[6,20]\n"
+                   "  %1 = input {name=\"w\"} : f32[15,16]\n"
+                   "  %2 = reshape(%0) : f32[8,15]\n"
+                   "  %3 = tanh(%2) : f32[8,15]\n"
+                   "  %4 = transpose(%0) {perm=[1, 0]} : f32[20,6]\n"
+                   "  %5 = reshape(%4) : f32[8,15]\n"
+                   "  %6 = neg(%5) : f32[8,15]\n"
+                   "  %7 = dot(%3, %1) {contract_a=[1], contract_b=[0]} : f32[8,16]\n"
+                   "  %8 = dot(%6, %1) {contract_a=[1], contract_b=[0]} : f32[8,16]\n"
+                   "  output \"y\" %7\n"
+                   "  output \"z\" %8\n"
+                   "}\n",
+                   &(compiled_options){.tolerance = 1e-4});
+}
+
 static void check_conv(tcc_op op, tcc_dtype dtype, int channels, int stride, work one, work two) {
     enum { IMAGES = 2, SIZE = 9, KERNEL = 3 };
     char name[64];
@@ -384,7 +403,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact),        cmocka_unit_test(tensor_cores),   cmocka_unit_test(nothing_spills),
         cmocka_unit_test(traffic),      cmocka_unit_test(both_gradients), cmocka_unit_test(what_pays),
-        cmocka_unit_test(instructions), cmocka_unit_test(convolutions),
+        cmocka_unit_test(instructions), cmocka_unit_test(convolutions),   cmocka_unit_test(views_across_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,8 +100,8 @@ static void narrow_types_sum_in_float(void **state) {
     check_text(text, &(compiled_options){.tolerance = 2e-2});
 }
 
-/* Results whose queries and widths reshapes split, as windows of images are put back; denominators that are stored
- * across the queries. */
+/* Queries that lie apart in two strides, as in windows of images; results whose queries and widths reshapes split, as
+ * windows are put back; denominators that are stored across the queries. */
 static void views_of_results(void **state) {
     (void)state;
     static const char *const types[] = {"f32", "bf16"};
@@ -110,18 +110,20 @@ static void views_of_results(void **state) {
         char text[2048];
         snprintf(text, sizeof text,
                  "graph @views {\n"
-                 "  %%0 = input {name=\"q\"} : %s[3,2,20,16]\n"
+                 "  %%0 = input {name=\"q\"} : %s[3,2,4,5,16]\n"
                  "  %%1 = input {name=\"k\"} : %s[3,2,20,16]\n"
                  "  %%2 = input {name=\"v\"} : %s[3,2,20,16]\n"
-                 "  %%3 = sdpa(%%0, %%1, %%2) {scale=0.5, causal=true} : %s[3,2,20,16]\n"
-                 "  %%4 = sdpa_lse(%%0, %%1) {scale=0.5, causal=true} : f32[3,2,20]\n"
+                 "  %%8 = transpose(%%0) {perm=[0, 1, 3, 2, 4]} : %s[3,2,5,4,16]\n"
+                 "  %%9 = reshape(%%8) : %s[3,2,20,16]\n"
+                 "  %%3 = sdpa(%%9, %%1, %%2) {scale=0.5, causal=true} : %s[3,2,20,16]\n"
+                 "  %%4 = sdpa_lse(%%9, %%1) {scale=0.5, causal=true} : f32[3,2,20]\n"
                  "  %%5 = transpose(%%3) {perm=[0, 2, 1, 3]} : %s[3,20,2,16]\n"
                  "  %%6 = reshape(%%5) : %s[3,5,4,2,2,8]\n"
                  "  %%7 = transpose(%%4) {perm=[2, 0, 1]} : f32[20,3,2]\n"
                  "  output \"y\" %%6\n"
                  "  output \"lse\" %%7\n"
                  "}\n",
-                 type, type, type, type, type, type);
+                 type, type, type, type, type, type, type, type);
         check_within(text, i ? 2e-2 : 1e-4);
     }
 }

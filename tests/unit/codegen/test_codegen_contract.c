@@ -143,6 +143,28 @@ static void convolutions_with_fewer_products(void **state) {
                   8, 8, 1, true);
 }
 
+/* Images and filters that are one number. */
+static void constant_operands(void **state) {
+    (void)state;
+    static const char attrs[] = "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], groups=1, "
+                                "channels_last=true";
+    char text[1024];
+    snprintf(text, sizeof text,
+             "graph @filter {\n  %%0 = input {name=\"x\"} : f32[3,6,10,32]\n"
+             "  %%1 = constant {values=[0.125]} : f32[48,3,3,32]\n"
+             "  %%2 = conv(%%0, %%1) {%s} : f32[3,6,10,48]\n  output \"y\" %%2\n}\n",
+             attrs);
+    check_schedule(text, "winograd");
+    snprintf(text, sizeof text,
+             "graph @image {\n  %%0 = constant {values=[0.5]} : f32[3,6,10,32]\n"
+             "  %%1 = input {name=\"w\"} : f32[48,3,3,32]\n  %%2 = input {name=\"dy\"} : f32[3,6,10,48]\n"
+             "  %%3 = conv(%%0, %%1) {%s} : f32[3,6,10,48]\n"
+             "  %%4 = conv_grad_weight(%%0, %%2) {%s} : f32[48,3,3,32]\n"
+             "  output \"y\" %%3\n  output \"dw\" %%4\n}\n",
+             attrs, attrs);
+    check_schedule(text, "contract");
+}
+
 /* A stored reshape has the memory of what it splits or merges. */
 static void stored_reshapes(void **state) {
     (void)state;
@@ -237,6 +259,7 @@ int main(void) {
         cmocka_unit_test(convolutions),
         cmocka_unit_test(convolutions_of_many_images),
         cmocka_unit_test(convolutions_with_fewer_products),
+        cmocka_unit_test(constant_operands),
         cmocka_unit_test(stored_reshapes),
         cmocka_unit_test(fewer_products_on_any_number_of_threads),
         cmocka_unit_test(narrow_operands),
