@@ -15,6 +15,9 @@ NO_TILES = "needs a processor with AMX tiles"
 NO_LLVM = "needs another version of LLVM"
 NO_PROCESSOR = "needs a processor of another kind"
 DUMPS = "prints, and computes nothing"
+FOLLOWS = "follows an error that is already there"
+ALWAYS_FOUND = "the end of a search that always finds something"
+NO_VALUE = "a case of an enum that no value comes to here"
 REASONS = [
     (r"codegen/emit/bf16_host\.c", r"i8|configure|release|zero|access_rows|load|store|multiply", "", NO_TILES),
     (r"codegen/emit/vector\.c", r"tcc_emit_tile.*", "", NO_TILES),
@@ -28,27 +31,59 @@ REASONS = [
      NO_TILES),
     (r"codegen/emit/bf16_host\.c", ".*", r"\.128\"", NO_PROCESSOR),
     (r"codegen/emit/nvptx\.c", r"bound", "", NO_LLVM),
+    (r"codegen/emit/host\.c", r"call_masked", "", NO_LLVM),
+    (r"codegen/emit/intrinsic\.c", r"tcc_emit_barrier", "", NO_LLVM),
+    (r"codegen/emit/host\.c", r"fill_native", "", NO_PROCESSOR),
+    (r"codegen/emit/host\.c", r"find_level", "return NULL", "makes an error"),
+    (r"codegen/emit/host\.c", r"tcc_codegen_names_host", "", DUMPS),
+    (r"codegen/emit/.*", ".*", r"LLVM(DisposeMessage|GetErrorMessage|ConsumeError)\(|tcc_llvm_target_clear\(out", FOLLOWS),
+    (r"codegen/emit/types\.c", r"tcc_emit_dtype", "COUNT|return NULL", NO_VALUE),
+    (r"codegen/body/emit\.c", r"tcc_body_emit", "case TCC_EXPR_(REDUCE|PORT)", NO_VALUE),
+    (r"codegen/body/body\.c", r"trace_node", "return NULL", FOLLOWS),
+    (r"codegen/body/iteration\.c", r"divide", "", FOLLOWS),
+    (r"codegen/contract/prologue\.c", r"value", "LLVMConstNull", FOLLOWS),
+    (r"codegen/schedule/lowering\.c", r"tcc_lowering_keep", "tcc_body_free", FOLLOWS),
+    (r"codegen/contract/epilogue\.c", r"tcc_epilogue_create", "frees it", FOLLOWS),
+    (r"codegen/body/iteration\.c", r"tcc_iteration_refine", "return false; /", ALWAYS_FOUND),
+    (r"codegen/schedule/reduce_trace\.c", r"tcc_reduce_is_(across|kept)", "return false", ALWAYS_FOUND),
     (r"codegen/emit/llvm\.c", r"tcc_emitter_print_.*|tcc_llvm_assembly_suffix", "", DUMPS),
     (r"codegen/schedule/params\.c", r"print_range", "", DUMPS),
     (r"codegen/.*", ".*", r"tcc_logf\(", DUMPS),
 ]
 
 ERROR = r"(tcc_enomem|TCC_BUG|tcc_error|tcc_note|tcc_params_refuse|refuse\w*|too_many|out_of_memory|failed|fail)\("
-MAKES_ERROR = re.compile(r"^\s*((else )?return |(const )?tcc_status \w+ = |[\w>.\-]*status = )?(\w+ \? )?" + ERROR)
+MAKES_ERROR = re.compile(r"^\s*(default: |else if \(.*\) (?=tcc_error))?((else )?return |(const )?tcc_status \w+ = |"
+                         r"[\w>.\-]*status = |(\*\w+ = )+)?(\w+ \? )?" + ERROR)
+IF_ALL_IS_WELL = re.compile(r"^\s*if \([\w>.\-]*status == TCC_OK\)$")
+IF_FAILED = re.compile(r"^\s*if \((error|!.*)\) \{$")
+IF_STATUS = re.compile(r"^\s*if \(status != TCC_OK\) \{$")
 ERROR_FUNCTION = re.compile(r"(refuse\w*|too_many|out_of_memory|failed|fail|on_diagnostic)$")
 EMISSION = re.compile(r"codegen/(emit|body|schedule|contract|attention)/(?!\w*call\.c$)")
 COMPUTES = re.compile(r"passes/(?!.*(print|dump|svg)\.c$)")
 
 
+def indent_of(line):
+    return len(line) - len(line.lstrip())
+
+
 def error_lines(text):
-    """The lines of statements that make an error, each to the end of its block."""
+    """The lines of statements that make an error, each to the end of its block, and what is undone before them."""
     found, at = set(), 0
+    for i, line in enumerate(text):
+        if IF_STATUS.match(line):
+            found.update(range(i + 2, text.index(" " * indent_of(line) + "}", i) + 2))
     while at < len(text):
         if not MAKES_ERROR.match(text[at]):
             at += 1
             continue
-        indent = len(text[at]) - len(text[at].lstrip())
-        while at < len(text) and (not text[at].strip() or len(text[at]) - len(text[at].lstrip()) >= indent):
+        if IF_ALL_IS_WELL.match(text[at - 1]):
+            at -= 1
+        indent, before = indent_of(text[at]), at - 1
+        while text[before].strip() and indent_of(text[before]) >= indent:
+            before -= 1
+        if IF_FAILED.match(text[before]):
+            found.update(range(before + 2, at + 1))
+        while at < len(text) and (not text[at].strip() or indent_of(text[at]) >= indent):
             found.add(at + 1)
             at += 1
         if at < len(text) and text[at].strip() == "}":
