@@ -4,20 +4,19 @@
 
 #include "codegen/schedule/predict.h"
 
-/* The tensor that stands for the image: the first one of its form; NULL: there is none. */
+/* The tensor that stands for the image: the first one of its form. Some load has the first form. */
 static const tcc_expr *first_load(const tcc_prologue *p) {
-    for (int i = 0; i < p->reads.n_loads; i++)
-        if (!p->reads.loads[i].form) return p->loads[i];
-    return NULL;
+    int i = 0;
+    while (p->reads.loads[i].form) i++;
+    return p->loads[i];
 }
 
 /* The body's loops are the image's dims but those of 1, in order. Of each form: that of the dense image, or of its
  * channels alone. */
 static bool suits(const tcc_prologue *p, const tcc_type *type, int n_loops) {
+    if (p->body->buffers.count > TCC_GROUP_MAX_ACCESSES || !p->reads.n_loads) return false;
     const tcc_expr *first = first_load(p);
-    if (p->body->buffers.count > TCC_GROUP_MAX_ACCESSES || !first || first->affine.constant ||
-        first->dtype != type->dtype)
-        return false;
+    if (first->affine.constant || first->dtype != type->dtype) return false;
     for (int f = 0; f < p->reads.n_forms; f++) {
         int64_t dense = 1;
         bool is_dense = true, is_channel = true;

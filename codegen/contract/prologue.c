@@ -18,9 +18,9 @@ static bool is_simple(const tcc_body *b, const tcc_expr *x) {
 static int form_of(const tcc_prologue *p, const tcc_expr *x) {
     tcc_affine moving = x->affine;
     moving.constant = 0;
-    for (int f = 0; f < p->reads.n_forms; f++)
-        if (tcc_affine_equal(&p->forms[f], &moving)) return f;
-    return -1;
+    int f = 0;
+    while (!tcc_affine_equal(&p->forms[f], &moving)) f++; /* one of all that the body has */
+    return f;
 }
 
 static bool find_loads(tcc_prologue *p) {
