@@ -127,8 +127,8 @@ static const tcc_node *hero_of(const tcc_node *n) {
     return n;
 }
 
-/* Whether the elements along a dim of `extent` lie `*stride` apart: its coordinate is `at`, of loops at whose points the
- * output is at `position`. A reshape of the output may have split the dim into several loops. */
+/* Whether the elements along a dim of `extent` lie `*stride` apart: its coordinate is `at`, of loops at whose points
+ * the output is at `position`. A reshape of the output may have split the dim into several loops. */
 static bool has_stride(const tcc_body *b, const tcc_affine *at, const tcc_affine *position, int64_t extent,
                        int64_t *stride) {
     int64_t last = at->constant;
@@ -143,8 +143,8 @@ static bool has_stride(const tcc_body *b, const tcc_affine *at, const tcc_affine
     return at->n && !at->constant && last + 1 == extent;
 }
 
-/* Where `output`, a view of `hero`, keeps the elements of hero: each dim of hero must have a stride there. The output is
- * part of a tensor with dims `whole`, or all of it. */
+/* Where `output`, a view of `hero`, keeps the elements of hero: each dim of hero must have a stride there. The output
+ * is part of a tensor with dims `whole`, or all of it. */
 static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const int64_t *whole, const tcc_node *hero,
                                  int64_t *strides, bool *possible) {
     tcc_iteration it;

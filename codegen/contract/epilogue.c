@@ -33,7 +33,7 @@ static const tcc_node *in_memory_of(const tcc_body *b, const tcc_node *hero, con
     return n;
 }
 
-/* What is stored is POINT work on the hero or beside it, at the same index: a group has no other views of the result. */
+/* What is stored is POINT work on the hero or beside it, at the same index: a group has no other view of a result. */
 static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
     const tcc_node *x = in_memory_of(b, cx->hero, n);
     const tcc_type *own = &x->type, *hero = &cx->hero->type;
