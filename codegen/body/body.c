@@ -14,7 +14,7 @@ static const tcc_expr *trace_node(tcc_body *b, const tcc_node *n, const tcc_affi
     case TCC_FUSION_POINT: return tcc_body_trace_point(b, n, coordinates);
     case TCC_FUSION_VIEW: return tcc_body_trace_view(b, n, coordinates);
     case TCC_FUSION_INDEX: return tcc_body_trace_take(b, n, coordinates);
-    case TCC_FUSION_REDUCE: return tcc_body_trace_reduce(b, n, coordinates);
+    case TCC_FUSION_REDUCE: return tcc_body_trace_sum(b, n, coordinates);
     case TCC_FUSION_WINDOW: return tcc_body_trace_window(b, n, coordinates);
     case TCC_FUSION_CONTRACT:
     case TCC_FUSION_ATTENTION: return tcc_body_trace_dense(b, n, coordinates);

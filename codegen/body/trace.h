@@ -13,10 +13,10 @@ const tcc_expr *tcc_body_trace_point(tcc_body *b, const tcc_node *n, const tcc_a
 /* trace_view.c: views, and reads at positions that another node holds */
 const tcc_expr *tcc_body_trace_view(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
 const tcc_expr *tcc_body_trace_take(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
-/* Rules of ops that are loops of their own. trace_window.c: pooling, resizing. trace_dense.c: reductions whose value
- * is wanted inside the group, contractions, attention. */
+/* Rules of ops that are loops of their own. trace_window.c: pooling, resizing. trace_dense.c: contractions, the sum of
+ * an operand beside one, attention. */
 const tcc_expr *tcc_body_trace_window(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
-const tcc_expr *tcc_body_trace_reduce(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
+const tcc_expr *tcc_body_trace_sum(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
 const tcc_expr *tcc_body_trace_dense(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reductions, contractions and attention as plain loops at each point of the result: the definition itself. Element
+ * Sums, contractions and attention as plain loops at each point of the result: the definition itself. Element
  * types and forms without a schedule of their own run this way. */
 #include "codegen/body/trace.h"
 
@@ -299,36 +299,18 @@ const tcc_expr *tcc_body_trace_dense(tcc_body *b, const tcc_node *n, const tcc_a
     }
 }
 
-/* A reduction whose value is wanted at some point: a loop of its own there. */
-const tcc_expr *tcc_body_trace_reduce(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {
+/* The sum of an operand beside a dot, where both are plain loops: a loop of its own at each point. Other reductions
+ * have groups whose schedule traces them. */
+const tcc_expr *tcc_body_trace_sum(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {
     const tcc_node *x = n->operands[0];
-    tcc_affine mapped[TCC_MAX_RANK], start[TCC_MAX_RANK];
+    tcc_affine mapped[TCC_MAX_RANK] = {{0}};
     uint64_t loops = 0;
-    bool reduced[TCC_MAX_RANK] = {false};
-    if (n->op == TCC_OP_ARGMAX) reduced[n->attrs->axis.axis] = true;
-    else
-        for (int i = 0; i < n->attrs->axes.axes.count; i++) reduced[n->attrs->axes.axes.v[i]] = true;
-    for (int i = 0, k = 0; i < x->type.rank; i++) {
-        if (!reduced[i]) {
-            mapped[i] = coordinates[k++];
-        } else if (x->type.dims[i] == 1) {
-            mapped[i] = tcc_affine_constant(0);
-        } else {
-            int var = tcc_body_loop(b, x->type.dims[i]);
-            loops |= UINT64_C(1) << var;
-            mapped[i] = tcc_affine_var(b, var);
-        }
-        start[i] = reduced[i] ? tcc_affine_constant(0) : mapped[i];
+    if (n->op != TCC_OP_REDUCE_SUM) {
+        b->status = TCC_BUG(b->diag, "no loops of %s", tcc_node_text(n));
+        return NULL;
     }
+    for (int i = 0, k = 0; i < x->type.rank; i++)
+        mapped[i] = tcc_dims_has(&n->attrs->axes.axes, i) ? fold_loop(b, x->type.dims[i], &loops) : coordinates[k++];
     const tcc_expr *value = tcc_body_trace(b, x, mapped);
-    const tcc_dtype dtype = n->type.dtype;
-    if (!tcc_is_moment(n->op)) return tcc_expr_fold(b, n->op, dtype, value, loops);
-    /* by differences from the first element: the mean of equal elements is exactly what they are */
-    const tcc_expr *first = tcc_body_trace(b, x, start);
-    const tcc_expr *difference = tcc_expr_point(b, TCC_OP_SUB, dtype, (const tcc_expr *[]){value, first}, 2);
-    const tcc_expr *sum = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, difference, loops);
-    const tcc_expr *share = tcc_expr_mean(b, sum, tcc_type_numel(&x->type) / tcc_type_numel(&n->type));
-    const tcc_expr *mean = tcc_expr_point(b, TCC_OP_ADD, dtype, (const tcc_expr *[]){first, share}, 2);
-    if (n->op == TCC_OP_REDUCE_MEAN) return mean;
-    return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, tcc_expr_deviation(b, value, mean), loops);
+    return loops && value ? tcc_expr_fold(b, n->op, n->type.dtype, value, loops) : value;
 }
