@@ -67,20 +67,44 @@ static void results(void **state) {
         }
 }
 
+/* Filters whose kernels make a few positions of a row at once: rows that are cut into 4 to 7, 3, 2, or not at all. */
+static void larger_filters(void **state) {
+    (void)state;
+    static const int columns[] = {9, 16, 7, 8, 10, 23, 12};
+    for (int i = 0; i < 9; i++) {
+        const bool far = i > 6; /* with strides, or dilation */
+        const shape s = {2,
+                         far ? 13 : 6,
+                         far ? 14 : columns[i],
+                         8,
+                         {far ? 5 : 4, 4},
+                         {1 + (i == 7), 1 + (i == 7)},
+                         {1 + (i == 8), 1},
+                         i == 3};
+        char text[4096];
+        text_of(&s, i % 3 ? "f32" : "bf16", text, sizeof text);
+        check_gpu_text(text, &(compiled_options){
+                                 .seed = (uint64_t)i, .simplify = true, .low = -0.5, .high = 0.5, .tolerance = 5e-5});
+    }
+}
+
 /* An image of one number, and a result that is stored as other rows than it is computed by. */
 static void constant_images(void **state) {
     (void)state;
-    static const char attrs[] = "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], groups=8, "
-                                "channels_last=true";
-    char text[2048];
-    snprintf(text, sizeof text,
-             "graph @d {\n  %%0 = constant {values=[0.5]} : f32[2,6,10,8]\n"
-             "  %%1 = input {name=\"w\"} : f32[8,3,3,1]\n  %%2 = input {name=\"dy\"} : f32[2,6,10,8]\n"
-             "  %%3 = conv(%%2, %%1) {%s} : f32[2,6,10,8]\n  %%4 = reshape(%%3) : f32[2,4,15,8]\n"
-             "  %%5 = conv_grad_weight(%%0, %%2) {%s} : f32[8,3,3,1]\n"
-             "  output \"y\" %%4\n  output \"dw\" %%5\n}\n",
-             attrs, attrs);
-    check_gpu_text(text, &(compiled_options){.tolerance = 5e-5});
+    for (int side = 3; side <= 5; side += 2) {
+        char text[2048], attrs[256];
+        snprintf(attrs, sizeof attrs,
+                 "stride=[1, 1], pad_lo=[%d, %d], pad_hi=[%d, %d], dilation=[1, 1], groups=8, channels_last=true",
+                 side / 2, side / 2, side / 2, side / 2);
+        snprintf(text, sizeof text,
+                 "graph @d {\n  %%0 = constant {values=[0.5]} : f32[2,6,10,8]\n"
+                 "  %%1 = input {name=\"w\"} : f32[8,%d,%d,1]\n  %%2 = input {name=\"dy\"} : f32[2,6,10,8]\n"
+                 "  %%3 = conv(%%2, %%1) {%s} : f32[2,6,10,8]\n  %%4 = reshape(%%3) : f32[2,4,15,8]\n"
+                 "  %%5 = conv_grad_weight(%%0, %%2) {%s} : f32[8,%d,%d,1]\n"
+                 "  output \"y\" %%4\n  output \"dw\" %%5\n}\n",
+                 side, side, attrs, attrs, side, side);
+        check_gpu_text(text, &(compiled_options){.tolerance = 5e-5});
+    }
 }
 
 /* The gradient of the weights is made in steps of many work items, not by a thread a weight. */
@@ -110,7 +134,7 @@ static void parts(void **state) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(results), cmocka_unit_test(constant_images),
-                                       cmocka_unit_test(parts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(results), cmocka_unit_test(larger_filters),
+                                       cmocka_unit_test(constant_images), cmocka_unit_test(parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
