@@ -578,13 +578,28 @@ static void *run_rank(void *user) {
     return NULL;
 }
 
+/* The gradient that differs most, relative to its norm. */
+static double most_apart(const step *got, const step *want, const char **name) {
+    double most = 0;
+    *name = "none";
+    for (int i = 0; i < want->n_gradients && got->n_values == want->n_values; i++) {
+        const float *x = got->values + want->begins[i], *y = want->values + want->begins[i];
+        const int count = want->begins[i + 1] - want->begins[i];
+        const double apart = norm(x, y, count) / fmax(norm(y, NULL, count), 1e-30);
+        if (apart > most) most = apart, *name = want->names[i];
+    }
+    return most;
+}
+
 static void judge_rank(const rank *r, int number, const step *want, accumulate_result *out) {
     const bool same = r->out.n_values == want->n_values && !memcmp(&r->out.loss, &want->loss, sizeof want->loss) &&
                       !memcmp(r->out.values, want->values, sizeof *want->values * (size_t)want->n_values);
     if (same && r->status == TCC_OK) return;
+    const char *name;
+    const double apart = most_apart(&r->out, want, &name);
     out->verdict = ACCUMULATE_DIFFERENT;
-    snprintf(out->text, sizeof out->text, "rank %d: loss %.9g, not %.9g; or other gradients; %s", number, r->out.loss,
-             want->loss, tcc_context_error(r->cx));
+    snprintf(out->text, sizeof out->text, "rank %d: loss %.9g, not %.9g; gradients are %.2g apart in %s; %s", number,
+             r->out.loss, want->loss, apart, name, tcc_context_error(r->cx));
 }
 
 /* As many ranks as micro-batches that gave `want`. */
