@@ -15,6 +15,7 @@ NO_TILES = "needs a processor with AMX tiles"
 NO_LLVM = "needs another version of LLVM"
 NO_PROCESSOR = "needs a processor of another kind"
 DUMPS = "prints, and computes nothing"
+TOO_LARGE = "needs tensors larger, or of more loops, than a test can have"
 FOLLOWS = "follows an error that is already there"
 ALWAYS_FOUND = "the end of a search that always finds something"
 NO_VALUE = "a case of an enum that no value comes to here"
@@ -44,6 +45,9 @@ REASONS = [
     (r"codegen/body/iteration\.c", r"divide", "", FOLLOWS),
     (r"codegen/contract/prologue\.c", r"value", "LLVMConstNull", FOLLOWS),
     (r"codegen/schedule/lowering\.c", r"tcc_lowering_keep", "tcc_body_free", FOLLOWS),
+    (r"codegen/body/emit\.c", r"emit_within", "IntSGE", TOO_LARGE),
+    (r"codegen/contract/launch\.c", r"tcc_contract_add_result", "", TOO_LARGE),
+    (r"codegen/emit/check_host\.c", r"trace(_argument)?", "ANYWHERE|return;|^ *}$", TOO_LARGE),
     (r"codegen/contract/epilogue\.c", r"tcc_epilogue_create", "frees it", FOLLOWS),
     (r"codegen/body/iteration\.c", r"tcc_iteration_refine", "return false; /", ALWAYS_FOUND),
     (r"codegen/schedule/reduce_trace\.c", r"tcc_reduce_is_(across|kept)", "return false", ALWAYS_FOUND),
