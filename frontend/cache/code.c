@@ -20,7 +20,7 @@ static void tell(void *user, const char *text) {
 
 tcc_cache *tcc__cache_of(tcc_model *m) {
     tcc_compiler *compiler = m->compiler;
-    if (compiler->fresh || compiler->dump_dir || m->options.verify_passes || is_watched(m)) return NULL;
+    if (compiler->fresh || compiler->dump_dir || is_watched(m)) return NULL;
     if (!compiler->cache_asked) {
         tcc_diag *diag = &m->cx->diag;
         const tcc_cache_options options = {.tell = tell, .user = compiler};

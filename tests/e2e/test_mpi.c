@@ -174,8 +174,7 @@ int main(void) {
         puts("skipped: built without an MPI library; tools/deps.sh --test installs two");
         return 77;
     }
-    setenv("TCC_CACHE_DISABLE", "0", 1); /* a rank need not compile what another run has compiled */
-    unsetenv("TCC_VERIFY_PASSES");       /* for which it would */
+    program_share_cache();
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     const struct CMUnitTest tests[] = {

@@ -362,6 +362,7 @@ static void serves_pictures(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(serves), FOLDER_TEST(serves_pictures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,7 @@ static void refuses(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(takes_the_largest), FOLDER_TEST(all_of_the_data),
                                        FOLDER_TEST(resumes), FOLDER_TEST(under_a_limit), FOLDER_TEST(refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,6 +81,7 @@ static void labels_are_smoothed_in_training_alone(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(weights_are_balanced_or_a_list),
                                        FOLDER_TEST(labels_are_smoothed_in_training_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -232,6 +232,7 @@ static void pictures(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(tables), FOLDER_TEST(refuses), FOLDER_TEST(pictures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

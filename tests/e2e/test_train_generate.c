@@ -112,6 +112,7 @@ static void other_models(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(texts), FOLDER_TEST(other_models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

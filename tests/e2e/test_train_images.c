@@ -83,6 +83,7 @@ static void names_of_any_bytes(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(learns_and_goes_on), FOLDER_TEST(names_of_any_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,7 @@ static void refuses(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(finds_a_rate), FOLDER_TEST(modes_and_precisions),
                                        FOLDER_TEST(refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,6 +231,7 @@ static void shares_the_arena(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {cmocka_unit_test(numbers), FOLDER_TEST(counts_on_the_device),
                                        FOLDER_TEST(ties_and_nan), FOLDER_TEST(stops_early),
                                        FOLDER_TEST(refuses),      cmocka_unit_test(shares_the_arena)};

@@ -179,6 +179,7 @@ KIND(texts, 7)
 KIND(pixels, 8)
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[TRAIN_KINDS] = {FOLDER_TEST(text),   FOLDER_TEST(tokens), FOLDER_TEST(idx),
                                                   FOLDER_TEST(cifar),  FOLDER_TEST(table),  FOLDER_TEST(regression),
                                                   FOLDER_TEST(images), FOLDER_TEST(texts),  FOLDER_TEST(pixels)};

@@ -455,6 +455,7 @@ static void cifar_resnet18_learns(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(run_folder),
         FOLDER_TEST(tells_statistics),

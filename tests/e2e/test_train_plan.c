@@ -49,6 +49,7 @@ static void what_a_plan_leaves_open(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(gpt_from_a_plan), FOLDER_TEST(cnn_from_a_plan),
                                        FOLDER_TEST(what_a_plan_leaves_open)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,7 @@ static void changed_data(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(classes_of_rows), FOLDER_TEST(numbers), FOLDER_TEST(texts),
                                        FOLDER_TEST(refuses), FOLDER_TEST(changed_data)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,8 +298,7 @@ static void ends_of_a_rank_end_all(void **state) {
 }
 
 int main(void) {
-    setenv("TCC_CACHE_DISABLE", "0", 1); /* a rank need not compile what another run has compiled */
-    unsetenv("TCC_VERIFY_PASSES");       /* for which it would */
+    program_share_cache();
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(ranks_are_micro_batches), FOLDER_TEST(ranks_meet_by_the_environment),
         FOLDER_TEST(ranks_of_srun_meet),      FOLDER_TEST(what_ranks_cannot_do_is_refused),

@@ -95,8 +95,7 @@ static void resumed_on_other_ranks(void **state) {
 }
 
 int main(void) {
-    setenv("TCC_CACHE_DISABLE", "0", 1); /* each compiles what another one has compiled */
-    unsetenv("TCC_VERIFY_PASSES");       /* for which it would */
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(classes), FOLDER_TEST(tokens), FOLDER_TEST(pixels),
                                        FOLDER_TEST(resumed_on_other_ranks)};
     return cmocka_run_group_tests(tests, NULL, NULL);

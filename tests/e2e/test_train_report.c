@@ -167,6 +167,7 @@ static void a_long_run(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(shows_the_run), FOLDER_TEST(a_long_run),
                                        FOLDER_TEST(opens_in_a_browser), FOLDER_TEST(refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -376,6 +376,7 @@ static void left_over(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(gpt),
                                        FOLDER_TEST(cnn),
                                        FOLDER_TEST(mlp),

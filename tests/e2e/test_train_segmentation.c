@@ -244,6 +244,7 @@ static void refuses_what_does_not_go_together(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(learns), FOLDER_TEST(shipped_recipes_read_their_data),
                                        FOLDER_TEST(refuses_what_does_not_go_together)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -366,6 +366,7 @@ static void a_test_set_has_no_targets(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(each_is_trained_as_it_is),
         FOLDER_TEST(a_test_set_has_no_targets),

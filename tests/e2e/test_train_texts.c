@@ -170,6 +170,7 @@ static void refuses(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {cmocka_unit_test(padding_changes_nothing), FOLDER_TEST(learns_and_goes_on),
                                        FOLDER_TEST(compiles_nothing_on_the_way), FOLDER_TEST(refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);

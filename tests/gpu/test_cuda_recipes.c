@@ -140,6 +140,7 @@ static void test_cifar_resnet18(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(test_char_gpt),        FOLDER_TEST(test_mnist_cnn),      FOLDER_TEST(test_csv_mlp),
         FOLDER_TEST(test_imdb_classifier), FOLDER_TEST(test_cifar_resnet18),

@@ -186,8 +186,10 @@ static void fails_clearly(void **state) {
     const char *reports = test_path(state, "reports");
     setenv("PTXSIM_LOG", reports, 1); /* of what a process leaves alive, too */
     expect(TRAIN_WITH("PTXSIM_FAULT=alloc:6", recipe, "--run-dir", run), 1, "", "out of memory");
+    setenv("TCC_CACHE_DISABLE", "1", 1); /* the cache has modules that the driver took */
     expect(TRAIN_WITH("PTXSIM_FAULT=module:1", recipe, "--run-dir", run), 1, "",
            "the driver refuses module 0 of program '");
+    setenv("TCC_CACHE_DISABLE", "0", 1);
     expect(TRAIN_WITH("PTXSIM_FAULT=launch:30", recipe, "--run-dir", run), 1, "",
            "cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
     expect(TRAIN_WITH("PTXSIM_FAULT=lost:150", recipe, "--run-dir", run, "training.save_every=1"), 1, "",
@@ -203,6 +205,7 @@ static void fails_clearly(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(trains_gpt),
         FOLDER_TEST(trains_cnn),

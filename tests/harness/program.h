@@ -37,4 +37,8 @@ typedef struct program_process {
 program_process program_start(const program_options *options, const char *name, const char *const *arguments);
 program_result program_wait(program_process *p);
 
+/* From now on programs find in the cache, which is empty at first, what earlier ones of this test have compiled and
+ * verified: most of their time would be LLVM's. Without a folder for the cache (TCC_CACHE_DIR) nothing changes. */
+void program_share_cache(void);
+
 #endif

@@ -128,7 +128,8 @@ typedef struct tcc_model_options {
     const char *dump_dir; /* a folder to write to: the IR around every pass, and kernels, memory plan and steps of each
                              compiled program */
     bool verify_passes;   /* check the graph after every pass, and that every read of memory in a finished program finds
-                             the value that the graph means; TCC_VERIFY_PASSES=1 in the environment does the same */
+                             the value that the graph means; TCC_VERIFY_PASSES=1 in the environment does the same.
+                             A program comes from the cache if it was checked when it was made */
     const char *arch;     /* "sm_90": compile for a GPU of this architecture, present or not; `device` is ignored, and
                              nothing can run */
     bool allow_tf32; /* a GPU (sm_80 and newer) may round the operands of f32 matrix products to 10 bits of fraction,
