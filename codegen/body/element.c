@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Element types: registers and memory, and conversions between them. */
 #include "codegen/body/body.h"
-#include "codegen/emit/functions.h"
 
 static LLVMTypeRef like(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef v) {
     return tcc_emit_type_like(e, scalar, LLVMTypeOf(v));
@@ -17,25 +16,6 @@ LLVMTypeRef tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype) {
     case TCC_BOOL: return e->i1;
     default: return e->i32;
     }
-}
-
-/* The upper half of an f32, rounded to nearest even; NaN stays NaN. As i32. A GPU's instruction keeps no payload of
- * NaN; what the host has may flush denormals. */
-static LLVMValueRef bf16_bits(tcc_emitter *e, LLVMValueRef value) {
-    LLVMTypeRef type = like(e, e->i32, value);
-    const tcc_emit_functions *f = e->target->functions;
-    LLVMValueRef by_instruction = e->target->lane_groups && f->round_bf16 ? f->round_bf16(e, value) : NULL;
-    if (by_instruction)
-        return LLVMBuildLShr(e->builder, LLVMBuildBitCast(e->builder, by_instruction, type, ""),
-                             tcc_emit_int(e, type, 16), "");
-    LLVMValueRef bits = LLVMBuildBitCast(e->builder, value, type, "");
-    LLVMValueRef high = LLVMBuildLShr(e->builder, bits, tcc_emit_int(e, type, 16), "");
-    LLVMValueRef bias = LLVMBuildAdd(e->builder, LLVMBuildAnd(e->builder, high, tcc_emit_int(e, type, 1), ""),
-                                     tcc_emit_int(e, type, 0x7fff), "");
-    LLVMValueRef rounded = LLVMBuildLShr(e->builder, LLVMBuildAdd(e->builder, bits, bias, ""),
-                                         tcc_emit_int(e, type, 16), "");
-    LLVMValueRef quiet = LLVMBuildOr(e->builder, high, tcc_emit_int(e, type, 0x40), "");
-    return tcc_emit_select(e, LLVMBuildFCmp(e->builder, LLVMRealUNO, value, value, ""), quiet, rounded);
 }
 
 static LLVMValueRef bf16_value(tcc_emitter *e, LLVMValueRef bits) {
@@ -107,15 +87,26 @@ LLVMValueRef tcc_scalar_from_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtyp
 LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype) {
     switch (dtype) {
     case TCC_F16: return LLVMBuildTrunc(e->builder, f16_bits(e, value), like(e, e->i16, value), "");
-    case TCC_BF16: return LLVMBuildTrunc(e->builder, bf16_bits(e, value), like(e, e->i16, value), "");
+    case TCC_BF16: return tcc_scalar_rounded_to_memory(e, tcc_emit_round_bf16(e, value), dtype);
     case TCC_U8: return LLVMBuildTrunc(e->builder, value, like(e, e->i8, value), "");
     case TCC_BOOL: return LLVMBuildZExt(e->builder, value, like(e, e->i8, value), "");
     default: return value;
     }
 }
 
+/* The 16 bits that x was made of, where it was; else NULL. LLVM sees that only within one block. */
+static LLVMValueRef bits_behind(LLVMValueRef x) {
+    if (!LLVMIsABitCastInst(x)) return NULL;
+    LLVMValueRef up = LLVMGetOperand(x, 0), bits;
+    if (!LLVMIsAInstruction(up) || LLVMGetInstructionOpcode(up) != LLVMShl) return NULL;
+    bits = LLVMGetOperand(up, 0);
+    return LLVMIsAZExtInst(bits) ? LLVMGetOperand(bits, 0) : NULL;
+}
+
 LLVMValueRef tcc_scalar_rounded_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype) {
     if (dtype != TCC_BF16) return tcc_scalar_to_memory(e, value, dtype);
+    LLVMValueRef before = bits_behind(value);
+    if (before) return before;
     LLVMTypeRef type = like(e, e->i32, value);
     LLVMValueRef bits = LLVMBuildBitCast(e->builder, value, type, "");
     LLVMValueRef high = LLVMBuildLShr(e->builder, bits, tcc_emit_int(e, type, 16), "");
@@ -160,7 +151,7 @@ LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype fr
         if (tcc_dtype_is_float(to)) {
             if (from == TCC_F64) value = to == TCC_F32 ? LLVMBuildFPTrunc(b, value, type, "") : to_odd_f32(e, value);
             if (to == TCC_F16) return f16_value(e, f16_bits(e, value));
-            return to == TCC_BF16 ? bf16_value(e, bf16_bits(e, value)) : value;
+            return to == TCC_BF16 ? tcc_emit_round_bf16(e, value) : value;
         }
         LLVMValueRef whole = float_to_integer(e, value, to == TCC_I64 ? e->i64 : e->i32);
         if (to != TCC_U8) return whole;

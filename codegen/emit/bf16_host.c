@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Products of bf16 on the host: AVX512-BF16 and AMX. Both round each sum to f32, to nearest even, take denormals as 0
- * and give 0 for them; so does rounding to bf16. */
+ * and give 0 for them; so does the instruction that rounds to bf16. */
 #include "codegen/emit/functions.h"
+
+#include "ir/support/cpu.h"
 
 enum { CONFIGURATION_BYTES = 64, TILES = TCC_EMIT_TILES, ROW_BYTES = 64 };
 
@@ -24,6 +26,53 @@ LLVMValueRef tcc_host_round_pairs(tcc_emitter *e, LLVMValueRef low, LLVMValueRef
                                     : "llvm.x86.avx512bf16.cvtne2ps2bf16.128";
     LLVMValueRef rounded = tcc_emit_intrinsic(e, name, NULL, arguments, 2);
     return LLVMBuildBitCast(e->builder, rounded, tcc_emit_vector_type(e->i16, 2 * lanes), "");
+}
+
+/* -- Rounding, of denormals too -- */
+
+enum { LANES = 16, MOST_LANES = 4 * LANES };
+
+/* The bits of lanes first, first + 1, ... of x by the instruction; in *denormal, those for which that is wrong. */
+static LLVMValueRef round_part(tcc_emitter *e, LLVMValueRef x, int first, LLVMValueRef *denormal) {
+    enum { DENORMAL = 0x20 };
+    int indices[LANES];
+    for (int i = 0; i < LANES; i++) indices[i] = first + i;
+    LLVMValueRef part = tcc_emit_lanes_of(LLVMTypeOf(x)) > LANES ? tcc_emit_shuffle(e, x, NULL, indices, LANES) : x;
+    LLVMValueRef classes[] = {part, tcc_emit_i32(e, DENORMAL)};
+    *denormal = tcc_emit_intrinsic(e, "llvm.x86.avx512.fpclass.ps.512", NULL, classes, 2);
+    LLVMValueRef rounded = tcc_emit_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, &part, 1);
+    return LLVMBuildBitCast(e->builder, rounded, tcc_emit_vector_type(e->i16, LANES), "");
+}
+
+/* Vectors of equal width behind each other. */
+static LLVMValueRef joined(tcc_emitter *e, const LLVMValueRef *parts, int n) {
+    if (n == 1) return parts[0];
+    int indices[MOST_LANES];
+    for (int i = 0; i < MOST_LANES; i++) indices[i] = i;
+    return tcc_emit_shuffle(e, joined(e, parts, n / 2), joined(e, parts + n / 2, n / 2), indices, n * LANES);
+}
+
+LLVMValueRef tcc_host_round_bf16(tcc_emitter *e, LLVMValueRef x) {
+    const int lanes = tcc_emit_lanes_of(LLVMTypeOf(x)), n = lanes / LANES;
+    if (!e->few_roundings || lanes % LANES || lanes > MOST_LANES || !tcc_cpu_lists(e->target->features, "avx512bf16"))
+        return NULL;
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef parts[MOST_LANES / LANES], any = NULL;
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef denormal;
+        parts[i] = round_part(e, x, i * LANES, &denormal);
+        denormal = LLVMBuildBitCast(b, denormal, e->i16, "");
+        any = any ? LLVMBuildOr(b, any, denormal, "") : denormal;
+    }
+    LLVMTypeRef type = tcc_emit_type_like(e, e->i32, LLVMTypeOf(x));
+    LLVMValueRef by_instruction = joined(e, parts, n), places = tcc_emit_int(e, type, 16);
+    tcc_emit_if branch;
+    tcc_emit_if_begin(e, &branch, LLVMBuildICmp(b, LLVMIntNE, any, LLVMConstNull(e->i16), ""));
+    LLVMValueRef by_integers = LLVMBuildBitCast(b, tcc_emit_round_by_integers(e, x), type, "");
+    by_integers = LLVMBuildTrunc(b, LLVMBuildLShr(b, by_integers, places, ""), LLVMTypeOf(by_instruction), "");
+    tcc_emit_if_end(e, &branch);
+    LLVMValueRef bits = LLVMBuildZExt(b, tcc_emit_if_value(e, &branch, by_integers, by_instruction), type, "");
+    return LLVMBuildBitCast(b, LLVMBuildShl(b, bits, places, ""), LLVMTypeOf(x), "");
 }
 
 static LLVMValueRef i8(tcc_emitter *e, int value) { return LLVMConstInt(e->i8, (unsigned long long)value, false); }

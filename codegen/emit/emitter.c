@@ -31,6 +31,7 @@ static void set_attributes(tcc_emitter *e, LLVMValueRef function) {
 }
 
 void tcc_emit_kernel_begin(tcc_emitter *e, const char *symbol) {
+    e->few_roundings = false;
     e->target->functions->kernel_begin(e, symbol);
     set_attributes(e, e->function);
 }

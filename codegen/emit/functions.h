@@ -92,6 +92,7 @@ static inline void tcc_emit_set_invariant(tcc_emitter *e, LLVMValueRef load) {
 /* Of the host's table: bf16_host.c. */
 LLVMValueRef tcc_host_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums);
 LLVMValueRef tcc_host_round_pairs(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high);
+LLVMValueRef tcc_host_round_bf16(tcc_emitter *e, LLVMValueRef x);
 extern const tcc_emit_tiles tcc_host_tiles;
 
 /* Of the host: check_host.c. Puts a call in front of each access of the finished module. Tiles' calls have their rows

@@ -303,6 +303,7 @@ const tcc_emit_functions tcc_emit_host = {
     .multiply_pairs = tcc_host_multiply_pairs,
     .round_pairs = tcc_host_round_pairs,
     .tiles = &tcc_host_tiles,
+    .round_bf16 = tcc_host_round_bf16,
     .exp = tcc_host_exp,
     .exp_negative = tcc_host_exp_negative,
     .erf = tcc_host_erf,

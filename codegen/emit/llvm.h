@@ -89,7 +89,8 @@ typedef struct tcc_emitter {
     LLVMValueRef function;
     LLVMValueRef buffers, params, begin, end, scratch; /* its arguments */
     LLVMBasicBlockRef entry;
-    int tile_rows[8]; /* as tiles were begun */
+    bool few_roundings; /* to bf16: each may have a branch; tcc_emit_kernel_begin clears it */
+    int tile_rows[8];   /* as tiles were begun */
     /* CUDA */
     tcc_emit_entry shape;
     LLVMValueRef thread,
@@ -317,6 +318,7 @@ void tcc_emit_transpose_lines(tcc_emitter *e, const char *name, tcc_emit_line li
 
 /* The nearest value of bf16, denormals and all, to a result of arithmetic in f32. */
 LLVMValueRef tcc_emit_round_bf16(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_emit_round_by_integers(tcc_emitter *e, LLVMValueRef x); /* the same, without instructions for it */
 
 /* --- Products of bf16, where the target's figures say that it has them (target.h). Sums are f32. */
 /* sums + a0 b0 + a1 b1 in each lane: a and b are vectors of 32 bits, two bf16 each. */

@@ -68,19 +68,21 @@ LLVMValueRef tcc_emit_sum_lanes(tcc_emitter *e, LLVMValueRef vector) { return re
 
 LLVMValueRef tcc_emit_max_lanes(tcc_emitter *e, LLVMValueRef vector) { return reduce_lanes(e, vector, combine_max); }
 
-/* The upper half stays where it is, so that a store of the value is a shift. A NaN that arithmetic gives has its quiet
- * bit there: no need to set one. */
-LLVMValueRef tcc_emit_round_bf16(tcc_emitter *e, LLVMValueRef x) {
-    const tcc_emit_functions *f = e->target->functions;
-    LLVMValueRef rounded = f->round_bf16 ? f->round_bf16(e, x) : NULL;
-    if (rounded) return rounded;
+LLVMValueRef tcc_emit_round_by_integers(tcc_emitter *e, LLVMValueRef x) {
     LLVMBuilderRef b = e->builder;
     LLVMTypeRef type = tcc_emit_type_like(e, e->i32, LLVMTypeOf(x));
     LLVMValueRef bits = LLVMBuildBitCast(b, x, type, ""), one = tcc_emit_int(e, type, 1);
     LLVMValueRef last = LLVMBuildAnd(b, LLVMBuildLShr(b, bits, tcc_emit_int(e, type, 16), ""), one, "");
     LLVMValueRef up = LLVMBuildAdd(b, LLVMBuildAdd(b, bits, tcc_emit_int(e, type, 0x7fff), ""), last, "");
-    LLVMValueRef sum = tcc_emit_select(e, LLVMBuildFCmp(b, LLVMRealUNO, x, x, ""), bits, up);
+    LLVMValueRef quiet = LLVMBuildOr(b, bits, tcc_emit_int(e, type, 0x400000), "");
+    LLVMValueRef sum = tcc_emit_select(e, LLVMBuildFCmp(b, LLVMRealUNO, x, x, ""), quiet, up);
     return LLVMBuildBitCast(b, LLVMBuildAnd(b, sum, tcc_emit_int(e, type, -0x10000), ""), LLVMTypeOf(x), "");
+}
+
+LLVMValueRef tcc_emit_round_bf16(tcc_emitter *e, LLVMValueRef x) {
+    const tcc_emit_functions *f = e->target->functions;
+    LLVMValueRef rounded = f->round_bf16 ? f->round_bf16(e, x) : NULL;
+    return rounded ? rounded : tcc_emit_round_by_integers(e, x);
 }
 
 LLVMValueRef tcc_emit_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums) {

@@ -138,12 +138,25 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, LLVMValueRef from, LL
     }
 }
 
+/* Rounding to bf16 by an instruction has a branch, which takes longer to compile: it pays for a few. */
+static bool rounds_little(const tcc_body *b) {
+    enum { FEW = 3 };
+    int count = 0;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        const bool casts = x->kind == TCC_EXPR_POINT && x->op == TCC_OP_CAST;
+        count += x->dtype == TCC_BF16 && (casts || tcc_expr_rounds(x));
+    }
+    return count <= FEW;
+}
+
 static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     const pointwise *p = plan->data;
     const tcc_body *b = p->body;
     const tcc_item_cut *cut = &p->cut;
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
+    e->few_roundings = rounds_little(b);
     TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
     run.any_extent = p->any_extent;
     for (int i = 0; i < b->stores.count; i++) tcc_body_need(&run, b->stores.data[i].value);

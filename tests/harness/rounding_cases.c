@@ -119,6 +119,30 @@ static const char overflow[] = "graph @overflow {\n"
                                "  output \"root\" %10\n"
                                "}\n";
 
+/* f32 of each exponent, halfway between neighbours of the narrow type, beside that, and NaN; denormals among others and
+ * among themselves. */
+void rounded_borders(graph_check *check) {
+    enum { EXPONENTS = 256, STEPS = 8, FLOATS = 2 * EXPONENTS * STEPS };
+    static const uint32_t fractions[STEPS] = {0, 1, 0x7fff, 0x8000, 0x8001, 0x18000, 0x7f8000, 0x7fffff};
+    for (int i = 0; i < NARROW; i++) {
+        tcc_diag diag = {0};
+        tcc_graph *g = graph_of("graph @cast {\n  %0 = input {name=\"x\"} : f32[4096]\n  %1 = cast(%0) : $[4096]\n"
+                                "  output \"y\" %1\n}\n",
+                                narrow[i], &diag);
+        tcc_value *inputs = inputs_of(g, 0, 1);
+        for (uint32_t n = 0; n < FLOATS; n++) {
+            const uint32_t bits = (n % 2) << 31 | (n / 2 / STEPS) << 23 | fractions[n / 2 % STEPS];
+            float x;
+            memcpy(&x, &bits, sizeof x);
+            inputs[0].f[n] = x;
+        }
+        check(g, &(compiled_options){.inputs = inputs, .exact = true});
+        free_values(inputs, 1);
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+}
+
 void rounded_chains(graph_check *check) {
     for (int t = 0; t < NARROW; t++) {
         const double large = t ? 0x1p66 : 400, small = t ? 0x1p-66 : 0x1p-12;

@@ -8,6 +8,8 @@
 
 /* Chains of arithmetic, with numbers that overflow, that fall below the smallest normal one, and that are none. */
 void rounded_chains(graph_check *check);
+/* Casts of numbers of each exponent at and beside the borders of rounding, denormals and NaN too. */
+void rounded_borders(graph_check *check);
 /* Reductions, running sums, windows, products and scattered sums of whole numbers, with work behind them: in f32 these
  * sums are exact in any order, in their own type they are not. */
 void rounded_sums(graph_check *check);

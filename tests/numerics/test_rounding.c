@@ -8,6 +8,11 @@ static void chains(void **state) {
     rounded_chains(check_compiled);
 }
 
+static void borders(void **state) {
+    (void)state;
+    rounded_borders(check_compiled);
+}
+
 static void sums(void **state) {
     (void)state;
     rounded_sums(check_compiled);
@@ -19,6 +24,7 @@ static void functions(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(chains), cmocka_unit_test(sums), cmocka_unit_test(functions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chains), cmocka_unit_test(borders), cmocka_unit_test(sums),
+                                       cmocka_unit_test(functions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
