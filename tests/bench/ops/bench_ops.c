@@ -13,6 +13,7 @@ enum { MOST_OPERANDS = 4, MOST_WANTED = 8, WARM_UP = 2, MOST_ROUNDS = 10000 };
 
 #define BENCH(name, operands, in_c, in_pytorch) LAYER(name, operands, "", in_c, "", in_pytorch)
 #define CHAIN BENCH
+#define BOUND(name, why)
 #define LAYER(name, operands, parameters, in_c, module, in_pytorch) \
     static tcc_tensor make_##name(const tcc_tensor *x) { return in_c; }
 #include "ops.def"
@@ -33,8 +34,22 @@ static const row rows[] = {
 #undef LAYER
 #undef CHAIN
 #undef BENCH
+#undef BOUND
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
+
+typedef struct bound {
+    const char *name, *why;
+} bound;
+
+static const bound bounds[] = {
+#define BENCH(name, operands, in_c, in_pytorch)
+#define CHAIN(name, operands, in_c, in_pytorch)
+#define LAYER(name, operands, parameters, in_c, module, in_pytorch)
+#define BOUND(name, why) {#name, why},
+#include "ops.def"
+};
+enum { BOUNDS = sizeof bounds / sizeof bounds[0] };
 
 /* What the model's function gets, and what it tells of the result. */
 typedef struct bench {
@@ -180,10 +195,18 @@ static tcc_status measure(tcc_context *cx, bench *b, double seconds, bool explai
     return status;
 }
 
+static const char *bound_of(const row *r) {
+    for (int i = 0; i < BOUNDS; i++)
+        if (!strcmp(bounds[i].name, r->name)) return bounds[i].why;
+    return "";
+}
+
 static int list(void) {
     for (int i = 0; i < ROWS; i++)
-        printf("{\"name\": \"%s\", \"operands\": \"%s\", \"module\": \"%s\", \"pytorch\": \"%s\", \"chain\": %s}\n",
-               rows[i].name, rows[i].operands, rows[i].module, rows[i].in_pytorch, rows[i].is_chain ? "true" : "false");
+        printf("{\"name\": \"%s\", \"operands\": \"%s\", \"module\": \"%s\", \"pytorch\": \"%s\", \"chain\": %s, "
+               "\"bound\": \"%s\"}\n",
+               rows[i].name, rows[i].operands, rows[i].module, rows[i].in_pytorch, rows[i].is_chain ? "true" : "false",
+               bound_of(&rows[i]));
     return 0;
 }
 

@@ -6,11 +6,12 @@
     python3 -m venv venv && venv/bin/pip install torch
     venv/bin/python tests/bench/ops/ops.py [--only max_pool_3,exp] [--types f32,bf16] [--threads 1] [--json FILE]
                                            [--markdown FILE] [--seconds 0.3] [--rounds 2] [--no-compile]
-                                           [--note "what else the machine does"]
+                                           [--note "what else the machine does"] [--table FILE]
 
 ops.def has the operations. All take turns for `--rounds` rounds; a figure is the fastest call of all. The table has
 milliseconds, and ours / that of PyTorch eager, or, for chains, of the faster of eager and torch.compile. GB/s are the
-bytes of operands and result by the time of our forward; the machine's own are those of a copy. results.json and
+bytes of operands and result by the time of our forward; the machine's own are those of a copy. Rows above 1.0 are
+listed with what bounds them, as ops.def says. --table makes the table of figures that --json wrote. results.json and
 results.md are what was committed last:
 
     venv/bin/python tests/bench/ops/ops.py --rounds 4 --json tests/bench/ops/results.json \\
@@ -21,6 +22,7 @@ import math
 import os
 import subprocess
 import sys
+import textwrap
 import time
 
 import torch
@@ -43,6 +45,7 @@ def arguments():
     p.add_argument("--seconds", type=float, default=0.3, help="for a measurement")
     p.add_argument("--no-compile", action="store_true", help="without torch.compile")
     p.add_argument("--note", default="", help="said above the table")
+    p.add_argument("--table", help="of the figures in this file; nothing is measured")
     p.add_argument("--json", help="write all figures here")
     p.add_argument("--markdown", help="write the table here, which is always printed")
     return p.parse_args()
@@ -154,7 +157,19 @@ def rate(figures):
     return f"{1e-6 * size / ms:.1f}" if ms and size else "-"
 
 
-def table(all_figures):
+def above(all_figures, bounds):
+    """Rows that take longer than PyTorch in something, with what bounds them."""
+    slower = {}
+    for f in all_figures:
+        for key, words in (("forward_ms", "forward"), ("both_ms", "with gradients")):
+            if (ratio(f, key) or 0) > 1.005:
+                slower.setdefault(f["op"], []).append(f"{f['type']} {words} {ratio(f, key):.2f}")
+    lines = [textwrap.fill(f"- {op}: {', '.join(slower[op])}{': ' + bounds[op] if bounds[op] else ''}", 118,
+                           subsequent_indent="  ") for op in slower]
+    return "\n\nAbove 1.0, and what bounds that where it is known:\n\n" + "\n".join(lines) if lines else ""
+
+
+def table(all_figures, bounds):
     lines = ["| op | type | forward, ours / PyTorch / compiled | GB/s | with gradients |",
              "| --- | --- | --- | --- | --- |"]
     lines += [f"| {f['op']} | {f['type']} | {cell(f, 'forward_ms')} | {rate(f)} | {cell(f, 'both_ms')} |"
@@ -167,12 +182,19 @@ def table(all_figures):
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             lines.append(f"\n{dtype}, {words}: {sum(r <= 1 for r in ratios)} of {len(ratios)} at most 1.0, geometric "
                          f"mean {mean:.2f}, median {ratios[len(ratios) // 2]:.2f}")
-    return "\n".join(lines)
+    return "\n".join(lines) + above(all_figures, bounds)
 
 
 def heading(about):
     words = f"PyTorch {about['torch']}, threads: {about['threads']}; a copy moves {about['copy_gb_s']:.1f} GB/s."
     return f"<!-- made by ops.py --markdown -->\n{words}{' ' + about['note'] if about['note'] else ''}\n\n"
+
+
+def show(a, about, results, bounds):
+    print(table(results, bounds))
+    if a.markdown:
+        with open(a.markdown, "w") as file:
+            file.write(heading(about) + table(results, bounds) + "\n")
 
 
 def main():
@@ -184,6 +206,11 @@ def main():
     unknown = set(only) - {row["name"] for row in rows}
     if unknown:
         sys.exit(f"ops.py: no row {', '.join(sorted(unknown))} in ops.def")
+    bounds = {row["name"]: row["bound"] for row in rows}
+    if a.table:
+        with open(a.table) as file:
+            about = json.load(file)
+        return show(a, about, about["results"], bounds)
     about = {"torch": torch.__version__, "threads": a.threads, "copy_gb_s": round(copied(), 1), "note": a.note}
     results = []
     for row in rows:
@@ -193,14 +220,11 @@ def main():
             results.append(measure(a, row, dtype))
             print(f"{row['name']} {dtype}: {cell(results[-1], 'forward_ms')}; {cell(results[-1], 'both_ms')}",
                   file=sys.stderr, flush=True)
-    print(table(results))
     if a.json:
         with open(a.json, "w") as file:
             json.dump({**about, "results": results}, file, indent=1)
             file.write("\n")
-    if a.markdown:
-        with open(a.markdown, "w") as file:
-            file.write(heading(about) + table(results) + "\n")
+    show(a, about, results, bounds)
 
 
 main()
