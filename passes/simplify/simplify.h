@@ -24,6 +24,7 @@ static inline tcc_node *tcc__simplify(tcc_simplifier *s, tcc_node *n) { return s
 
 tcc_node *tcc__simplify_fold(tcc_simplifier *s, tcc_node *n);     /* fold.c: constants */
 tcc_node *tcc__simplify_point(tcc_simplifier *s, tcc_node *n);    /* point.c: arithmetic */
+tcc_node *tcc__simplify_rows(tcc_simplifier *s, tcc_node *n);     /* rows.c: arithmetic before broadcasts */
 tcc_node *tcc__simplify_view(tcc_simplifier *s, tcc_node *n);     /* view.c: merging views */
 tcc_node *tcc__simplify_reshape(tcc_simplifier *s, tcc_node *n);  /* reshape.c: reshapes move towards outputs */
 tcc_node *tcc__simplify_contract(tcc_simplifier *s, tcc_node *n); /* contract.c: dot, convolution */
