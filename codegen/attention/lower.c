@@ -99,7 +99,7 @@ typedef struct capture {
     const tcc_node *hero;
     tcc_affine at[TCC_MAX_RANK];
     bool stored;        /* give the value from memory, instead of a port: */
-    int temporary;      /* f32 there, or -1: the hero's own place */
+    int temporary;      /* there, as the kernel wrote it, or -1: the hero's own place */
     const lowered *all; /* stored: other heroes lie in temporaries of theirs */
 } capture;
 
@@ -114,8 +114,9 @@ static const tcc_expr *hero_at(tcc_body *b, const tcc_node *n, const tcc_affine 
     if (c->stored) {
         tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims));
         if (temporary < 0) return tcc_expr_load(b, tcc_body_buffer_of(b, n, 0, false), position, b->guard);
-        const tcc_expr *x = tcc_expr_load(b, tcc_body_temporary(b, temporary, TCC_F32, false), position, b->guard);
-        return x && n->type.dtype != TCC_F32 ? tcc_expr_point(b, TCC_OP_CAST, n->type.dtype, &x, 1) : x;
+        const tcc_dtype dtype = c->all->dtypes[role_of(n)];
+        const tcc_expr *x = tcc_expr_load(b, tcc_body_temporary(b, temporary, dtype, false), position, b->guard);
+        return x && n->type.dtype != dtype ? tcc_expr_point(b, TCC_OP_CAST, n->type.dtype, &x, 1) : x;
     }
     for (int i = 0; i < n->type.rank; i++) c->at[i] = coordinates[i];
     return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_PORT, .dtype = n->type.dtype}, NULL, 0);
@@ -172,7 +173,8 @@ static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const 
     }
 }
 
-/* An output that the kernel did not write itself: copied from the hero's own place, or rounded from a temporary. */
+/* An output that the kernel did not write itself: copied from the hero's own place, or from a temporary, and then it
+ * may be rounded. */
 static tcc_status copy_output(tcc_lowering *l, const lowered *all, const tcc_node *output, const tcc_node *hero,
                               int temporary) {
     tcc_iteration it;
@@ -193,12 +195,13 @@ static tcc_status copy_output(tcc_lowering *l, const lowered *all, const tcc_nod
     }
 }
 
-/* The kernel writes f32 into a temporary, which is rounded afterwards. */
-static tcc_status rounded_output(tcc_lowering *l, lowered *out, tcc_attention_role role, const tcc_node *hero) {
+/* The kernel writes into a temporary, of which the outputs are copied afterwards. */
+static tcc_status copied_output(tcc_lowering *l, lowered *out, tcc_attention_role role, const tcc_node *hero,
+                                tcc_dtype dtype) {
     int64_t strides[TCC_MAX_RANK];
-    const int temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * 4);
+    const int temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * tcc_dtype_bytes(dtype));
     if (temporary < 0) return TCC_ENOMEM;
-    out->dtypes[role] = TCC_F32;
+    out->dtypes[role] = dtype;
     out->buffers[role] = (tcc_plan_buffer){.temporary = temporary, .written = true};
     tcc_operand_dense(&hero->type, strides);
     set_operand(out, role, &hero->type, strides, 0);
@@ -216,7 +219,7 @@ static tcc_status packed_output(tcc_lowering *l, lowered *out, const tcc_node *c
         int64_t strides[TCC_MAX_RANK];
         *possible = role != TCC_ATTENTION_ROLES && !out->a.has[role];
         if (*possible && concat->type.dtype != TCC_F32 && concat->type.dtype != out->narrow) {
-            TCC_TRY(rounded_output(l, out, role, hero));
+            TCC_TRY(copied_output(l, out, role, hero, TCC_F32));
             continue;
         }
         if (*possible) out->dtypes[role] = concat->type.dtype;
@@ -229,7 +232,7 @@ static tcc_status packed_output(tcc_lowering *l, lowered *out, const tcc_node *c
     return TCC_OK;
 }
 
-/* Sets the output of each role; *possible: all can be written where they belong. */
+/* Sets the output of each role, and those that are copied from there afterwards. */
 static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
     const tcc_group *group = l->group;
     *possible = true;
@@ -245,21 +248,24 @@ static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
             }
             if (role == TCC_ATTENTION_ROLES) *possible = false;
             if (!*possible) return TCC_OK;
-            if (out->a.has[role]) { /* a second view is copied afterwards, from the hero if that is stored */
-                *possible = !out->buffers[role].node || out->buffers[role].node == hero;
+            if (out->a.has[role]) { /* a second view is copied, from the hero if that is stored */
+                const tcc_node *stored = out->buffers[role].node;
+                if (stored && stored != hero) TCC_TRY(copied_output(l, out, role, hero, n->type.dtype));
                 continue;
             }
             int64_t strides[TCC_MAX_RANK];
             bool direct = n->type.dtype == TCC_F32 || (n->type.dtype == out->narrow && role != TCC_ATTENTION_LSE);
             out->dtypes[role] = direct ? n->type.dtype : TCC_F32;
             if (!direct) { /* every output of it is rounded afterwards */
-                TCC_TRY(rounded_output(l, out, role, hero));
+                TCC_TRY(copied_output(l, out, role, hero, TCC_F32));
                 continue;
             }
+            bool in_place = true;
             if (n == hero) tcc_operand_dense(&n->type, strides);
-            else TCC_TRY(output_strides(l, n, n->type.dims, hero, strides, possible));
+            else TCC_TRY(output_strides(l, n, n->type.dims, hero, strides, &in_place));
             out->buffers[role] = (tcc_plan_buffer){.node = n, .temporary = -1, .written = true};
-            if (*possible) *possible = set_operand(out, role, &hero->type, strides, 0);
+            if (!in_place || !set_operand(out, role, &hero->type, strides, 0))
+                TCC_TRY(copied_output(l, out, role, hero, n->type.dtype));
         }
     return TCC_OK;
 }

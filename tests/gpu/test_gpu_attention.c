@@ -198,10 +198,12 @@ static void views_of_results(void **state) {
                  "  %%8 = sdpa_grad_v(%%0, %%1, %%2, %%4, %%5, %%3) {scale=0.5, causal=true} : %s\n"
                  "  %%9 = concat(%%6, %%7, %%8) {axis=2} : f16[2,20,%d]\n"
                  "  %%10 = reshape(%%4) : f16[2,5,4,2,%d]\n"
+                 "  %%11 = transpose(%%4) {perm=[0, 2, 1]} : f16[2,%d,20]\n"
                  "  output \"y\" %%10\n"
+                 "  output \"z\" %%11\n"
                  "  output \"d\" %%9\n"
                  "}\n",
-                 narrow, narrow, narrow, narrow, narrow, narrow, narrow, narrow, 3 * width, width / 2);
+                 narrow, narrow, narrow, narrow, narrow, narrow, narrow, narrow, 3 * width, width / 2, width);
         check_gpu_text(text, &(compiled_options){.tolerance = 4e-3});
         gpu_program *p = create(text, "sm_80");
         assert_int_equal(count_kernels(p), 3); /* forward; backward by queries and by keys */

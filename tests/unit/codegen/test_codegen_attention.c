@@ -128,6 +128,31 @@ static void views_of_results(void **state) {
     }
 }
 
+/* Results that no strides lead to where they are stored: with the widths across, as an image has its channels, in rows
+ * that straddle heads, and in two places at once. */
+static void views_that_are_copied(void **state) {
+    (void)state;
+    static const char *const types[] = {"f32", "bf16"}, *const stored[] = {"45", "5", "6", "56", "3456"};
+    for (int i = 0; i < 10; i++) {
+        const char *const type = types[i % 2];
+        char text[2048];
+        int n = snprintf(text, sizeof text,
+                         "graph @views {\n"
+                         "  %%0 = input {name=\"q\"} : %1$s[3,2,20,16]\n"
+                         "  %%1 = input {name=\"k\"} : %1$s[3,2,20,16]\n"
+                         "  %%2 = input {name=\"v\"} : %1$s[3,2,20,16]\n"
+                         "  %%3 = sdpa(%%0, %%1, %%2) {scale=0.5} : %1$s[3,2,20,16]\n"
+                         "  %%4 = transpose(%%3) {perm=[0, 2, 1, 3]} : %1$s[3,20,2,16]\n"
+                         "  %%5 = transpose(%%3) {perm=[0, 1, 3, 2]} : %1$s[3,2,16,20]\n"
+                         "  %%6 = reshape(%%4) : %1$s[3,16,40]\n",
+                         type);
+        for (const char *name = stored[i / 2]; *name; name++)
+            n += snprintf(text + n, sizeof text - (size_t)n, "  output \"y%c\" %%%c\n", *name, *name);
+        snprintf(text + n, sizeof text - (size_t)n, "}\n");
+        check_within(text, i % 2 ? 2e-2 : 1e-4);
+    }
+}
+
 /* Gradients that are parts of one narrow tensor: one kernel makes them, and a copy rounds all three. */
 static void narrow_gradients_side_by_side(void **state) {
     (void)state;
@@ -307,6 +332,7 @@ int main(void) {
         cmocka_unit_test(masks),
         cmocka_unit_test(narrow_types_sum_in_float),
         cmocka_unit_test(views_of_results),
+        cmocka_unit_test(views_that_are_copied),
         cmocka_unit_test(narrow_gradients_side_by_side),
         cmocka_unit_test(dropout),
         cmocka_unit_test(dropout_of_other_types),
