@@ -12,7 +12,7 @@ enum {
 
 typedef struct body {
     char *data;
-    size_t size;
+    size_t size, room;
     unsigned problem; /* a status of HTTP; 0: none */
 } body;
 
@@ -54,21 +54,30 @@ static enum MHD_Result respond(struct MHD_Connection *c, const body *b) {
     return reply(c, MHD_HTTP_OK, json);
 }
 
+/* Room for `size` more bytes of at most `most`. It doubles: a body comes in hundreds of parts. */
+static bool make_room(body *b, size_t size, size_t most) {
+    if (b->size + size <= b->room) return true;
+    size_t room = b->room > most / 2 ? most : 2 * b->room;
+    if (room < b->size + size) room = b->size + size;
+    if (!clients_take_room(room - b->room)) return false;
+    char *larger = realloc(b->data, room);
+    if (!larger) {
+        clients_give_room(room - b->room);
+        return false;
+    }
+    b->data = larger;
+    b->room = room;
+    return true;
+}
+
 static void take_part(body *b, const char *data, size_t size) {
     const size_t most = s.takes == PICTURES ? LARGEST_PICTURE : LARGEST_BODY;
     if (b->problem) return; /* the rest is read and dropped, so that the client gets its answer */
     if (b->size + size > most) b->problem = MHD_HTTP_CONTENT_TOO_LARGE;
-    else if (!clients_take_room(size)) b->problem = MHD_HTTP_SERVICE_UNAVAILABLE;
+    else if (!make_room(b, size, most)) b->problem = MHD_HTTP_SERVICE_UNAVAILABLE;
     if (b->problem) return;
-    char *larger = realloc(b->data, b->size + size);
-    if (larger) {
-        memcpy(larger + b->size, data, size);
-        b->data = larger;
-        b->size += size;
-    } else {
-        b->problem = MHD_HTTP_SERVICE_UNAVAILABLE;
-        clients_give_room(size);
-    }
+    memcpy(b->data + b->size, data, size);
+    b->size += size;
 }
 
 static enum MHD_Result answer_request(struct MHD_Connection *c, const char *url, const char *method, const body *b) {
@@ -105,7 +114,7 @@ void http_forget(void *unused, struct MHD_Connection *c, void **request, enum MH
     body *b = *request;
     if (!b) return;
     clients_owe(c, true);
-    clients_give_room(b->size);
+    clients_give_room(b->room);
     free(b->data);
     free(b);
     *request = NULL;
