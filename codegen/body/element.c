@@ -87,7 +87,7 @@ LLVMValueRef tcc_scalar_from_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtyp
 LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype) {
     switch (dtype) {
     case TCC_F16: return LLVMBuildTrunc(e->builder, f16_bits(e, value), like(e, e->i16, value), "");
-    case TCC_BF16: return tcc_scalar_rounded_to_memory(e, tcc_emit_round_bf16(e, value), dtype);
+    case TCC_BF16: return tcc_scalar_rounded_to_memory(e, tcc_emit_cast_bf16(e, value), dtype);
     case TCC_U8: return LLVMBuildTrunc(e->builder, value, like(e, e->i8, value), "");
     case TCC_BOOL: return LLVMBuildZExt(e->builder, value, like(e, e->i8, value), "");
     default: return value;
@@ -151,7 +151,7 @@ LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype fr
         if (tcc_dtype_is_float(to)) {
             if (from == TCC_F64) value = to == TCC_F32 ? LLVMBuildFPTrunc(b, value, type, "") : to_odd_f32(e, value);
             if (to == TCC_F16) return f16_value(e, f16_bits(e, value));
-            return to == TCC_BF16 ? tcc_emit_round_bf16(e, value) : value;
+            return to == TCC_BF16 ? tcc_emit_cast_bf16(e, value) : value;
         }
         LLVMValueRef whole = float_to_integer(e, value, to == TCC_I64 ? e->i64 : e->i32);
         if (to != TCC_U8) return whole;

@@ -318,6 +318,7 @@ void tcc_emit_transpose_lines(tcc_emitter *e, const char *name, tcc_emit_line li
 
 /* The nearest value of bf16, denormals and all, to a result of arithmetic in f32. */
 LLVMValueRef tcc_emit_round_bf16(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_emit_cast_bf16(tcc_emitter *e, LLVMValueRef x); /* to any f32, whose NaN may be a signalling one */
 LLVMValueRef tcc_emit_round_by_integers(tcc_emitter *e, LLVMValueRef x); /* the same, without instructions for it */
 
 /* --- Products of bf16, where the target's figures say that it has them (target.h). Sums are f32. */

@@ -68,22 +68,29 @@ LLVMValueRef tcc_emit_sum_lanes(tcc_emitter *e, LLVMValueRef vector) { return re
 
 LLVMValueRef tcc_emit_max_lanes(tcc_emitter *e, LLVMValueRef vector) { return reduce_lanes(e, vector, combine_max); }
 
-LLVMValueRef tcc_emit_round_by_integers(tcc_emitter *e, LLVMValueRef x) {
+/* A NaN that arithmetic gives has its quiet bit in the upper half; one that was loaded need not. */
+static LLVMValueRef by_integers(tcc_emitter *e, LLVMValueRef x, bool arithmetic) {
     LLVMBuilderRef b = e->builder;
     LLVMTypeRef type = tcc_emit_type_like(e, e->i32, LLVMTypeOf(x));
     LLVMValueRef bits = LLVMBuildBitCast(b, x, type, ""), one = tcc_emit_int(e, type, 1);
     LLVMValueRef last = LLVMBuildAnd(b, LLVMBuildLShr(b, bits, tcc_emit_int(e, type, 16), ""), one, "");
     LLVMValueRef up = LLVMBuildAdd(b, LLVMBuildAdd(b, bits, tcc_emit_int(e, type, 0x7fff), ""), last, "");
-    LLVMValueRef quiet = LLVMBuildOr(b, bits, tcc_emit_int(e, type, 0x400000), "");
+    LLVMValueRef quiet = arithmetic ? bits : LLVMBuildOr(b, bits, tcc_emit_int(e, type, 0x400000), "");
     LLVMValueRef sum = tcc_emit_select(e, LLVMBuildFCmp(b, LLVMRealUNO, x, x, ""), quiet, up);
     return LLVMBuildBitCast(b, LLVMBuildAnd(b, sum, tcc_emit_int(e, type, -0x10000), ""), LLVMTypeOf(x), "");
 }
 
-LLVMValueRef tcc_emit_round_bf16(tcc_emitter *e, LLVMValueRef x) {
+LLVMValueRef tcc_emit_round_by_integers(tcc_emitter *e, LLVMValueRef x) { return by_integers(e, x, false); }
+
+static LLVMValueRef rounded(tcc_emitter *e, LLVMValueRef x, bool arithmetic) {
     const tcc_emit_functions *f = e->target->functions;
-    LLVMValueRef rounded = f->round_bf16 ? f->round_bf16(e, x) : NULL;
-    return rounded ? rounded : tcc_emit_round_by_integers(e, x);
+    LLVMValueRef by_instruction = f->round_bf16 ? f->round_bf16(e, x) : NULL;
+    return by_instruction ? by_instruction : by_integers(e, x, arithmetic);
 }
+
+LLVMValueRef tcc_emit_round_bf16(tcc_emitter *e, LLVMValueRef x) { return rounded(e, x, true); }
+
+LLVMValueRef tcc_emit_cast_bf16(tcc_emitter *e, LLVMValueRef x) { return rounded(e, x, false); }
 
 LLVMValueRef tcc_emit_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums) {
     return e->target->functions->multiply_pairs(e, a, b, sums);
