@@ -1,59 +1,45 @@
 /* SPDX-License-Identifier: MIT
  * The library cuBLASLt: found, opened, and given back. */
 #include "runtime/cuda/cublaslt.h"
-#include "runtime/wanted.h"
 
 #include "ir/support/alloc.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char lost[] = "large matrix products use our own kernels";
+static const char *check(const void *table, char version[TCC_VENDOR_VERSION]) {
+    const int v = (int)((const tcc_cublaslt_functions *)table)->version(), major = v / 10000;
+    snprintf(version, TCC_VENDOR_VERSION, "%d.%d.%d", major, v / 100 % 100, v % 100);
+    return major != 12 && major != 13 ? "only versions 12 and 13 are known" : NULL;
+}
 
-static const char *find_functions(void *handle, tcc_cublaslt_functions *f) {
-    void *address;
-#define X(field, result, symbol, parameters)                           \
-    if (!(address = dlsym(handle, symbol))) return "it lacks " symbol; \
-    memcpy(&f->field, &address, sizeof address); /* ISO C has no cast from object to function pointer */
+static const char *const files[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+static const tcc_vendor_function functions[] = {
+#define X(field, result, symbol, parameters) {symbol, offsetof(tcc_cublaslt_functions, field), false},
     TCC_CUBLASLT_CALLS(X)
 #undef X
-    return NULL;
+};
+
+/* For drivers of CUDA 13, and of 12. */
+#define LIBRARY(files_, packages_)                        \
+    {.name = "cublaslt",                                  \
+     .files = files_,                                     \
+     .packages = packages_,                               \
+     .lost = "large matrix products use our own kernels", \
+     .table_bytes = sizeof(tcc_cublaslt_functions),       \
+     .functions = functions,                              \
+     .n_functions = sizeof functions / sizeof *functions, \
+     .check = check}
+static const tcc_vendor_library libraries[] = {LIBRARY(files, "nvidia-cublas"),
+                                               LIBRARY(files + 1, "nvidia-cublas-cu12")};
+
+const tcc_vendor_library *tcc__cublaslt_library(const tcc_cuda_driver *driver) {
+    return &libraries[driver->version < 13000];
 }
 
 void tcc_cublaslt_find(const tcc_cuda_driver *driver, tcc_cublaslt_library *out) {
-    static const char *const files[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
-    const char *const *wanted = driver->version >= 13000 ? files : files + 1;
-    char file[PATH_MAX];
     *out = (tcc_cublaslt_library){0};
-    if (!tcc_library_wanted("cublaslt")) {
-        snprintf(out->text, sizeof out->text, "switched off by TCC_LIBRARIES");
-        return;
-    }
-    void *handle = tcc_cuda_library_open(wanted, file); /* stays open: it keeps thread-local data */
-    if (!handle) {
-        snprintf(out->text, sizeof out->text,
-                 "%s not found (TCC_CUDA_PATH names its folder; pip install nvidia-cublas%s brings it): %s", *wanted,
-                 driver->version >= 13000 ? "" : "-cu12", lost);
-        return;
-    }
-    const char *refused = find_functions(handle, &out->f);
-    int version = refused ? 0 : (int)out->f.version(), major = version / 10000;
-    if (!refused && major != 12 && major != 13) refused = "only versions 12 and 13 are known";
-    out->usable = !refused;
-    if (!refused)
-        snprintf(out->text, sizeof out->text, "%d.%d.%d (%s)", major, version / 100 % 100, version % 100, file);
-    else
-        snprintf(out->text, sizeof out->text, "%d.%d.%d (%s) cannot be used: %s; %s", major, version / 100 % 100,
-                 version % 100, file, refused, lost);
-}
-
-void tcc__cublaslt_describe(const tcc_cuda_driver *driver, tcc_strbuf *out) {
-    tcc_cublaslt_library *library = tcc__calloc(1, sizeof *library);
-    if (!library) return;
-    tcc_cublaslt_find(driver, library);
-    tcc_strbuf_printf(out, "cublaslt: %s\n", library->text);
-    tcc__free(library);
+    out->usable = tcc_vendor_find(tcc__cublaslt_library(driver), &out->f, out->text);
 }
 
 tcc_status tcc__cublaslt_failed(const tcc_cublaslt_functions *f, tcc_diag *d, tcc_cublas_status r, const char *call) {

@@ -6,6 +6,7 @@
 #define TCC_RUNTIME_CUDA_CUBLASLT_H
 
 #include "runtime/cuda/context.h"
+#include "runtime/cuda/vendor.h"
 
 typedef int tcc_cublas_status; /* 0: CUBLAS_STATUS_SUCCESS */
 enum {
@@ -132,7 +133,7 @@ typedef struct tcc_cublaslt_functions {
 typedef struct tcc_cublaslt_library {
     bool usable;
     tcc_cublaslt_functions f;
-    char text[PATH_MAX + 256]; /* "13.1.0 (/usr/local/...)", or why not */
+    char text[TCC_VENDOR_TEXT]; /* "13.1.0 (/usr/local/...)", or why not */
 } tcc_cublaslt_library;
 
 /* What became of asking for an activation with products of these types. */
@@ -153,8 +154,7 @@ typedef struct tcc_cublaslt {
 
 /* Look for the library and its functions; needs no device. A driver of CUDA 12 gets cuBLASLt 12 alone. */
 void tcc_cublaslt_find(const tcc_cuda_driver *driver, tcc_cublaslt_library *out);
-/* A line: version and file, or what is lost without it. */
-void tcc__cublaslt_describe(const tcc_cuda_driver *driver, tcc_strbuf *out);
+const tcc_vendor_library *tcc__cublaslt_library(const tcc_cuda_driver *driver);
 /* Open it for the device, as cuda->cublaslt with a handle; entered. Errors: TCC_EUNSUPPORTED (not found, of no use),
  * TCC_ENOMEM, TCC_EDEVICE. */
 tcc_status tcc__cublaslt_open(tcc_device_cuda *cuda, tcc_diag *d);

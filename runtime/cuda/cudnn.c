@@ -1,64 +1,39 @@
 /* SPDX-License-Identifier: MIT
  * Finding cuDNN, its handle on a device, and its words for what went wrong. */
 #include "runtime/cuda/cudnn.h"
-#include "runtime/wanted.h"
 
 #include "ir/support/alloc.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char lost[] = "convolutions, attention and batch norms use our own kernels";
-
 /* --- finding --- */
 
-static bool find_function(void *handle, const char *symbol, void *function) {
-    void *address = dlsym(handle, symbol);
-    memcpy(function, &address, sizeof address); /* ISO C has no cast from object to function pointer */
-    return address != NULL;
+static const char *check(const void *table, char version[TCC_VENDOR_VERSION]) {
+    const size_t v = ((const tcc_cudnn_functions *)table)->version(), unit = v >= 90000 ? 10000 : 1000;
+    snprintf(version, TCC_VENDOR_VERSION, "%zu.%zu.%zu", v / unit, v % unit / 100, v % 100);
+    return v / unit != 9 ? "only version 9 is known" : NULL;
 }
 
-static const char *find_functions(void *handle, tcc_cudnn_functions *f) {
-#define X(field, result, symbol, parameters) \
-    if (!find_function(handle, symbol, &f->field)) return "it lacks " symbol;
+static const char *const files[] = {"libcudnn.so.9", NULL};
+static const tcc_vendor_function functions[] = {
+#define X(field, result, symbol, parameters) {symbol, offsetof(tcc_cudnn_functions, field), false},
     TCC_CUDNN_CALLS(X)
 #undef X
-    find_function(handle, "cudnnGetLastErrorString", &f->last_error);
-    return NULL;
-}
+        {"cudnnGetLastErrorString", offsetof(tcc_cudnn_functions, last_error), true},
+};
+const tcc_vendor_library tcc__cudnn_library = {.name = "cudnn",
+                                               .files = files,
+                                               .packages = "nvidia-cudnn-cu13 or -cu12",
+                                               .lost = "convolutions, attention and batch norms use our own kernels",
+                                               .table_bytes = sizeof(tcc_cudnn_functions),
+                                               .functions = functions,
+                                               .n_functions = sizeof functions / sizeof *functions,
+                                               .check = check};
 
 void tcc_cudnn_find(tcc_cudnn_library *out) {
-    static const char *const files[] = {"libcudnn.so.9", NULL};
-    char file[PATH_MAX];
     *out = (tcc_cudnn_library){0};
-    if (!tcc_library_wanted("cudnn")) {
-        snprintf(out->text, sizeof out->text, "switched off by TCC_LIBRARIES");
-        return;
-    }
-    void *handle = tcc_cuda_library_open(files, file); /* stays open: it keeps thread-local data */
-    if (!handle) {
-        snprintf(out->text, sizeof out->text,
-                 "%s not found (TCC_CUDA_PATH names its folder; pip install nvidia-cudnn-cu13 or -cu12 brings it): %s",
-                 *files, lost);
-        return;
-    }
-    const char *refused = find_functions(handle, &out->f);
-    const size_t version = refused ? 0 : out->f.version(), major = version >= 90000 ? version / 10000 : version / 1000;
-    if (!refused && major != 9) refused = "only version 9 is known";
-    out->usable = !refused;
-    char number[64];
-    snprintf(number, sizeof number, "%zu.%zu.%zu", major, version % (major >= 9 ? 10000 : 1000) / 100, version % 100);
-    if (!refused) snprintf(out->text, sizeof out->text, "%s (%s)", number, file);
-    else snprintf(out->text, sizeof out->text, "%s (%s) cannot be used: %s; %s", number, file, refused, lost);
-}
-
-void tcc__cudnn_describe(tcc_strbuf *out) {
-    tcc_cudnn_library *library = tcc__calloc(1, sizeof *library);
-    if (!library) return;
-    tcc_cudnn_find(library);
-    tcc_strbuf_printf(out, "cudnn: %s\n", library->text);
-    tcc__free(library);
+    out->usable = tcc_vendor_find(&tcc__cudnn_library, &out->f, out->text);
 }
 
 /* --- errors --- */

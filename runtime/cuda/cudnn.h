@@ -7,6 +7,7 @@
 #define TCC_RUNTIME_CUDA_CUDNN_H
 
 #include "runtime/cuda/library.h"
+#include "runtime/cuda/vendor.h"
 
 typedef int tcc_cudnn_status; /* 0: CUDNN_STATUS_SUCCESS; the thousands are the kind */
 enum {
@@ -210,7 +211,7 @@ typedef struct tcc_cudnn_functions {
 typedef struct tcc_cudnn_library {
     bool usable;
     tcc_cudnn_functions f;
-    char text[PATH_MAX + 256]; /* "9.19.0 (/usr/local/...)", or why not */
+    char text[TCC_VENDOR_TEXT]; /* "9.19.0 (/usr/local/...)", or why not */
 } tcc_cudnn_library;
 
 /* The library on a device. */
@@ -235,8 +236,7 @@ typedef struct tcc_cudnn {
 
 /* Look for the library and its functions; needs no device. */
 void tcc_cudnn_find(tcc_cudnn_library *out);
-/* A line: version and file, or what is lost without it. */
-void tcc__cudnn_describe(tcc_strbuf *out);
+extern const tcc_vendor_library tcc__cudnn_library;
 /* The device's library with a handle on its compute stream; entered. Borrowed. Errors: TCC_EUNSUPPORTED (not found, too
  * old), TCC_EDEVICE, TCC_ENOMEM. */
 tcc_status tcc__cudnn_open(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cudnn **out);

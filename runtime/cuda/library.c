@@ -89,8 +89,8 @@ void tcc__cuda_libraries_close(tcc_device_cuda *cuda) {
 /* --- describing --- */
 
 void tcc__cuda_libraries_describe(const tcc_cuda_driver *driver, tcc_strbuf *out) {
-    tcc__cublaslt_describe(driver, out);
-    tcc__cudnn_describe(out);
+    tcc__vendor_describe(tcc__cublaslt_library(driver), out);
+    tcc__vendor_describe(&tcc__cudnn_library, out);
 }
 
 void tcc_cuda_libraries_describe(tcc_strbuf *out) {
@@ -98,7 +98,8 @@ void tcc_cuda_libraries_describe(tcc_strbuf *out) {
     tcc_diag why = {0};
     if (tcc_cuda_driver_open(&why, &driver) == TCC_OK) {
         tcc__cuda_libraries_describe(&driver, out);
-        tcc__nccl_describe(out); /* no program depends on its version, so a device does not name it */
+        tcc__vendor_describe(&tcc__nccl_library,
+                             out); /* no program depends on its version, so a device does not name it */
     }
     tcc_diag_clear(&why); /* without a driver there is no device to use them */
 }

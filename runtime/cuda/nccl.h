@@ -5,9 +5,7 @@
 #ifndef TCC_RUNTIME_CUDA_NCCL_H
 #define TCC_RUNTIME_CUDA_NCCL_H
 
-#include "runtime/cuda/driver.h"
-
-#include <stddef.h>
+#include "runtime/cuda/vendor.h"
 
 typedef int tcc_nccl_result; /* 0: ncclSuccess */
 enum { TCC_NCCL_SYSTEM_ERROR = 2, TCC_NCCL_REMOTE_ERROR = 6, TCC_NCCL_IN_PROGRESS = 7 };
@@ -76,7 +74,7 @@ typedef struct tcc_nccl {
 #define X(field, result, symbol, parameters) result(*field) parameters;
     TCC_NCCL_CALLS(X)
 #undef X
-    char text[PATH_MAX + 256]; /* version and file, or why it is not used and what is lost */
+    char text[TCC_VENDOR_TEXT]; /* version and file, or why it is not used and what is lost */
 } tcc_nccl;
 #define X(field, result, symbol, parameters) \
     static const char tcc__nccl_symbol_##field[] __attribute__((unused)) = symbol;
@@ -85,7 +83,7 @@ TCC_NCCL_CALLS(X)
 
 /* Looks for the library; TCC_LIBRARIES may switch it off. */
 void tcc_nccl_find(tcc_nccl *out);
-void tcc__nccl_describe(tcc_strbuf *out);
+extern const tcc_vendor_library tcc__nccl_library;
 /* "ncclAllReduce: unhandled system error (what the library says more)". TCC_EIO where a peer or the network is the
  * cause, else TCC_EDEVICE. `comm`: NULL where there is none. */
 tcc_status tcc__nccl_failed(const tcc_nccl *nccl, tcc_diag *d, tcc_nccl_result result, tcc_nccl_comm comm,
