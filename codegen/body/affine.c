@@ -73,6 +73,45 @@ void tcc_affine_range(const tcc_body *b, const tcc_affine *a, int64_t *low, int6
     for (int i = 0; i < a->n; i++) tcc_affine_add_range(b, a->terms[i], low, high);
 }
 
+static const tcc_expr *value_of(const tcc_body *b, const tcc_term *t, tcc_expr_kind kind) {
+    const tcc_var *v = &b->vars.data[t->var];
+    return v->kind == TCC_VAR_VALUE && v->value->kind == kind ? v->value : NULL;
+}
+
+/* What an expression is as an index; false: no variable stands for it. */
+static bool index_of(tcc_body *b, const tcc_expr *x, tcc_affine *out) {
+    *out = x->affine;
+    if (x->kind == TCC_EXPR_INDEX) return true;
+    for (int i = 0; i < b->vars.count; i++)
+        if (b->vars.data[i].kind == TCC_VAR_VALUE && b->vars.data[i].value == x) {
+            *out = tcc_affine_var(b, i);
+            return true;
+        }
+    return false;
+}
+
+/* size * (x / size) + x % size is x. Returns whether there was such a pair. */
+static bool join_quotient(tcc_body *b, tcc_affine *a) {
+    for (int i = 0; i < a->n; i++) {
+        const tcc_expr *quotient = value_of(b, &a->terms[i], TCC_EXPR_DIV);
+        for (int k = 0; quotient && k < a->n; k++) {
+            const tcc_expr *rest = value_of(b, &a->terms[k], TCC_EXPR_MOD);
+            tcc_affine x;
+            if (!rest || rest->integer != quotient->integer || rest->operands[0] != quotient->operands[0] ||
+                a->terms[i].coefficient != a->terms[k].coefficient * quotient->integer ||
+                !index_of(b, rest->operands[0], &x))
+                continue;
+            const tcc_term gone[] = {{a->terms[i].var, -a->terms[i].coefficient},
+                                     {a->terms[k].var, -a->terms[k].coefficient}};
+            x = tcc_affine_scale(b, x, a->terms[k].coefficient);
+            for (int g = 0; g < 2; g++) *a = tcc_affine_add(b, *a, (tcc_affine){.n = 1, .terms = &gone[g]});
+            *a = tcc_affine_add(b, *a, x);
+            return true;
+        }
+    }
+    return false;
+}
+
 tcc_affine tcc_affine_expand(tcc_body *b, tcc_affine a) {
     for (int i = 0; i < a.n; i++) {
         tcc_term t = a.terms[i];
@@ -82,6 +121,12 @@ tcc_affine tcc_affine_expand(tcc_body *b, tcc_affine a) {
         a = tcc_affine_add(b, rest, tcc_affine_scale(b, b->vars.data[t.var].alias, t.coefficient));
         i = -1; /* an alias may stand for aliases */
     }
+    return a;
+}
+
+tcc_affine tcc_affine_whole(tcc_body *b, tcc_affine a) {
+    a = tcc_affine_expand(b, a);
+    while (join_quotient(b, &a)) continue;
     return a;
 }
 

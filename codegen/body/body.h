@@ -150,6 +150,8 @@ void tcc_affine_range(const tcc_body *b, const tcc_affine *a, int64_t *low, int6
 void tcc_affine_add_range(const tcc_body *b, tcc_term t, int64_t *low, int64_t *high);
 /* Aliases replaced by what they stand for: only LOOP and VALUE variables remain. */
 tcc_affine tcc_affine_expand(tcc_body *b, tcc_affine a);
+/* The same; and a quotient and its remainder that make up what was divided are that again. */
+tcc_affine tcc_affine_whole(tcc_body *b, tcc_affine a);
 uint64_t tcc_affine_loops(const tcc_body *b, const tcc_affine *a);
 /* Row-major position of `coordinates` in `dims`, and back. */
 tcc_affine tcc_affine_linear(tcc_body *b, const tcc_affine *coordinates, int rank, const int64_t *dims);

@@ -159,7 +159,8 @@ const tcc_expr *tcc_expr_before_rounding(tcc_body *b, const tcc_expr *x) {
 const tcc_expr *tcc_expr_load(tcc_body *b, int buffer, tcc_affine offset, const tcc_expr *guard) {
     if (buffer >= b->buffers.count) return failed(b); /* there was no memory for it */
     tcc_expr like = {.kind = TCC_EXPR_LOAD, .dtype = b->buffers.data[buffer].dtype, .buffer = buffer};
-    like.affine = tcc_affine_expand(b, offset);
+    /* A guard tells of the coordinates, and so of quotients. */
+    like.affine = guard ? tcc_affine_expand(b, offset) : tcc_affine_whole(b, offset);
     return tcc_expr_make(b, like, &guard, guard ? 1 : 0);
 }
 

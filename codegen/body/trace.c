@@ -69,6 +69,6 @@ void tcc_body_store(tcc_body *b, const tcc_node *n, tcc_affine position, bool ke
     const tcc_expr *value = tcc_body_trace(b, viewed, coordinates);
     if (!value) return;
     int buffer = tcc_body_buffer_of(b, n, 0, true);
-    if (!tcc_vec_push(&b->stores, (tcc_body_write){buffer, tcc_affine_expand(b, position), value, NULL, .kept = kept}))
+    if (!tcc_vec_push(&b->stores, (tcc_body_write){buffer, tcc_affine_whole(b, position), value, NULL, .kept = kept}))
         out_of_memory(b);
 }

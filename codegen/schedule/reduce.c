@@ -22,17 +22,31 @@ static tcc_body *trace_group(tcc_reduce_trace *t) {
         if (!b) return NULL;
         tcc_reduce_store_outputs(t, b, true, true);
         if (sums) tcc_reduce_store_sums(t, b);
-        if (!tcc_iteration_refine(&t->it, b)) return b;
+        const bool of_sum = b->split_var >= 0 && t->reduced_bits >> b->split_var & 1;
+        if ((t->joined && (of_sum || sums)) || !tcc_iteration_refine(&t->it, b)) return b;
         tcc_body_free(b);
     }
 }
 
-static tcc_status plan_group(tcc_reduce_trace *t, tcc_reduce **p) {
+static tcc_status plan_loops(tcc_reduce_trace *t, tcc_reduce **p) {
     tcc_body *b = trace_group(t);
     if (!b) return tcc_enomem(t->l->diag);
     TCC_TRY(tcc_lowering_keep(t->l, b));
-    TCC_TRY(tcc_reduce_plan(t->l, b, t->reduced_bits, p));
-    if (t->n == 0 || !t->all[0].across) tcc_reduce_turn(t->l, *p);
+    return tcc_reduce_plan_sums(t, b, p);
+}
+
+/* With loops that keep to the order of the sums. */
+static tcc_status plan_group(tcc_reduce_trace *t, tcc_reduce **p) {
+    const int sums = t->n;
+    TCC_TRY(plan_loops(t, p));
+    if (!tcc_reduce_follows(t, *p)) {
+        tcc_logf(t->l->cx, TCC_LOG_FUSION, "loops joined, to keep the order of the sum: %s",
+                 tcc_node_text(t->l->group->hero));
+        t->n = sums;
+        tcc_reduce_join_loops(t);
+        TCC_TRY(plan_loops(t, p));
+    }
+    if (sums == 0) tcc_reduce_turn(t, *p);
     return TCC_OK;
 }
 
@@ -51,8 +65,10 @@ static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
     if (!asked || p->n_reduced == 0) return TCC_OK;
     if (tcc_params_decides(&l->params)) {
         TCC_TRY(tcc_reduce_choose_shape(l, p, &points));
-        bool at_hand = l->target->lane_groups ? p->steps || p->n_slots : p->row * 4 <= tcc_reduce_cache_of(l);
-        sweeps = p->columns || !at_hand || tcc_reduce_choose_splits(t, p) > 1 ? 1 : 2;
+        const bool gpu = l->target->lane_groups;
+        bool at_hand = gpu ? p->steps || p->n_slots : t->reduced_numel * 4 <= tcc_reduce_cache_of(l);
+        bool columns = gpu ? p->columns : !t->order->rows;
+        sweeps = columns || !at_hand || tcc_reduce_choose_splits(t, p) > 1 ? 1 : 2;
     }
     TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_SWEEPS, tcc_param_between(1, 2), &sweeps));
     t->one_sweep = sweeps == 1;
@@ -71,13 +87,18 @@ tcc_status tcc_lower_reduce(tcc_lowering *l) {
         t.n = 0;
         TCC_TRY(plan_group(&t, &p));
     }
+    int64_t splits;
+    TCC_TRY(tcc_reduce_settle_splits(&t, p, &splits));
+    if (t.order && t.order->parts != splits) { /* what is fused with the sum needs whole rows */
+        t.order->parts = splits;
+        t.n = 0;
+        TCC_TRY(plan_group(&t, &p));
+    }
     int levels = 0;
     for (int i = 0; i < t.n; i++) {
         t.all[i].level = t.all[i].expr ? p->level[t.all[i].expr->operands[0]->id] : 0;
         if (t.all[i].level + 1 > levels) levels = t.all[i].level + 1;
     }
-    int64_t splits;
-    TCC_TRY(tcc_reduce_settle_splits(&t, p, &splits));
     if (splits > 1) {
         TCC_TRY(tcc_reduce_launch_split(&t, levels, splits));
     } else {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Shared by the files of the reduction schedule: reduce_trace.c makes the scalar program, reduce_sweeps.c and
- * reduce_plan.c plan a launch, reduce_emit.c and reduce_sums.c emit it. The variants: reduce_split.c cuts the reduced
- * range, reduce_across.c adds column sums, and reduce.c chooses among these. */
+ * reduce_plan.c plan a launch, in the order of reduce_order.c; reduce_emit.c, reduce_sums.c and reduce_ways.c emit it.
+ * The variants: reduce_split.c cuts the reduced range, reduce_across.c adds column sums, and reduce.c chooses among
+ * these. */
 #ifndef TCC_CODEGEN_SCHEDULE_REDUCE_H
 #define TCC_CODEGEN_SCHEDULE_REDUCE_H
 
@@ -22,6 +23,29 @@ typedef struct tcc_reduction {
     int level;            /* number of sweeps that come before its own */
 } tcc_reduction;
 
+/* --- The order of sums (reduce_order.c) */
+
+/* In which order a sum adds its terms on the host. It follows from the operand's dims, the target and the parameters
+ * PARTS and LANES, and from nothing that is fused with the sum. So every program that has the sum gives the same bits.
+ *
+ * Neighbouring reduced dims are one loop, a `level`. Of a row (the last dim is reduced), lane l of `lanes` adds the
+ * terms l, l + lanes ... of the innermost level, and the lanes are added up as a tree. A column has one chain. A chain
+ * that is longer than TCC_CHAIN_TERMS is cut into runs. Parts are equally long stretches of the first level.
+ *
+ * A kernel whose loops over a level cannot be merged keeps to this order where its loops meet the ends of vectors, runs
+ * and parts (tcc_reduce_follows). Else its loops are joined: coordinates are then quotients of the one loop. A row that
+ * lies across memory is made in columns with a sum for each of its lanes (reduce_ways.c). */
+typedef struct tcc_reduce_order {
+    bool rows;
+    int lanes; /* of rows */
+    int n;     /* levels, outermost first */
+    struct {
+        int n;
+        int64_t dims[TCC_MAX_RANK], extent; /* their product */
+    } level[TCC_MAX_RANK];
+    int64_t parts; /* of the first level; 1: it is whole */
+} tcc_reduce_order;
+
 /* The iteration space of a group and its reductions; and, while tracing, the point. */
 typedef struct tcc_reduce_trace {
     tcc_lowering *l;
@@ -29,6 +53,9 @@ typedef struct tcc_reduce_trace {
     bool reduced[TCC_MAX_RANK];
     int64_t kept_numel, reduced_numel;
     tcc_iteration it;
+    bool joined;             /* neighbouring dims that are summed up as one have one loop: see tcc_reduce_join_loops */
+    int run[TCC_MAX_RANK];   /* then: the first dim of the loop that the dim is in */
+    tcc_reduce_order *order; /* NULL: on a GPU */
     uint64_t reduced_bits;
     bool *across; /* by position in the group */
     int n;
@@ -46,6 +73,8 @@ typedef struct tcc_reduce_trace {
 } tcc_reduce_trace;
 
 tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l);
+/* From now on neighbouring reduced dims have one loop, and with column sums neighbouring kept ones, too. */
+void tcc_reduce_join_loops(tcc_reduce_trace *t);
 /* A fresh body with the space's loops open and `t` describing the point; NULL when memory is short. */
 tcc_body *tcc_reduce_open(tcc_reduce_trace *t);
 /* A fresh body that combines `splits` partial results: its loops are the kept dims (`across`: the reduced ones), then
@@ -65,12 +94,14 @@ tcc_dtype tcc_reduce_partial_dtype(const tcc_node *n);
 
 typedef struct tcc_reduce {
     tcc_body *body;
+    const tcc_reduce_order *order; /* that it keeps to; NULL: a GPU's, or that of partial results */
     int n_kept, n_reduced;
     int kept[TCC_BODY_MAX_LOOPS], reduced[TCC_BODY_MAX_LOOPS];
     uint64_t pairs, merged; /* neighbouring reduced loops, and those of them that are one; outermost first */
     bool combines;          /* parts of sums: little work for a row */
     bool columns;           /* lanes along the last kept loop, else along the last reduced one */
     bool turned;            /* so although the last reduced loop is inside it */
+    int ways;               /* then, on the host: the lanes of the row, each of which has a sum of its own */
     int lanes;
     tcc_thread_shape shape;
     tcc_item_cut cut; /* of the kept loops */
@@ -93,6 +124,16 @@ typedef struct tcc_reduce {
     int steps; /* not 0: the one reduced loop is so many vectors of the lane group, each written out, kept values in
                   registers */
 } tcc_reduce;
+
+tcc_status tcc_reduce_find_order(tcc_reduce_trace *t); /* on the host */
+/* Steps of the first level in a part. */
+int64_t tcc_reduce_part_of(const tcc_reduce_order *o);
+/* The loop that is cut into runs of *length steps; -1: none. */
+int tcc_reduce_find_cut(const tcc_reduce *p, int64_t *length);
+/* Rows of a slice, beside whose rows there are column sums; on the host, where that follows from the shape. */
+int64_t tcc_reduce_host_slice(const tcc_reduce_trace *t);
+/* Whether the plan's loops keep to the order. */
+bool tcc_reduce_follows(const tcc_reduce_trace *t, const tcc_reduce *p);
 
 /* --- Sweeps */
 
@@ -133,8 +174,14 @@ bool tcc_reduce_fits_registers(const tcc_lowering *l, const tcc_reduce *p, int64
 
 /* Loops by class, lanes and levels of a sealed body. */
 tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, tcc_reduce **out);
+/* The same of a body that makes sums, which on the host keep to their order. */
+static inline tcc_status tcc_reduce_plan_sums(tcc_reduce_trace *t, tcc_body *b, tcc_reduce **out) {
+    TCC_TRY(tcc_reduce_plan(t->l, b, t->reduced_bits, out));
+    (*out)->order = t->order;
+    return TCC_OK;
+}
 /* Makes columns of rows where memory is contiguous along those. */
-void tcc_reduce_turn(const tcc_lowering *l, tcc_reduce *p);
+void tcc_reduce_turn(const tcc_reduce_trace *t, tcc_reduce *p);
 /* Threads for rows that are too long for registers. */
 tcc_status tcc_reduce_shape_long_rows(tcc_lowering *l, tcc_reduce *p);
 /* Threads for columns side by side: up to a warp; fewer where they then come out even. */
@@ -154,6 +201,22 @@ tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p);
 /* Adds the launch of a plan that has them. */
 tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p);
 double tcc_reduce_points(const tcc_body *b, const int *loops, int n); /* product of extents */
+
+/* --- Rows in columns (reduce_ways.c), while a sweep is emitted */
+
+typedef struct tcc_reduce_ways {
+    int count, n_carry;
+    LLVMTypeRef type[TCC_EMIT_MAX_CARRY];                           /* by carry; those of sums alone have places: */
+    LLVMValueRef all[TCC_EMIT_MAX_CARRY], open[TCC_EMIT_MAX_CARRY]; /* the sums, and those that take terms now */
+} tcc_reduce_ways;
+/* `has_runs`: the chains are cut. */
+void tcc_reduce_ways_begin(tcc_body_run *r, const tcc_reduce *p, bool has_runs, const bool *is_sum,
+                           const LLVMValueRef *carry, int n_carry, tcc_reduce_ways *w);
+/* Adds a term to sum k. False: it is in a register (w may be NULL). */
+bool tcc_reduce_ways_step(tcc_body_run *r, const tcc_reduce *p, const tcc_reduce_ways *w, int k, LLVMValueRef value);
+void tcc_reduce_ways_end_run(tcc_body_run *r, const tcc_reduce_ways *w);
+void tcc_reduce_ways_end_runs(tcc_reduce_ways *w); /* what follows is in no run */
+void tcc_reduce_ways_end(tcc_body_run *r, const tcc_reduce_ways *w, LLVMValueRef *carry);
 
 /* --- Split reductions */
 

@@ -13,7 +13,7 @@
 void tcc_reduce_store_sums(tcc_reduce_trace *t, tcc_body *b) {
     t->slice_var = tcc_body_loop(b, t->kept_numel);
     tcc_affine slice = tcc_affine_scale(b, tcc_affine_var(b, t->slice_var), t->reduced_numel);
-    tcc_affine offset = tcc_affine_add(b, t->reduced_position, slice);
+    tcc_affine offset = tcc_affine_whole(b, tcc_affine_add(b, t->reduced_position, slice));
     for (int i = 0; i < t->n && b->status == TCC_OK; i++) {
         tcc_reduction *r = &t->all[i];
         if (!r->across) continue;
@@ -101,23 +101,15 @@ static tcc_status settle_shape(tcc_lowering *l, tcc_reduce *p, int64_t rows) {
     return TCC_OK;
 }
 
-/* Rows of a slice. A GPU: so few slices that their partial sums are few against the rows, yet enough that most
- * processors have one. Anywhere: so few rows that no chain of additions is too long. */
-static int64_t rows_of_slice(const tcc_lowering *l, const tcc_reduce *p, int64_t rows, int64_t columns) {
-    enum { LEAST_ROWS = 32, SLICE_POINTS = 4 * TCC_REDUCE_ITEM_POINTS, MOST_HOST = 64, LEAST_HOST = 8 };
-    const int64_t busy = l->target->hw.processors, most = 2 * busy;
-    int64_t slices;
-    if (l->target->lane_groups) {
-        int64_t each = 2 * (p->shape.split > 1 ? p->shape.split : 1);
-        slices = rows / LEAST_ROWS;
-        if (slices < busy) slices = rows / each < busy ? rows / each : busy;
-        if (slices > most) slices = most;
-    } else {
-        slices = rows * columns / SLICE_POINTS;
-        if (slices > MOST_HOST) slices = MOST_HOST;
-        if (slices > rows / LEAST_HOST) slices = rows / LEAST_HOST;
-    }
-    const int64_t chains = TCC_CHAIN_TERMS * (p->shape.split > 1 ? p->shape.split : 1); /* rows that are added up */
+/* Rows of a slice on a GPU: so few slices that their partial sums are few against the rows, yet enough that most
+ * processors have one, and so few rows that no chain of additions is too long. */
+static int64_t rows_of_slice(const tcc_lowering *l, int64_t split, int64_t rows) {
+    enum { LEAST_ROWS = 32 };
+    const int64_t busy = l->target->hw.processors, most = 2 * busy, each = 2 * split;
+    int64_t slices = rows / LEAST_ROWS;
+    if (slices < busy) slices = rows / each < busy ? rows / each : busy;
+    if (slices > most) slices = most;
+    const int64_t chains = TCC_CHAIN_TERMS * split; /* rows that are added up */
     if (slices < rows / chains) slices = rows / chains;
     return slices > 1 ? (rows + slices - 1) / slices : rows;
 }
@@ -139,7 +131,9 @@ static int64_t rows_of_item(const tcc_body *b, const tcc_item_cut *cut) {
 /* The order of each sum follows from where slices end, and that must not depend on which loops are one: it changes with
  * what else the kernel reads. So a slice is as long as `slice` says. In each run of rows that a loop goes through they
  * begin anew: best of equal length, as they would be in one loop; else the length of a run counts, too. */
-static tcc_status settle_slices(tcc_lowering *l, tcc_reduce *p, int64_t rows, int64_t wanted) {
+static tcc_status settle_slices(const tcc_reduce_trace *t, tcc_reduce *p, int64_t wanted) {
+    tcc_lowering *l = t->l;
+    const int64_t rows = t->kept_numel;
     const tcc_body *b = p->body;
     int64_t runs, slice = wanted, run;
     p->cut = tcc_cut_items(b, p->kept, p->n_kept, wanted, 1);
@@ -174,7 +168,8 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p) {
         TCC_TRY(tcc_reduce_settle_slots(l, p));
         p->scratch_bytes = p->slots_bytes;
     }
-    TCC_TRY(settle_slices(l, p, t->kept_numel, rows_of_slice(l, p, t->kept_numel, t->reduced_numel)));
+    const int64_t split = p->shape.split > 1 ? p->shape.split : 1;
+    TCC_TRY(settle_slices(t, p, t->order ? tcc_reduce_host_slice(t) : rows_of_slice(l, split, t->kept_numel)));
     p->slice_var = t->slice_var;
     b->vars.data[p->slice_var].high = p->cut.items - 1;
     for (int i = 0; i < t->n; i++) {

@@ -59,6 +59,7 @@ typedef struct sweep_cx {
     int sweep;
     int n, n_moments; /* folds of the sweep; means and M2 come first */
     const tcc_expr *reductions[TCC_GROUP_MAX_REDUCTIONS];
+    tcc_reduce_ways *ways;      /* of a row in columns; NULL: it is none */
     const LLVMValueRef *states; /* of the moments, before the open segment */
     bool *computes;             /* by expr: evaluated in this sweep for the first time, and cached */
     bool *loads;                /* by expr: cached earlier */
@@ -97,7 +98,8 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
             if (!p->columns && r->lanes > 1)
                 index = LLVMBuildAdd(e->builder, index, tcc_emit_iota(e, e->i32, r->lanes), "");
         }
-        tcc_fold_step(e, x->op, &carry[c], value, index, p->columns ? NULL : r->mask);
+        if (!tcc_reduce_ways_step(r, p, s->ways, c, value))
+            tcc_fold_step(e, x->op, &carry[c], value, index, p->columns ? NULL : r->mask);
         c += tcc_fold_carries(x->op);
     }
     for (int i = 0; i < s->n_moments; i++, c += TCC_MOMENT_SUMS)
@@ -304,6 +306,7 @@ static int find_cut(const tcc_body_run *r, const sweep_cx *s, int64_t *length) {
     for (int i = s->n_moments; i < s->n; i++)
         sums |= s->reductions[i]->op == TCC_OP_REDUCE_SUM && tcc_dtype_is_float(s->reductions[i]->dtype);
     if (!sums || s->n_moments || p->steps) return -1;
+    if (p->order) return tcc_reduce_find_cut(p, length);
     int64_t below = 1; /* terms in one step of the loop */
     for (int i = p->n_reduced - 1; i >= 0; i--) {
         int64_t steps = r->body->vars.data[p->reduced[i]].high + 1;
@@ -337,16 +340,46 @@ static void emit_row_of_runs(tcc_body_run *r, const sweep_cx *s, LLVMValueRef fr
     if (!tcc_emit_is_constant(rest, &left) || left) emit_rest(r, s, end, to, carry);
 }
 
+/* What is left of a row in columns behind its runs. */
+static void emit_rest_of_ways(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVMValueRef to,
+                              LLVMValueRef *carry, int n_carry) {
+    const int var = s->p->reduced[s->p->n_reduced - 1];
+    tcc_emit_loop loop;
+    tcc_emit_loop_begin(r->e, &loop, from, to, 1, carry, n_carry);
+    memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
+    tcc_body_enter(r, var, loop.index);
+    emit_inside(r, s, carry);
+    tcc_body_leave(r, var);
+    tcc_emit_loop_end(r->e, &loop, carry);
+    memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
+}
+
 /* Which part of a fold's carries is the value of a reduction. */
 static int value_of_fold(tcc_op op) { return op == TCC_OP_REDUCE_MEAN ? 1 : tcc_fold_carries(op) - 1; }
+
+/* The carries of all loops become the values of the sweep's reductions. */
+static void give_results(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry) {
+    tcc_emitter *e = r->e;
+    const tcc_body *b = r->body;
+    tcc_op ops[TCC_GROUP_MAX_REDUCTIONS];
+    for (int i = 0; i < s->n; i++) ops[i] = s->reductions[i]->op;
+    if (s->ways) tcc_reduce_ways_end(r, s->ways, carry);
+    if (s->p->columns) tcc_fold_split(e, ops, s->n, carry, s->sweep + 1 < s->p->n_sweeps);
+    else tcc_fold_lanes(e, ops, s->n, carry);
+    for (int i = 0, c = 0; i < s->n; c += tcc_fold_carries(ops[i++]))
+        for (int k = 0; k < b->exprs.count; k++) {
+            const tcc_expr *x = b->exprs.data[k];
+            if (x->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, x) == s->reductions[i])
+                tcc_body_give(r, x, carry[c + value_of_fold(x->op)]);
+        }
+}
 
 static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     const tcc_reduce *p = s->p;
     LLVMValueRef carry[MOST_CARRIES];
-    int n_carry = 0;
-    int lanes = p->lanes;
+    int n_carry = 0, lanes = p->lanes;
     tcc_body_need_none(r);
     for (int i = 0; i < s->n; i++) {
         const tcc_expr *x = s->reductions[i];
@@ -366,7 +399,12 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
     const int cut = find_cut(r, s, &length);
     bool is_sum[MOST_CARRIES];
     find_sums(s, 0, is_sum);
-    LLVMValueRef from = tcc_emit_i64(e, 0), to = NULL;
+    LLVMValueRef from = tcc_emit_i64(e, 0), to = NULL, rest = NULL, end = NULL;
+    tcc_reduce_ways ways;
+    if (p->turned && p->ways > 1) {
+        tcc_reduce_ways_begin(r, p, cut >= 0, is_sum, carry, n_carry, &ways);
+        s->ways = &ways;
+    }
     for (int i = 0; i < p->n_reduced; i++) {
         int var = p->reduced[i];
         int64_t extent = b->vars.data[var].high + 1;
@@ -381,6 +419,11 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         }
         if (i < n_loops) {
             const int64_t stride = i == 0 && p->columns && e->split ? e->shape.shape.split : 1;
+            if (i == cut && s->ways && i == p->n_reduced - 1) {
+                length *= p->ways;
+                end = to;
+                rest = to = tcc_emit_sub(e, to, tcc_emit_rem(e, tcc_emit_sub(e, to, from), p->ways));
+            }
             if (i == cut) runs_begin(e, is_sum, &runs, length * stride, extent, &from, &to, carry, n_carry);
             if (i == 0 && p->columns) tcc_emit_split_loop_begin(e, &r->nest[var], from, to, carry, n_carry);
             else tcc_emit_loop_begin(e, &r->nest[var], from, to, 1, carry, n_carry);
@@ -403,18 +446,13 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         tcc_emit_loop *loop = &r->nest[p->reduced[i]];
         tcc_emit_loop_end(e, loop, carry);
         memcpy(carry, loop->carry, sizeof *carry * (size_t)n_carry);
-        if (i == cut) runs_end(e, is_sum, &runs, carry, n_carry);
+        if (i != cut) continue;
+        if (s->ways) tcc_reduce_ways_end_run(r, s->ways);
+        runs_end(e, is_sum, &runs, carry, n_carry);
+        if (s->ways) tcc_reduce_ways_end_runs(s->ways);
+        if (rest) emit_rest_of_ways(r, s, rest, end, carry, n_carry);
     }
-    tcc_op ops[TCC_GROUP_MAX_REDUCTIONS];
-    for (int i = 0; i < s->n; i++) ops[i] = s->reductions[i]->op;
-    if (p->columns) tcc_fold_split(e, ops, s->n, carry, s->sweep + 1 < p->n_sweeps);
-    else tcc_fold_lanes(e, ops, s->n, carry);
-    for (int i = 0, c = 0; i < s->n; c += tcc_fold_carries(ops[i++]))
-        for (int k = 0; k < b->exprs.count; k++) {
-            const tcc_expr *x = b->exprs.data[k];
-            if (x->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, x) == s->reductions[i])
-                tcc_body_give(r, x, carry[c + value_of_fold(x->op)]);
-        }
+    give_results(r, s, carry);
 }
 
 /* The folds of the sweep. */

@@ -13,7 +13,8 @@ static tcc_status plan_loops(tcc_lowering *l, tcc_reduce *p, uint64_t reduced_bi
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
     const int64_t *chosen = tcc_params_chosen(&l->params, TCC_PARAM_MERGED);
-    for (int i = 0; i + 1 < n; i++) p->pairs |= (reduced_bits >> i & reduced_bits >> (i + 1) & 1) << i;
+    for (int i = 0; l->target->lane_groups && i + 1 < n; i++)
+        p->pairs |= (reduced_bits >> i & reduced_bits >> (i + 1) & 1) << i;
     uint64_t pairs = chosen ? ~p->pairs | (uint64_t)*chosen : UINT64_MAX;
     tcc_body_collapse(b, order, &n, reduced_bits, &pairs);
     p->merged = pairs & p->pairs;
@@ -70,8 +71,10 @@ static int64_t cost_along(const tcc_reduce *p, int var) {
 
 /* Rows that lie across memory, as the classes of an image's points, are columns of it: lanes go along the last kept
  * loop. A text that has lanes says whether they do, for what is loaded depends on what else the kernel computes. */
-void tcc_reduce_turn(const tcc_lowering *l, tcc_reduce *p) {
+void tcc_reduce_turn(const tcc_reduce_trace *t, tcc_reduce *p) {
+    const tcc_lowering *l = t->l;
     if (p->columns || p->n_kept == 0 || p->n_reduced == 0) return;
+    if (p->order && t->one_sweep) return; /* each lane of a row has states of its own */
     const int row = p->reduced[p->n_reduced - 1], kept = p->kept[p->n_kept - 1];
     const int64_t extent = p->body->vars.data[kept].high + 1;
     const int64_t *along = tcc_params_chosen(&l->params, TCC_PARAM_ALONG);
@@ -79,7 +82,11 @@ void tcc_reduce_turn(const tcc_lowering *l, tcc_reduce *p) {
     else p->turned = extent >= l->target->lanes && cost_along(p, kept) < cost_along(p, row);
     if (!p->turned) return;
     p->columns = true;
+    p->ways = p->order ? p->order->lanes : 1;
     p->lanes = tcc_choose_lanes(l->target, p->body, kept, extent, tcc_choose_width(p->body));
+    /* A row is not cut into parts where there are several: so there are items for several threads. */
+    enum { ENOUGH_ITEMS = 8, LEAST_LANES = 8 };
+    while (p->order && p->lanes > LEAST_LANES && t->kept_numel < (int64_t)ENOUGH_ITEMS * p->lanes) p->lanes /= 2;
 }
 
 /* Lanes go along the innermost loop, and the cuts of long chains are of one loop: so it matters which loops are one. */
@@ -322,9 +329,12 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     launch->kernel.in_step = in_step;
     launch->kernel.data = p;
     launch->kernel.scratch_bytes = p->scratch_bytes;
-    return tcc_lowering_key(l, launch, b, -1, "lanes=%d split=%lld slices=%lld", p->lanes,
+    int64_t run = 0;
+    const int cut = p->order ? tcc_reduce_find_cut(p, &run) : -1;
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d split=%lld slices=%lld ways=%d run=%lld/%d", p->lanes,
                             (long long)(p->split_var >= 0 ? p->split : 0),
-                            (long long)(p->slice_var >= 0 ? p->cut.items : 0));
+                            (long long)(p->slice_var >= 0 ? p->cut.items : 0), p->turned ? p->ways : 0, (long long)run,
+                            cut);
 }
 
 /* Slots and threads; *points: kept points of an item. */

@@ -6,12 +6,6 @@
 
 #include <string.h>
 
-enum {
-    ITEM_POINTS = TCC_REDUCE_ITEM_POINTS,
-    SPLIT_POINTS = 64 * 1024, /* fewer points than this are not worth a second launch */
-    SPLIT_ITEMS = 8,          /* so many items are parallel enough */
-};
-
 /* A temporary of partial results, and a store of one there; the same for the same value. */
 static int store_partial(tcc_reduce_trace *t, tcc_body *b, const tcc_node *n, const tcc_expr *value, tcc_affine offset,
                          int64_t splits) {
@@ -46,13 +40,18 @@ static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t splits)
     }
     tcc_reduce *p;
     TCC_TRY(tcc_lowering_keep(l, b));
-    TCC_TRY(tcc_reduce_plan(l, b, t->reduced_bits, &p));
-    tcc_reduce_turn(l, p);
+    TCC_TRY(tcc_reduce_plan_sums(t, b, &p));
+    tcc_reduce_turn(t, p);
     TCC_TRY(tcc_reduce_settle_lanes(l, p));
-    const int64_t extent = b->vars.data[p->reduced[0]].high + 1;
+    int64_t extent = b->vars.data[p->reduced[0]].high + 1;
     p->split_var = var;
     p->split = (extent + splits - 1) / splits;
-    if (!p->columns && p->n_reduced == 1) p->split = tcc_whole_vectors(l->target, p->split, p->lanes);
+    if (p->order) {
+        const int64_t inside = p->order->level[0].extent / extent; /* of the level's loops */
+        p->split = tcc_reduce_part_of(p->order) / inside;
+    } else if (!p->columns && p->n_reduced == 1) {
+        p->split = tcc_whole_vectors(l->target, p->split, p->lanes);
+    }
     if ((splits - 1) * p->split >= extent)
         return tcc_params_refuse(&l->params, TCC_PARAM_PARTS, splits, "%lld, so that none is empty",
                                  (long long)((extent + p->split - 1) / p->split));
@@ -163,26 +162,11 @@ tcc_status tcc_reduce_settle_splits(const tcc_reduce_trace *t, const tcc_reduce 
     if (!can_split(t, p)) return TCC_OK;
     const bool whole = t->has_m2 && !t->one_sweep;
     if (!whole && tcc_params_decides(&t->l->params)) *splits = tcc_reduce_choose_splits(t, p);
-    const tcc_param_range range = tcc_param_between(1, whole ? 1 : p->body->vars.data[p->reduced[0]].high + 1);
-    return tcc_params_settle(&t->l->params, TCC_PARAM_PARTS, range, splits);
+    const int64_t extent = p->order ? p->order->level[0].extent : p->body->vars.data[p->reduced[0]].high + 1;
+    return tcc_params_settle(&t->l->params, TCC_PARAM_PARTS, tcc_param_between(1, whole ? 1 : extent), splits);
 }
 
-/* How many splits to cut the first reduced loop into; 1: none. */
 int64_t tcc_reduce_choose_splits(const tcc_reduce_trace *t, const tcc_reduce *p) {
-    const tcc_llvm_target *target = t->l->target;
-    const tcc_body *b = p->body;
     if (!can_split(t, p)) return 1;
-    if (target->lane_groups) return choose_splits_for_blocks(&target->hw, p);
-    double kept = tcc_reduce_points(b, p->kept, p->n_kept),
-           points = kept * tcc_reduce_points(b, p->reduced, p->n_reduced);
-    double items = p->columns ? kept / p->lanes : kept;
-    if (points < SPLIT_POINTS || items >= (p->columns ? 2 * SPLIT_ITEMS : SPLIT_ITEMS)) return 1;
-    int64_t splits = (int64_t)(points / (2 * ITEM_POINTS)), extent = b->vars.data[p->reduced[0]].high + 1;
-    if (splits > 64) splits = 64;
-    int64_t least = p->columns || p->n_reduced > 1 ? 8 : 8 * p->lanes; /* of the loop, in a split */
-    if (splits > extent / least) splits = extent / least;
-    if (splits < 2) return 1;
-    int64_t split = (extent + splits - 1) / splits;
-    if (!p->columns && p->n_reduced == 1) split = (split + p->lanes - 1) / p->lanes * p->lanes;
-    return (extent + split - 1) / split;
+    return p->order ? p->order->parts : choose_splits_for_blocks(&t->l->target->hw, p);
 }

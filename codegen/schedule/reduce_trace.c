@@ -26,7 +26,45 @@ tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l) {
         if (t->n == TCC_GROUP_MAX_REDUCTIONS) return too_many(l->diag, n);
         t->all[t->n++] = (tcc_reduction){.node = n, .across = true, .temporary = -1, .partial = -1, .means = -1};
     }
-    return TCC_OK;
+    return tcc_reduce_find_order(t);
+}
+
+static tcc_space_axis axis_of(int64_t extent) {
+    return (tcc_space_axis){.extent = extent, .n = 1, .factors = {extent}};
+}
+
+void tcc_reduce_join_loops(tcc_reduce_trace *t) {
+    const bool kept = t->n > 0; /* there are column sums */
+    tcc_iteration_init(&t->it, t->space->rank, t->space->dims);
+    t->joined = true;
+    for (int i = 0, first = -1; i < t->space->rank; i++) {
+        t->run[i] = i;
+        if (t->space->dims[i] == 1) continue;
+        if (first < 0 || t->reduced[i] != t->reduced[first] || (!t->reduced[i] && !kept)) {
+            first = i;
+            continue;
+        }
+        t->run[i] = first;
+        t->it.axes[first] = axis_of(t->it.axes[first].extent * t->space->dims[i]);
+        t->it.axes[i] = axis_of(1);
+    }
+}
+
+/* The coordinates of dims whose loops are one. */
+static void split_runs(tcc_reduce_trace *t, tcc_body *b) {
+    for (int first = 0; first < t->space->rank; first++) {
+        tcc_affine coordinates[TCC_MAX_RANK];
+        int64_t dims[TCC_MAX_RANK];
+        int n = 0, k = 0;
+        for (int i = first; i < t->space->rank; i++)
+            if (t->run[i] == first) dims[n++] = t->space->dims[i];
+        if (n < 2) continue;
+        const int asked = b->split_var;
+        tcc_affine_split(b, t->coordinates[first], n, dims, coordinates);
+        b->split_var = asked; /* by others: the loop stays one */
+        for (int i = first; i < t->space->rank; i++)
+            if (t->run[i] == first) t->coordinates[i] = coordinates[k++];
+    }
 }
 
 /* The values of dims on one side at the open point. */
@@ -152,8 +190,8 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
         b->status = TCC_BUG(b->diag, "a column sum is wanted in its rows: %s", tcc_node_text(n));
         return NULL;
     }
-    tcc_affine own = across ? t->reduced_position : t->kept_position;
-    tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims));
+    tcc_affine own = tcc_affine_whole(b, across ? t->reduced_position : t->kept_position);
+    tcc_affine position = tcc_affine_whole(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims));
     int64_t folded = tcc_type_numel(&n->operands[0]->type) / tcc_type_numel(&n->type);
     if (!tcc_affine_equal(&position, &own) || folded != (across ? t->kept_numel : t->reduced_numel)) return NULL;
     if (at == t->n) {
@@ -204,6 +242,7 @@ tcc_body *tcc_reduce_open(tcc_reduce_trace *t) {
     t->reduced_bits = 0;
     for (int i = 0; i < t->space->rank; i++)
         if (t->reduced[i]) t->reduced_bits |= tcc_affine_loops(b, &t->coordinates[i]);
+    if (t->joined) split_runs(t, b);
     side_position(t, b, false, &t->kept_position);
     side_position(t, b, true, &t->reduced_position);
     return b;
@@ -218,7 +257,7 @@ tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t spli
     for (int i = 0; i < t->space->rank; i++)
         if (t->reduced[i] == across) {
             dims[it.rank] = t->space->dims[i];
-            it.axes[it.rank++] = t->it.axes[i];
+            it.axes[it.rank++] = t->it.axes[i].extent == t->space->dims[i] ? t->it.axes[i] : axis_of(t->space->dims[i]);
         }
     /* Splits come first in memory and are the outer loop; numbering wants the space's loops first. */
     tcc_iteration_open(b, &it, coordinates);

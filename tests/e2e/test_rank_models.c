@@ -26,9 +26,9 @@ static void networks_train_on_ranks(void **state) {
 static void random_programs_train_on_ranks(void **state) {
     (void)state;
     static const user_random_options usual = {0};
-    static const uint64_t seeds[] = {1, 2, 3, 1325 /* skips all steps */};
+    static const uint64_t seeds[] = {1, 2, 3, 1325 /* skips all steps */, 3118, 3123 /* sums are fused otherwise */};
     static user_program p;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < (int)(sizeof seeds / sizeof *seeds); i++) {
         const char *what = user_program_random(&usual, seeds[i], &p);
         if (!what) what = user_ranks_differ(&p, 2 + (int)(seeds[i] / 2 % 2));
         if (what) fail_msg("program %d: %s", (int)seeds[i], what);

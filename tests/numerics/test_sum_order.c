@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * The order of a sum follows from its shape, whatever is fused with it: sums in kernels of their own (eager) and sums
+ * whose operands their kernels compute have the same bits. */
+#include "harness/check.h"
+#include "harness/compiled.h"
+#include "harness/evaluate.h"
+#include "harness/graphs.h"
+#include "ir/support/strbuf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Terms of all magnitudes, so that hardly two orders give the same bits. */
+static void fill(tcc_value *v, uint64_t seed) {
+    for (int64_t e = 0, count = tcc_type_numel(&v->type); e < count; e++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        v->f[e] = (float)((double)(seed >> 40) / 0x1p23 - 1) * (float)(1 + (seed >> 33) % 1000);
+    }
+}
+
+static tcc_strbuf run(const tcc_graph *g, bool eager) {
+    tcc_diag diag = {0};
+    tcc_strbuf bytes = {0};
+    compiled *c = compiled_create(g, &(compiled_options){.eager = eager});
+    for (int i = 0; i < g->inputs.count; i++) {
+        tcc_value in;
+        assert_ok(tcc_value_create(&g->inputs.data[i]->type, &in, &diag), &diag);
+        fill(&in, (uint64_t)i + 1);
+        value_store(&in, c->memory[i]);
+        tcc_value_free(&in);
+    }
+    compiled_run(c);
+    for (int i = 0; i < g->outputs.count; i++)
+        tcc_strbuf_addn(&bytes, compiled_output(c, i), (size_t)(tcc_type_numel(&g->outputs.data[i].node->type) * 4));
+    compiled_destroy(c);
+    return bytes;
+}
+
+static bool agrees(const char *text) {
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    assert_non_null(g);
+    tcc_strbuf alone = run(g, true), fused = run(g, false);
+    bool same = alone.length == fused.length && !memcmp(alone.text, fused.text, alone.length);
+    if (!same) print_message("other bits: %s\n", text);
+    tcc_strbuf_free(&alone);
+    tcc_strbuf_free(&fused);
+    tcc_graph_destroy(g);
+    return same;
+}
+
+static void neighbouring_axes(void **state) {
+    (void)state;
+    /* Of x, whose axes are summed up, with a factor for each index of one of them. */
+    static const struct {
+        const char *x, *axes, *kept;
+        int rank, dims[4];
+    } cases[] = {
+        {"17,17", "0, 1", "", 2, {17, 17}},
+        {"40,28", "0, 1", "", 2, {40, 28}},
+        {"64,32", "0, 1", "", 2, {64, 32}},
+        {"3,5,7,3", "1, 2, 3", "3", 4, {3, 5, 7, 3}},
+        {"4,3,28,28", "0, 2, 3", "3", 4, {4, 3, 28, 28}},
+        {"9,14,14,5", "0, 1, 2", "5", 4, {9, 14, 14, 5}},
+        {"6,56,56,24", "0, 1, 2", "24", 4, {6, 56, 56, 24}},
+        {"300,301", "0, 1", "", 2, {300, 301}},
+    };
+    bool ok = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tcc_strbuf text = {0};
+        int next = cases[i].rank + 1;
+        tcc_strbuf_printf(&text, "graph @g {\n  %%0 = input {name=\"x\"} : f32[%s]\n", cases[i].x);
+        for (int d = 0; d < cases[i].rank; d++)
+            tcc_strbuf_printf(&text, "  %%%d = input {name=\"v%d\"} : f32[%d]\n", d + 1, d, cases[i].dims[d]);
+        for (int d = 0; d < cases[i].rank; d++, next += 3) {
+            tcc_strbuf_printf(&text, "  %%%d = broadcast(%%%d) {dims=[%d]} : f32[%s]\n", next, d + 1, d, cases[i].x);
+            tcc_strbuf_printf(&text, "  %%%d = mul(%%0, %%%d) : f32[%s]\n", next + 1, next, cases[i].x);
+            tcc_strbuf_printf(&text, "  %%%d = reduce_sum(%%%d) {axes=[%s]} : f32[%s]\n", next + 2, next + 1,
+                              cases[i].axes, cases[i].kept);
+        }
+        for (int d = 0; d < cases[i].rank; d++)
+            tcc_strbuf_printf(&text, "  output \"y%d\" %%%d\n", d, cases[i].rank + 3 + 3 * d);
+        tcc_strbuf_add(&text, "}\n");
+        ok = agrees(text.text) && ok;
+        tcc_strbuf_free(&text);
+    }
+    assert_true(ok);
+}
+
+/* Sums of rows that lie across memory are made in columns. */
+static void rows_across_memory(void **state) {
+    (void)state;
+    static const int channels[] = {3, 19, 64, 300, 5000};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        char text[1000];
+        const int c = channels[i];
+        snprintf(text, sizeof text,
+                 "graph @g {\n  %%0 = input {name=\"x\"} : f32[2,%d,80]\n"
+                 "  %%1 = transpose(%%0) {perm=[0, 2, 1]} : f32[2,80,%d]\n"
+                 "  %%2 = mul(%%1, %%1) : f32[2,80,%d]\n"
+                 "  %%3 = reduce_sum(%%2) {axes=[2]} : f32[2,80]\n"
+                 "  %%4 = reduce_max(%%1) {axes=[2]} : f32[2,80]\n"
+                 "  %%5 = broadcast(%%4) {dims=[0, 1]} : f32[2,80,%d]\n"
+                 "  %%6 = sub(%%1, %%5) : f32[2,80,%d]\n"
+                 "  %%7 = reduce_sum(%%6) {axes=[2]} : f32[2,80]\n"
+                 "  output \"a\" %%3\n  output \"b\" %%7\n}\n",
+                 c, c, c, c, c);
+        ok = agrees(text) && ok;
+    }
+    assert_true(ok);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(neighbouring_axes), cmocka_unit_test(rows_across_memory)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
