@@ -79,7 +79,8 @@ int64_t tcc_reduce_part_of(const tcc_reduce_order *o) {
     /* Where the outer dim alone makes enough parts, each has whole inner dims: so loops of their own meet its ends. */
     if (inner > 1 && outer >= ENOUGH && !(o->rows && o->n == 1 && inner % o->lanes))
         return (outer + o->parts - 1) / o->parts * inner;
-    return o->rows && o->n == 1 ? (part + o->lanes - 1) / o->lanes * o->lanes : part;
+    const int64_t whole = (part + o->lanes - 1) / o->lanes * o->lanes; /* vectors, unless a part would be empty */
+    return o->rows && o->n == 1 && (o->parts - 1) * whole < extent ? whole : part;
 }
 
 /* Terms or vectors in a stretch of dims, about `most`: of whole inner dims and a divisor of the next one, where that is

@@ -75,6 +75,7 @@ void tcc_reduce_turn(const tcc_reduce_trace *t, tcc_reduce *p) {
     const tcc_lowering *l = t->l;
     if (p->columns || p->n_kept == 0 || p->n_reduced == 0) return;
     if (p->order && t->one_sweep) return; /* each lane of a row has states of its own */
+    if (p->order && p->order->parts > 1 && tcc_reduce_part_of(p->order) % p->order->lanes) return;
     const int row = p->reduced[p->n_reduced - 1], kept = p->kept[p->n_kept - 1];
     const int64_t extent = p->body->vars.data[kept].high + 1;
     const int64_t *along = tcc_params_chosen(&l->params, TCC_PARAM_ALONG);
