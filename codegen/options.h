@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct tcc_llvm_target; /* codegen/emit/llvm.h */
+struct tcc_llvm_target; /* codegen/emit/emitter.h */
 struct tcc_hardware;    /* codegen/target.h */
 struct tcc_strbuf;      /* ir/support/strbuf.h */
 

@@ -12,7 +12,7 @@
 
 #include "codegen/body/access.h"
 #include "codegen/contract/contract.h"
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/schedule/params.h"
 
 enum { TCC_ATTENTION_MAX_BATCH = 4 };

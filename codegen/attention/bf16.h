@@ -15,7 +15,7 @@ static inline int64_t tcc_attention_in_groups(int64_t n) {
     return (n + TCC_ATTENTION_GROUP - 1) / TCC_ATTENTION_GROUP * TCC_ATTENTION_GROUP;
 }
 /* The same at run time, of a number that is not negative. */
-LLVMValueRef tcc_attention_round_up(tcc_emitter *e, LLVMValueRef n);
+tcc_emit_value tcc_attention_round_up(tcc_emitter *e, tcc_emit_value n);
 
 /* Tiles are there between these. */
 void tcc_attention_bf16_begin(tcc_emitter *e, tcc_attention_run *r, const tcc_attention_plan *p, const char *symbol);
@@ -23,27 +23,27 @@ void tcc_attention_bf16_end(tcc_emitter *e, const tcc_attention_plan *p);
 
 /* Rows [first, first + count) of an operand that is `width` wide. As A: to[count][width in groups]. */
 void tcc_attention_bf16_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
-                             LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
+                             tcc_emit_value first, tcc_emit_value count, tcc_emit_value to);
 /* As B with k along the width: to[width in groups / 2][key_stride]. Columns past whole vectors are not written. */
 void tcc_attention_bf16_transposed(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
-                                   LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
+                                   tcc_emit_value first, tcc_emit_value count, tcc_emit_value to);
 /* As B with k along the rows: to[count in groups / 2][padded]. */
 void tcc_attention_bf16_pairs(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
-                              int64_t padded, LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
+                              int64_t padded, tcc_emit_value first, tcc_emit_value count, tcc_emit_value to);
 
 /* to[rows][vectors * lanes] = A B, as f32: of the plan's rows of A, over the first `count` of k, a multiple of what is
  * multiplied at once. Strides: a_row in elements, b_row (from pair to pair of k) and to_row in words of 4 bytes. */
 typedef struct tcc_attention_factors {
-    LLVMValueRef a, b, count;
+    tcc_emit_value a, b, count;
     int64_t a_row, b_row;
 } tcc_attention_factors;
 void tcc_attention_bf16_product(tcc_emitter *e, const tcc_attention_plan *p, int vectors,
-                                const tcc_attention_factors *f, LLVMValueRef to, int64_t to_row);
+                                const tcc_attention_factors *f, tcc_emit_value to, int64_t to_row);
 
 /* Row `row` of an operand from a row of f32, times `scale` (all lanes; NULL: 1). What follows the row in memory is read
  * up to the group's end. */
 void tcc_attention_bf16_store(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
-                              LLVMValueRef row, LLVMValueRef from, LLVMValueRef scale);
+                              tcc_emit_value row, tcc_emit_value from, tcc_emit_value scale);
 /* Of `padded` columns: how many vectors each product makes. */
 int tcc_attention_bf16_vectors(const tcc_emitter *e, int64_t padded);
 

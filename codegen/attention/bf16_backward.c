@@ -13,29 +13,29 @@
 
 enum { GROUP = TCC_ATTENTION_GROUP, PAIRS = GROUP / 2, LINE = 32 /* elements of a cache line */ };
 
-static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+static tcc_emit_value at(tcc_emitter *e, tcc_emit_value base, tcc_emit_value offset) {
     return tcc_emit_at(e, e->f32, base, offset);
 }
-static LLVMValueRef at16(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+static tcc_emit_value at16(tcc_emitter *e, tcc_emit_value base, tcc_emit_value offset) {
     return tcc_emit_at(e, e->i16, base, offset);
 }
-static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
+static tcc_emit_value i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
 typedef struct backward {
     tcc_attention_run r;
     tcc_attention_blocks at;
     /* The block of keys: k and v with k of products along their width, and k as pairs of rows. */
-    LLVMValueRef k_by_width, v_by_width, k_by_rows;
+    tcc_emit_value k_by_width, v_by_width, k_by_rows;
     /* The block of queries: q and do as rows and as pairs of rows. */
-    LLVMValueRef q_rows, do_rows, q_by_rows, do_by_rows;
+    tcc_emit_value q_rows, do_rows, q_by_rows, do_by_rows;
     /* The group: products; p z and ds as pairs of queries, and ds as rows. */
-    LLVMValueRef scores, dp, p_pairs, ds_pairs, ds_rows;
-    LLVMValueRef row0, n_rows, padded; /* keys that the last of them sees, in groups */
+    tcc_emit_value scores, dp, p_pairs, ds_pairs, ds_rows;
+    tcc_emit_value row0, n_rows, padded; /* keys that the last of them sees, in groups */
     /* Of the block: p z and ds as rows of keys, `query_stride` elements apart. */
-    LLVMValueRef p_columns, ds_columns;
+    tcc_emit_value p_columns, ds_columns;
     int64_t query_stride;
-    LLVMValueRef delta;                     /* of every query */
-    LLVMValueRef products;                  /* a tile of a gradient */
-    LLVMValueRef sums[TCC_ATTENTION_ROLES]; /* of gradients: of dq all rows, else of the block; NULL: none */
+    tcc_emit_value delta;                     /* of every query */
+    tcc_emit_value products;                  /* a tile of a gradient */
+    tcc_emit_value sums[TCC_ATTENTION_ROLES]; /* of gradients: of dq all rows, else of the block; NULL: none */
 } backward;
 
 /* Places in scratch; returns the floats in all. */
@@ -48,7 +48,7 @@ static int64_t place(tcc_emitter *e, backward *b, const tcc_attention_plan *p) {
     b->query_stride = queries / LINE % 2 ? queries : queries + LINE; /* rows meet all sets of a cache */
     const int64_t columns = keys * b->query_stride / 2;
     const struct {
-        LLVMValueRef *to;
+        tcc_emit_value *to;
         int64_t floats;
     } all[] = {
         {&b->k_by_width, d / 2 * p->key_stride},
@@ -87,43 +87,44 @@ int64_t tcc_attention_bf16_backward_floats(const tcc_attention_plan *p) {
 /* -- Gradients -- */
 
 /* Rows row0 ... of a gradient, as finished or added to their sums. is_first NULL: there is one block. */
-static void emit_rows(tcc_emitter *e, const backward *b, tcc_attention_role role, LLVMValueRef from, LLVMValueRef row0,
-                      LLVMValueRef n_rows, LLVMValueRef is_first) {
+static void emit_rows(tcc_emitter *e, const backward *b, tcc_attention_role role, tcc_emit_value from,
+                      tcc_emit_value row0, tcc_emit_value n_rows, tcc_emit_value is_first) {
     const int64_t padded = tcc_attention_padded_width(b->r.p, role),
                   width = role == TCC_ATTENTION_DV ? b->r.p->a.E : b->r.p->a.D;
     tcc_emit_loop rows, columns;
     tcc_emit_loop_begin(e, &rows, i64(e, 0), n_rows, 1, NULL, 0);
-    LLVMValueRef row = tcc_emit_add(e, row0, rows.index);
-    LLVMValueRef products = at(e, from, tcc_emit_mul(e, rows.index, i64(e, padded)));
+    tcc_emit_value row = tcc_emit_add(e, row0, rows.index);
+    tcc_emit_value products = at(e, from, tcc_emit_mul(e, rows.index, i64(e, padded)));
     if (!is_first) {
         tcc_attention_bf16_store(e, &b->r, role, width, row, products, NULL);
         tcc_emit_loop_end(e, &rows, NULL);
         return;
     }
-    LLVMValueRef slot = role == TCC_ATTENTION_DQ ? row : tcc_emit_sub(e, row, b->at.key0);
-    LLVMValueRef sums = at(e, b->sums[role], tcc_emit_mul(e, slot, i64(e, padded)));
+    tcc_emit_value slot = role == TCC_ATTENTION_DQ ? row : tcc_emit_sub(e, row, b->at.key0);
+    tcc_emit_value sums = at(e, b->sums[role], tcc_emit_mul(e, slot, i64(e, padded)));
     /* Before the first block scratch holds anything: no lane is loaded then. */
-    LLVMValueRef again = tcc_emit_splat(e, LLVMBuildNot(e->builder, is_first, ""), e->lanes);
+    tcc_emit_value again = tcc_emit_splat(e, tcc_emit_not(e, is_first), e->lanes);
     tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, padded), e->lanes, NULL, 0);
-    LLVMValueRef value = tcc_emit_load(e, e->vf32, at(e, products, columns.index), e->lanes * 4);
-    LLVMValueRef sum = at(e, sums, columns.index);
-    value = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, sum, again), value, "");
+    tcc_emit_value value = tcc_emit_load(e, e->vf32, at(e, products, columns.index), e->lanes * 4);
+    tcc_emit_value sum = at(e, sums, columns.index);
+    value = tcc_emit_fadd(e, tcc_emit_load_masked(e, e->vf32, sum, again), value);
     tcc_emit_store(e, value, sum, e->lanes * 4);
     tcc_emit_loop_end(e, &columns, NULL);
     tcc_emit_loop_end(e, &rows, NULL);
 }
 
 /* Sums become rows of their gradient. */
-static void emit_sums(tcc_emitter *e, backward *b, tcc_attention_role role, LLVMValueRef row0, LLVMValueRef n_rows) {
+static void emit_sums(tcc_emitter *e, backward *b, tcc_attention_role role, tcc_emit_value row0,
+                      tcc_emit_value n_rows) {
     if (b->sums[role]) emit_rows(e, b, role, b->sums[role], row0, n_rows, NULL);
 }
 
 /* n_rows (at most a tile's) of a gradient += A times rows of pairs. */
 static void emit_gradient(tcc_emitter *e, const backward *b, tcc_attention_role role, tcc_attention_factors f,
-                          LLVMValueRef row0, LLVMValueRef n_rows, LLVMValueRef is_first) {
+                          tcc_emit_value row0, tcc_emit_value n_rows, tcc_emit_value is_first) {
     const int64_t padded = tcc_attention_padded_width(b->r.p, role);
     const int vectors = tcc_attention_bf16_vectors(e, padded);
-    LLVMValueRef pairs = f.b;
+    tcc_emit_value pairs = f.b;
     tcc_emit_loop chunks;
     f.b_row = padded;
     tcc_emit_loop_begin(e, &chunks, i64(e, 0), i64(e, padded), (int64_t)vectors * e->lanes, NULL, 0);
@@ -137,14 +138,14 @@ static void emit_gradient(tcc_emitter *e, const backward *b, tcc_attention_role 
 
 /* What a row's elements need. */
 typedef struct row_values {
-    LLVMValueRef row, scores, dp, ds, shift, delta; /* shift and delta in all lanes */
+    tcc_emit_value row, scores, dp, ds, shift, delta; /* shift and delta in all lanes */
 } row_values;
 
-static row_values row_at(tcc_emitter *e, const backward *b, LLVMValueRef in_group) {
+static row_values row_at(tcc_emitter *e, const backward *b, tcc_emit_value in_group) {
     const int64_t stride = b->r.p->key_stride;
-    LLVMValueRef row = tcc_emit_add(e, b->row0, in_group), offset = tcc_emit_mul(e, in_group, i64(e, stride));
-    LLVMValueRef lse = tcc_emit_load(e, e->f32, tcc_attention_row(e, &b->r, TCC_ATTENTION_LSE, row), 4);
-    LLVMValueRef delta = tcc_emit_load(e, e->f32, at(e, b->delta, row), 4);
+    tcc_emit_value row = tcc_emit_add(e, b->row0, in_group), offset = tcc_emit_mul(e, in_group, i64(e, stride));
+    tcc_emit_value lse = tcc_emit_load(e, e->f32, tcc_attention_row(e, &b->r, TCC_ATTENTION_LSE, row), 4);
+    tcc_emit_value delta = tcc_emit_load(e, e->f32, at(e, b->delta, row), 4);
     return (row_values){.row = row,
                         .scores = at(e, b->scores, offset),
                         .dp = at(e, b->dp, offset),
@@ -154,8 +155,8 @@ static row_values row_at(tcc_emitter *e, const backward *b, LLVMValueRef in_grou
 }
 
 /* p z and ds of a vector of keys. */
-static void emit_elements(tcc_emitter *e, const backward *b, const row_values *r, LLVMValueRef column,
-                          LLVMValueRef kept, LLVMValueRef *p, LLVMValueRef *ds) {
+static void emit_elements(tcc_emitter *e, const backward *b, const row_values *r, tcc_emit_value column,
+                          tcc_emit_value kept, tcc_emit_value *p, tcc_emit_value *ds) {
     const tcc_attention *a = &b->r.p->a;
     const tcc_attention_pair pair = {.query = r->row,
                                      .key = tcc_emit_add(e, b->at.key0, column),
@@ -167,27 +168,27 @@ static void emit_elements(tcc_emitter *e, const backward *b, const row_values *r
     tcc_attention_pair_gradient(e, &b->r, &pair, p, ds);
     /* What was multiplied by a key past the last one may be no number. */
     if (a->S % GROUP) {
-        LLVMValueRef exists = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, i64(e, a->S), pair.key));
+        tcc_emit_value exists = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, i64(e, a->S), pair.key));
         *ds = tcc_emit_select(e, exists, *ds, tcc_emit_float(e, e->vf32, 0));
     }
 }
 
-static void store_half(tcc_emitter *e, LLVMValueRef rounded, int half, LLVMValueRef address) {
+static void store_half(tcc_emitter *e, tcc_emit_value rounded, int half, tcc_emit_value address) {
     int indices[32];
     for (int i = 0; i < e->lanes; i++) indices[i] = half * e->lanes + i;
     tcc_emit_store(e, tcc_emit_shuffle(e, rounded, NULL, indices, e->lanes), address, 2);
 }
 
 /* Two queries of the group; `both` (i1, NULL: true): the second exists. */
-static void emit_pair_of_rows(tcc_emitter *e, backward *b, LLVMValueRef in_group, LLVMValueRef both) {
-    LLVMValueRef second = tcc_emit_add(e, in_group, i64(e, 1)), zero = tcc_emit_float(e, e->vf32, 0);
+static void emit_pair_of_rows(tcc_emitter *e, backward *b, tcc_emit_value in_group, tcc_emit_value both) {
+    tcc_emit_value second = tcc_emit_add(e, in_group, i64(e, 1)), zero = tcc_emit_float(e, e->vf32, 0);
     if (both) second = tcc_emit_select(e, both, second, in_group);
     const row_values rows[] = {row_at(e, b, in_group), row_at(e, b, second)};
     const int64_t stride = b->r.p->key_stride;
-    LLVMValueRef pairs = tcc_emit_mul(e, tcc_emit_div(e, in_group, 2), i64(e, stride)), p[2], ds[2];
+    tcc_emit_value pairs = tcc_emit_mul(e, tcc_emit_div(e, in_group, 2), i64(e, stride)), p[2], ds[2];
     const bool drops = b->r.p->a.has[TCC_ATTENTION_RNG];
     tcc_emit_loop columns;
-    LLVMValueRef words = b->r.draws, drawn[2] = {0};
+    tcc_emit_value words = b->r.draws, drawn[2] = {0};
     for (int h = 0; h < 2 && drops; h++) {
         b->r.draws = h ? at(e, words, i64(e, tcc_attention_draws_floats(e->lanes, b->r.p->key_stride))) : words;
         tcc_attention_draw(e, &b->r, rows[h].row, b->at.key0, b->padded);
@@ -200,10 +201,10 @@ static void emit_pair_of_rows(tcc_emitter *e, backward *b, LLVMValueRef in_group
         emit_elements(e, b, &rows[h], columns.index, tcc_attention_kept(e, &b->r, columns.index), &p[h], &ds[h]);
     }
     if (both) {
-        LLVMValueRef all = tcc_emit_splat(e, both, e->lanes);
+        tcc_emit_value all = tcc_emit_splat(e, both, e->lanes);
         p[1] = tcc_emit_select(e, all, p[1], zero), ds[1] = tcc_emit_select(e, all, ds[1], zero);
     }
-    LLVMValueRef rounded = tcc_emit_round_pairs(e, ds[0], ds[1]), to = tcc_emit_add(e, pairs, columns.index);
+    tcc_emit_value rounded = tcc_emit_round_pairs(e, ds[0], ds[1]), to = tcc_emit_add(e, pairs, columns.index);
     if (b->ds_rows) { /* the first row last: it is both where there is no second */
         store_half(e, rounded, 1, at16(e, rows[1].ds, columns.index));
         store_half(e, rounded, 0, at16(e, rows[0].ds, columns.index));
@@ -217,31 +218,31 @@ static void emit_pair_of_rows(tcc_emitter *e, backward *b, LLVMValueRef in_group
 }
 
 /* Zeros for the pairs of queries of the group from `first` on. */
-static void clear_pairs(tcc_emitter *e, const backward *b, LLVMValueRef first) {
+static void clear_pairs(tcc_emitter *e, const backward *b, tcc_emit_value first) {
     tcc_emit_loop rows, columns;
     tcc_emit_loop_begin(e, &rows, first, i64(e, PAIRS), 1, NULL, 0);
     tcc_emit_loop_begin(e, &columns, i64(e, 0), b->padded, e->lanes, NULL, 0);
-    LLVMValueRef to = tcc_emit_add(e, tcc_emit_mul(e, rows.index, i64(e, b->r.p->key_stride)), columns.index);
-    if (b->p_pairs) tcc_emit_store(e, LLVMConstNull(e->vi32), at(e, b->p_pairs, to), 4);
-    if (b->ds_pairs) tcc_emit_store(e, LLVMConstNull(e->vi32), at(e, b->ds_pairs, to), 4);
+    tcc_emit_value to = tcc_emit_add(e, tcc_emit_mul(e, rows.index, i64(e, b->r.p->key_stride)), columns.index);
+    if (b->p_pairs) tcc_emit_store(e, tcc_emit_null(e->vi32), at(e, b->p_pairs, to), 4);
+    if (b->ds_pairs) tcc_emit_store(e, tcc_emit_null(e->vi32), at(e, b->ds_pairs, to), 4);
     tcc_emit_loop_end(e, &columns, NULL);
     tcc_emit_loop_end(e, &rows, NULL);
 }
 
-static LLVMValueRef line_of_words(tcc_emitter *e, const tcc_emit_square *s, int i) {
+static tcc_emit_value line_of_words(tcc_emitter *e, const tcc_emit_square *s, int i) {
     return tcc_emit_load(e, e->vf32, at(e, s->from, tcc_emit_mul(e, i64(e, i), s->stride)), 4);
 }
 
 /* Pairs of the group's queries become parts of rows of keys. */
-static void emit_transposed(tcc_emitter *e, const backward *b, LLVMValueRef pairs, LLVMValueRef rows) {
+static void emit_transposed(tcc_emitter *e, const backward *b, tcc_emit_value pairs, tcc_emit_value rows) {
     if (!pairs) return;
-    LLVMValueRef first = tcc_emit_sub(e, b->row0, b->at.query0), all = i64(e, e->lanes);
+    tcc_emit_value first = tcc_emit_sub(e, b->row0, b->at.query0), all = i64(e, e->lanes);
     tcc_emit_loop columns, halves;
     tcc_emit_loop_begin(e, &columns, i64(e, 0), b->padded, e->lanes, NULL, 0);
     tcc_emit_loop_begin(e, &halves, i64(e, 0), i64(e, PAIRS), e->lanes, NULL, 0);
-    LLVMValueRef from = tcc_emit_add(e, tcc_emit_mul(e, halves.index, i64(e, b->r.p->key_stride)), columns.index);
-    LLVMValueRef query = tcc_emit_add(e, first, tcc_emit_mul(e, halves.index, i64(e, 2)));
-    LLVMValueRef to = tcc_emit_add(e, tcc_emit_mul(e, columns.index, i64(e, b->query_stride)), query);
+    tcc_emit_value from = tcc_emit_add(e, tcc_emit_mul(e, halves.index, i64(e, b->r.p->key_stride)), columns.index);
+    tcc_emit_value query = tcc_emit_add(e, first, tcc_emit_mul(e, halves.index, i64(e, 2)));
+    tcc_emit_value to = tcc_emit_add(e, tcc_emit_mul(e, columns.index, i64(e, b->query_stride)), query);
     tcc_emit_transpose_lines(e, "tcc_transpose_words", line_of_words, at(e, pairs, from), b->r.p->key_stride, all, all,
                              at16(e, rows, to), b->query_stride / 2);
     tcc_emit_loop_end(e, &halves, NULL);
@@ -252,17 +253,17 @@ static void emit_transposed(tcc_emitter *e, const backward *b, LLVMValueRef pair
 static void emit_products(tcc_emitter *e, const backward *b) {
     const tcc_attention_plan *p = b->r.p;
     const int vectors = tcc_attention_score_vectors(e);
-    LLVMValueRef slot0 = tcc_emit_sub(e, b->row0, b->at.query0);
+    tcc_emit_value slot0 = tcc_emit_sub(e, b->row0, b->at.query0);
     const struct {
-        LLVMValueRef rows, columns, to;
+        tcc_emit_value rows, columns, to;
         int64_t width;
     } both[] = {{b->q_rows, b->k_by_width, b->scores, tcc_attention_in_groups(p->a.D)},
                 {b->do_rows, b->v_by_width, b->dp, tcc_attention_in_groups(p->a.E)}};
     tcc_emit_loop tiles, panels;
     tcc_emit_loop_begin(e, &tiles, i64(e, 0), b->n_rows, p->rows, NULL, 0);
     tcc_emit_loop_begin(e, &panels, i64(e, 0), b->padded, (int64_t)vectors * e->lanes, NULL, 0);
-    LLVMValueRef slot = tcc_emit_add(e, slot0, tiles.index);
-    LLVMValueRef to = tcc_emit_add(e, tcc_emit_mul(e, tiles.index, i64(e, p->key_stride)), panels.index);
+    tcc_emit_value slot = tcc_emit_add(e, slot0, tiles.index);
+    tcc_emit_value to = tcc_emit_add(e, tcc_emit_mul(e, tiles.index, i64(e, p->key_stride)), panels.index);
     for (int i = 0; i < 2; i++) {
         const tcc_attention_factors f = {.a = at16(e, both[i].rows, tcc_emit_mul(e, slot, i64(e, both[i].width))),
                                          .a_row = both[i].width,
@@ -276,19 +277,19 @@ static void emit_products(tcc_emitter *e, const backward *b) {
 }
 
 /* Queries from row0 on: their p and ds, and their share of dq. */
-static void emit_group(tcc_emitter *e, backward *b, LLVMValueRef row0) {
+static void emit_group(tcc_emitter *e, backward *b, tcc_emit_value row0) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
     b->row0 = row0;
     b->n_rows = tcc_emit_min(e, tcc_emit_sub(e, b->at.query_end, row0), i64(e, GROUP));
-    LLVMValueRef last = tcc_emit_sub(e, tcc_emit_add(e, row0, b->n_rows), i64(e, 1));
+    tcc_emit_value last = tcc_emit_sub(e, tcc_emit_add(e, row0, b->n_rows), i64(e, 1));
     b->padded = tcc_attention_round_up(e, tcc_attention_seen_in_block(e, a, &b->at, last));
     emit_products(e, b);
     tcc_emit_loop pairs, tiles;
-    LLVMValueRef n_pairs = tcc_emit_div(e, tcc_emit_add(e, b->n_rows, i64(e, 1)), 2);
+    tcc_emit_value n_pairs = tcc_emit_div(e, tcc_emit_add(e, b->n_rows, i64(e, 1)), 2);
     tcc_emit_loop_begin(e, &pairs, i64(e, 0), n_pairs, 1, NULL, 0);
-    LLVMValueRef row = tcc_emit_mul(e, pairs.index, i64(e, 2)), both = NULL;
-    if (a->T % 2) both = LLVMBuildICmp(e->builder, LLVMIntSLT, tcc_emit_add(e, row, i64(e, 1)), b->n_rows, "");
+    tcc_emit_value row = tcc_emit_mul(e, pairs.index, i64(e, 2)), both = NULL;
+    if (a->T % 2) both = tcc_emit_icmp(e, TCC_ICMP_SLT, tcc_emit_add(e, row, i64(e, 1)), b->n_rows);
     emit_pair_of_rows(e, b, row, both);
     tcc_emit_loop_end(e, &pairs, NULL);
     if (a->T % GROUP) clear_pairs(e, b, n_pairs);
@@ -296,17 +297,17 @@ static void emit_group(tcc_emitter *e, backward *b, LLVMValueRef row0) {
     emit_transposed(e, b, b->ds_pairs, b->ds_columns);
     if (!a->has[TCC_ATTENTION_DQ]) return;
     tcc_emit_loop_begin(e, &tiles, i64(e, 0), b->n_rows, p->rows, NULL, 0);
-    LLVMValueRef offset = tcc_emit_mul(e, tiles.index, i64(e, p->key_stride));
+    tcc_emit_value offset = tcc_emit_mul(e, tiles.index, i64(e, p->key_stride));
     const tcc_attention_factors f = {
         .a = at16(e, b->ds_rows, offset), .a_row = p->key_stride, .b = b->k_by_rows, .count = b->padded};
-    LLVMValueRef left = tcc_emit_min(e, tcc_emit_sub(e, b->n_rows, tiles.index), i64(e, p->rows));
+    tcc_emit_value left = tcc_emit_min(e, tcc_emit_sub(e, b->n_rows, tiles.index), i64(e, p->rows));
     emit_gradient(e, b, TCC_ATTENTION_DQ, f, tcc_emit_add(e, row0, tiles.index), left, b->at.first_keys);
     tcc_emit_loop_end(e, &tiles, NULL);
 }
 
 /* -- Blocks -- */
 
-static void enter_keys(tcc_emitter *e, backward *b, LLVMValueRef key0) {
+static void enter_keys(tcc_emitter *e, backward *b, tcc_emit_value key0) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
     tcc_attention_enter_keys(e, p, key0, &b->at);
@@ -316,7 +317,7 @@ static void enter_keys(tcc_emitter *e, backward *b, LLVMValueRef key0) {
         tcc_attention_bf16_pairs(e, &b->r, TCC_ATTENTION_K, a->D, p->d_padded, key0, b->at.in_block, b->k_by_rows);
 }
 
-static void enter_queries(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMValueRef from) {
+static void enter_queries(tcc_emitter *e, backward *b, tcc_emit_value query0, tcc_emit_value from) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
     tcc_attention_enter_queries(e, p, query0, from, &b->at);
@@ -329,22 +330,22 @@ static void enter_queries(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVM
 }
 
 /* Keys from `tile` of the block on: their share of dk and dv from the groups of queries that see the first of them. */
-static void emit_tile_of_keys(tcc_emitter *e, backward *b, LLVMValueRef tile) {
+static void emit_tile_of_keys(tcc_emitter *e, backward *b, tcc_emit_value tile) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
-    LLVMValueRef skipped = i64(e, 0), key = tcc_emit_add(e, b->at.key0, tile);
-    LLVMValueRef n_keys = tcc_emit_min(e, tcc_emit_sub(e, b->at.in_block, tile), i64(e, p->rows));
-    LLVMValueRef queries = tcc_attention_round_up(e, b->at.n_queries);
+    tcc_emit_value skipped = i64(e, 0), key = tcc_emit_add(e, b->at.key0, tile);
+    tcc_emit_value n_keys = tcc_emit_min(e, tcc_emit_sub(e, b->at.in_block, tile), i64(e, p->rows));
+    tcc_emit_value queries = tcc_attention_round_up(e, b->at.n_queries);
     if (a->causal) {
         skipped = tcc_attention_blind_queries(e, a, &b->at, key);
-        skipped = LLVMBuildAnd(e->builder, skipped, i64(e, -GROUP), "");
+        skipped = tcc_emit_and(e, skipped, i64(e, -GROUP));
         skipped = tcc_emit_min(e, skipped, queries);
     }
-    LLVMValueRef left = tcc_emit_sub(e, queries, skipped), pair = tcc_emit_div(e, skipped, 2);
-    LLVMValueRef offset = tcc_emit_add(e, tcc_emit_mul(e, tile, i64(e, b->query_stride)), skipped);
+    tcc_emit_value left = tcc_emit_sub(e, queries, skipped), pair = tcc_emit_div(e, skipped, 2);
+    tcc_emit_value offset = tcc_emit_add(e, tcc_emit_mul(e, tile, i64(e, b->query_stride)), skipped);
     const struct {
         tcc_attention_role role;
-        LLVMValueRef columns, rows;
+        tcc_emit_value columns, rows;
     } both[] = {{TCC_ATTENTION_DV, b->p_columns, b->do_by_rows}, {TCC_ATTENTION_DK, b->ds_columns, b->q_by_rows}};
     for (int i = 0; i < 2; i++) {
         if (!a->has[both[i].role]) continue;
@@ -369,7 +370,7 @@ void tcc_attention_emit_bf16_backward(tcc_emitter *e, const char *symbol, const 
     tcc_attention_emit_delta(e, &b.r, b.delta);
     tcc_emit_loop_begin(e, &keys, i64(e, 0), i64(e, a->S), p->key_block, NULL, 0);
     enter_keys(e, &b, keys.index);
-    LLVMValueRef from = tcc_attention_first_query(e, p, &b.at);
+    tcc_emit_value from = tcc_attention_first_query(e, p, &b.at);
     tcc_emit_loop_begin(e, &queries, from, i64(e, a->T), p->query_block, NULL, 0);
     enter_queries(e, &b, queries.index, from);
     tcc_emit_loop_begin(e, &tiles, b.at.query0, b.at.query_end, GROUP, NULL, 0);

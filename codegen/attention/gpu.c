@@ -6,10 +6,10 @@
 
 enum { SCRATCH_LIMIT = 64 * 1024 /* so that other blocks find room beside it */, WARP_ROWS = 16 };
 
-static LLVMValueRef i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
-static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
-static LLVMValueRef narrow(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildTrunc(e->builder, x, e->i32, ""); }
-static LLVMValueRef wide(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildSExt(e->builder, x, e->i64, ""); }
+static tcc_emit_value i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
+static tcc_emit_value i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
+static tcc_emit_value narrow(tcc_emitter *e, tcc_emit_value x) { return tcc_emit_trunc(e, x, e->i32); }
+static tcc_emit_value wide(tcc_emitter *e, tcc_emit_value x) { return tcc_emit_sext(e, x, e->i64); }
 static bool is_aligned(const tcc_attention *a, tcc_attention_role role, int64_t begin, int64_t width) {
     const tcc_attention_operand *o = &a->operands[role];
     int64_t bits = begin | o->row | width;
@@ -104,9 +104,9 @@ void tcc_attention_gpu_key(const tcc_attention_gpu_plan *p, tcc_strbuf *out) {
     }
 }
 
-static void enter_item(tcc_emitter *e, tcc_attention_block *b, const LLVMValueRef *base, LLVMValueRef batch) {
+static void enter_item(tcc_emitter *e, tcc_attention_block *b, const tcc_emit_value *base, tcc_emit_value batch) {
     const tcc_attention *a = &b->p->a;
-    LLVMValueRef index[TCC_ATTENTION_MAX_BATCH];
+    tcc_emit_value index[TCC_ATTENTION_MAX_BATCH];
     b->batch = batch;
     for (int i = a->n_batch - 1; i >= 0; i--) {
         index[i] = i == 0 ? batch : tcc_emit_rem(e, batch, a->batch[i]);
@@ -114,7 +114,7 @@ static void enter_item(tcc_emitter *e, tcc_attention_block *b, const LLVMValueRe
     }
     for (int role = 0; role < TCC_ATTENTION_ROLES; role++) {
         if (!a->has[role] || role == TCC_ATTENTION_RNG) continue;
-        LLVMValueRef offset = i64(e, 0);
+        tcc_emit_value offset = i64(e, 0);
         for (int i = 0; i < a->n_batch; i++)
             if (a->operands[role].batch[i])
                 offset = tcc_emit_add(e, offset,
@@ -125,7 +125,7 @@ static void enter_item(tcc_emitter *e, tcc_attention_block *b, const LLVMValueRe
 
 void tcc_attention_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_attention_gpu_plan *p) {
     tcc_attention_block b = {.p = p};
-    LLVMValueRef base[TCC_ATTENTION_ROLES];
+    tcc_emit_value base[TCC_ATTENTION_ROLES];
     tcc_emit_kernel_begin(e, symbol);
     for (int i = 0; i < TCC_ATTENTION_ROLES; i++)
         if (p->buffers[i] >= 0)
@@ -134,7 +134,7 @@ void tcc_attention_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_attent
     if (p->a.has[TCC_ATTENTION_RNG]) b.dropout = tcc_attention_draws_begin(e, base[TCC_ATTENTION_RNG], p->n_buffers);
     tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
-    LLVMValueRef item = narrow(e, items.index), block = tcc_emit_rem(e, item, p->row_blocks);
+    tcc_emit_value item = narrow(e, items.index), block = tcc_emit_rem(e, item, p->row_blocks);
     /* Blocks that see most go first. */
     if (p->a.causal && p->kind != TCC_ATTENTION_GPU_KEYS) block = tcc_emit_sub(e, i32(e, p->row_blocks - 1), block);
     enter_item(e, &b, base, tcc_emit_div(e, item, p->row_blocks));

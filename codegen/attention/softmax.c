@@ -4,18 +4,18 @@
 
 #include <math.h>
 
-LLVMValueRef tcc_attention_larger(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, a, b), a, b);
+tcc_emit_value tcc_attention_larger(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
+    return tcc_emit_select(e, tcc_emit_fcmp(e, TCC_FCMP_OGT, a, b), a, b);
 }
 
-LLVMValueRef tcc_attention_shown(tcc_emitter *e, LLVMValueRef x) {
-    LLVMTypeRef type = LLVMTypeOf(x);
-    LLVMValueRef hidden = tcc_emit_compare(e, LLVMRealOEQ, x, tcc_emit_float(e, type, -INFINITY));
+tcc_emit_value tcc_attention_shown(tcc_emitter *e, tcc_emit_value x) {
+    tcc_emit_type type = tcc_emit_type_of(x);
+    tcc_emit_value hidden = tcc_emit_fcmp(e, TCC_FCMP_OEQ, x, tcc_emit_float(e, type, -INFINITY));
     return tcc_emit_select(e, hidden, tcc_emit_float(e, type, 0), x);
 }
 
-LLVMValueRef tcc_attention_inverse(tcc_emitter *e, LLVMValueRef denominator) {
-    LLVMValueRef one = tcc_emit_float(e, e->f32, 1), zero = tcc_emit_float(e, e->f32, 0);
-    LLVMValueRef empty = tcc_emit_compare(e, LLVMRealOEQ, denominator, zero);
-    return tcc_emit_select(e, empty, zero, LLVMBuildFDiv(e->builder, one, denominator, ""));
+tcc_emit_value tcc_attention_inverse(tcc_emitter *e, tcc_emit_value denominator) {
+    tcc_emit_value one = tcc_emit_float(e, e->f32, 1), zero = tcc_emit_float(e, e->f32, 0);
+    tcc_emit_value empty = tcc_emit_fcmp(e, TCC_FCMP_OEQ, denominator, zero);
+    return tcc_emit_select(e, empty, zero, tcc_emit_fdiv(e, one, denominator));
 }

@@ -9,7 +9,7 @@
 #ifndef TCC_CODEGEN_BODY_BODY_H
 #define TCC_CODEGEN_BODY_BODY_H
 
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "ir/ir.h"
 #include "ir/support/table.h"
 #include "passes/group.h"
@@ -234,23 +234,23 @@ bool tcc_body_count_evaluations(const tcc_body *b, double *evaluations);
 typedef struct tcc_body_run {
     tcc_emitter *e;
     const tcc_body *body;
-    LLVMValueRef *values;                   /* by expr; NULL: not emitted in the open scopes */
-    bool *needed;                           /* by expr */
-    bool *given;                            /* by expr: the schedule provides the value itself, in tcc_body_give */
-    LLVMValueRef *bases;                    /* by buffer: pointer */
-    LLVMValueRef loops[TCC_BODY_MAX_LOOPS]; /* value of lane 0, i64 */
+    tcc_emit_value *values;                   /* by expr; NULL: not emitted in the open scopes */
+    bool *needed;                             /* by expr */
+    bool *given;                              /* by expr: the schedule provides the value itself, in tcc_body_give */
+    tcc_emit_value *bases;                    /* by buffer: pointer */
+    tcc_emit_value loops[TCC_BODY_MAX_LOOPS]; /* value of lane 0, i64 */
     tcc_emit_loop *nest; /* by loop: a place for the one that runs it, which is too large for a frame */
     uint64_t open;
-    int lane_var, lanes; /* lane l has loop value + l; lane_var -1: no lanes */
-    LLVMValueRef mask;   /* lanes that exist; NULL: all */
-    bool any_extent;     /* loops may run further than the body says */
-    bool unguarded;      /* what loads are guarded by is known to hold */
-    LLVMValueRef inside; /* false in threads that repeat another's lanes and must not store; NULL: there are none */
+    int lane_var, lanes;   /* lane l has loop value + l; lane_var -1: no lanes */
+    tcc_emit_value mask;   /* lanes that exist; NULL: all */
+    bool any_extent;       /* loops may run further than the body says */
+    bool unguarded;        /* what loads are guarded by is known to hold */
+    tcc_emit_value inside; /* false in threads that repeat another's lanes and must not store; NULL: there are none */
     /* A schedule with index maps of its own gives the values of whole affine forms instead of loops. Each is the
      * loop part of some offset: its value in lane 0, and its step from lane to lane. */
     int n_forms;
     const tcc_affine *forms;
-    const LLVMValueRef *form_values;
+    const tcc_emit_value *form_values;
     const int64_t *form_steps;
     const int64_t *form_multiples; /* elements that each value is a multiple of; NULL: unknown */
     uint64_t lane_loops;           /* with forms: loops that may differ from lane to lane */
@@ -265,82 +265,85 @@ void tcc_body_run_end(tcc_body_run *r);
  * emitted. */
 void tcc_body_need_none(tcc_body_run *r);
 void tcc_body_need(tcc_body_run *r, const tcc_expr *root);
-void tcc_body_give(tcc_body_run *r, const tcc_expr *x, LLVMValueRef value);
+void tcc_body_give(tcc_body_run *r, const tcc_expr *x, tcc_emit_value value);
 /* Enters a loop: its variable has this value. tcc_body_leave forgets all values that depend on it. */
-void tcc_body_enter(tcc_body_run *r, int var, LLVMValueRef value);
+void tcc_body_enter(tcc_body_run *r, int var, tcc_emit_value value);
 void tcc_body_leave(tcc_body_run *r, int var);
 /* Emits every needed expression that the open loops allow and that depends on one of `loops` (0: any). */
 void tcc_body_emit(tcc_body_run *r, uint64_t loops);
 /* The values of a fold in all `turns` turns of loop `jam`, which is not open, made in one walk: what does not depend on
  * that loop is loaded once. */
-void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *fold, int jam, int turns, LLVMValueRef *values);
+void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *fold, int jam, int turns, tcc_emit_value *values);
 /* The value as it is (uniform: scalar), or over all lanes. */
-LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x);
+tcc_emit_value tcc_body_lanes(tcc_body_run *r, const tcc_expr *x);
 bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x);
 void tcc_body_emit_store(tcc_body_run *r, const tcc_body_write *s);
 /* What a store writes of the open point, and the store of `phases` such vectors, whose lanes are `phases` elements
  * apart and which come one element after the other: the first one is open. `mask` is of all elements, NULL: all. */
-LLVMValueRef tcc_body_stored(tcc_body_run *r, const tcc_body_write *s);
-void tcc_body_store_phases(tcc_body_run *r, const tcc_body_write *s, LLVMValueRef *values, int phases,
-                           LLVMValueRef mask);
+tcc_emit_value tcc_body_stored(tcc_body_run *r, const tcc_body_write *s);
+void tcc_body_store_phases(tcc_body_run *r, const tcc_body_write *s, tcc_emit_value *values, int phases,
+                           tcc_emit_value mask);
 /* Fetches what vectors at the given forms will load and store, where it lies one element after the other. */
 void tcc_body_emit_prefetch(tcc_body_run *r);
-LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a); /* of lane 0 */
+tcc_emit_value tcc_body_offset(tcc_body_run *r, const tcc_affine *a); /* of lane 0 */
 /* Bytes that the address of a vector of lanes is a multiple of, for tcc_emit_load; 0: of an element. Only a GPU's
  * accesses of several elements depend on it, and there a vector begins at a multiple of its lanes. */
 int tcc_body_alignment(const tcc_body_run *r, int buffer, const tcc_affine *a);
 /* The register type of a dtype, with the run's lanes if `lanes`. */
-LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes);
+tcc_emit_type tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes);
 
 /* --- Reductions (fold.c): the identity, one step, and the combination of lanes. ARGMAX carries a value and a position;
  * REDUCE_MEAN and REDUCE_M2 a state (moments.c), which takes segments of elements instead of steps. */
 int tcc_fold_carries(tcc_op op);
-void tcc_fold_initial(tcc_emitter *e, tcc_op op, LLVMTypeRef type, LLVMTypeRef index_type, LLVMValueRef *carry);
-void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index,
-                   LLVMValueRef mask);
+void tcc_fold_initial(tcc_emitter *e, tcc_op op, tcc_emit_type type, tcc_emit_type index_type, tcc_emit_value *carry);
+void tcc_fold_step(tcc_emitter *e, tcc_op op, tcc_emit_value *carry, tcc_emit_value value, tcc_emit_value index,
+                   tcc_emit_value mask);
 /* The lanes of a vector and of all threads of the lane group, for several reductions whose carries follow each other.
  */
-void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
+void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, tcc_emit_value *carry);
 
 /* The same across the lane groups of an item. The first one has the results; `all`: each has. */
-void tcc_fold_split(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry, bool all);
+void tcc_fold_split(tcc_emitter *e, const tcc_op *ops, int n_ops, tcc_emit_value *carry, bool all);
 
 /* --- Mean and M2 in one sweep (moments.c). A state is a count, a mean and an M2, all of the element's type; at first
  * 0. A segment is two sums, of x - mean and of its square, and the number of its elements. */
 enum { TCC_MOMENT_STATE = 3, TCC_MOMENT_SUMS = 2 };
 static inline bool tcc_is_moment(tcc_op op) { return op == TCC_OP_REDUCE_MEAN || op == TCC_OP_REDUCE_M2; }
 /* Adds x to the sums. */
-void tcc_moment_step(tcc_emitter *e, const LLVMValueRef *state, LLVMValueRef *sums, LLVMValueRef x, LLVMValueRef mask);
+void tcc_moment_step(tcc_emitter *e, const tcc_emit_value *state, tcc_emit_value *sums, tcc_emit_value x,
+                     tcc_emit_value mask);
 /* Takes in a segment of `count` elements (of the state's type). Of the first one, a single element, M2 is 0. */
-void tcc_moment_settle(tcc_emitter *e, LLVMValueRef *state, const LLVMValueRef *sums, LLVMValueRef count);
+void tcc_moment_settle(tcc_emitter *e, tcc_emit_value *state, const tcc_emit_value *sums, tcc_emit_value count);
 /* a from a and b. */
-void tcc_moment_merge(tcc_emitter *e, LLVMValueRef *a, const LLVMValueRef *b);
+void tcc_moment_merge(tcc_emitter *e, tcc_emit_value *a, const tcc_emit_value *b);
 /* A loop over segments of [from, to): their bounds. Of `stride` elements each thread has one; there are at most
  * `length`, below `high`. */
-void tcc_moment_segments_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef *from, LLVMValueRef *to,
-                               int64_t stride, int64_t length, int64_t high, const LLVMValueRef *initial, int n_carry);
+void tcc_moment_segments_begin(tcc_emitter *e, tcc_emit_loop *loop, tcc_emit_value *from, tcc_emit_value *to,
+                               int64_t stride, int64_t length, int64_t high, const tcc_emit_value *initial,
+                               int n_carry);
 
 /* --- Scalar operations (scalar.c) */
-LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand, LLVMValueRef *operands);
+tcc_emit_value tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand,
+                               tcc_emit_value *operands);
 /* The same by a call of a function of the module, of which there is one for all kernels. All have element type `dtype`,
  * of floats. */
-LLVMValueRef tcc_scalar_call(tcc_emitter *e, tcc_op op, tcc_dtype dtype, LLVMValueRef *operands, int n);
-LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype from, tcc_dtype to);
+tcc_emit_value tcc_scalar_call(tcc_emitter *e, tcc_op op, tcc_dtype dtype, tcc_emit_value *operands, int n);
+tcc_emit_value tcc_scalar_convert(tcc_emitter *e, tcc_emit_value value, tcc_dtype from, tcc_dtype to);
 /* A result of arithmetic in f32 as the nearest value of f16 or bf16. */
-LLVMValueRef tcc_scalar_round(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
+tcc_emit_value tcc_scalar_round(tcc_emitter *e, tcc_emit_value value, tcc_dtype dtype);
 /* Between memory and registers. */
-LLVMTypeRef tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype);
-LLVMValueRef tcc_scalar_from_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
-LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
+tcc_emit_type tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype);
+tcc_emit_value tcc_scalar_from_memory(tcc_emitter *e, tcc_emit_value value, tcc_dtype dtype);
+tcc_emit_value tcc_scalar_to_memory(tcc_emitter *e, tcc_emit_value value, tcc_dtype dtype);
 /* The same of a value that is one of the type already. */
-LLVMValueRef tcc_scalar_rounded_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
+tcc_emit_value tcc_scalar_rounded_to_memory(tcc_emitter *e, tcc_emit_value value, tcc_dtype dtype);
 /* Random draw `op` with id: element numbers (i64) -> values. `fours`: the lanes are consecutive elements from a
  * multiple of 4, of which each four come from one evaluation of the generator. */
-LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueRef element, LLVMValueRef seed,
-                               LLVMValueRef step, bool fours);
+tcc_emit_value tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, tcc_emit_value element, tcc_emit_value seed,
+                                 tcc_emit_value step, bool fours);
 /* The four words (i32) of counters `block` (i64) of the draws `id` under a seed and a step: i64, one for all lanes or
  * one a lane. */
-void tcc_scalar_philox(tcc_emitter *e, LLVMValueRef block, LLVMValueRef id, LLVMValueRef seed, LLVMValueRef step,
-                       LLVMValueRef out[4]);
+void tcc_scalar_philox(tcc_emitter *e, tcc_emit_value block, tcc_emit_value id, tcc_emit_value seed,
+                       tcc_emit_value step, tcc_emit_value out[4]);
 
 #endif

@@ -8,21 +8,21 @@
 
 #define BIT(v) (UINT64_C(1) << (v))
 
-static LLVMValueRef emit_index(tcc_body_run *r, const tcc_expr *x) {
+static tcc_emit_value emit_index(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
-    LLVMTypeRef scalar = tcc_scalar_register(e, x->dtype);
-    LLVMValueRef base = tcc_body_offset(r, &x->affine);
-    if (scalar != e->i64) base = LLVMBuildTrunc(e->builder, base, scalar, "");
+    tcc_emit_type scalar = tcc_scalar_register(e, x->dtype);
+    tcc_emit_value base = tcc_body_offset(r, &x->affine);
+    if (scalar != e->i64) base = tcc_emit_trunc(e, base, scalar);
     if (!tcc_body_varies(r, x)) return base;
-    LLVMValueRef part = tcc_body_lane_part(r, &x->affine, scalar);
-    return part ? LLVMBuildAdd(e->builder, tcc_body_over_lanes(r, base), part, "") : tcc_body_over_lanes(r, base);
+    tcc_emit_value part = tcc_body_lane_part(r, &x->affine, scalar);
+    return part ? tcc_emit_iadd(e, tcc_body_over_lanes(r, base), part) : tcc_body_over_lanes(r, base);
 }
 
-static LLVMValueRef emit_quotient(tcc_body_run *r, const tcc_expr *x) {
+static tcc_emit_value emit_quotient(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     const tcc_expr *of = x->operands[0];
-    LLVMValueRef a = r->values[of->id];
-    LLVMTypeRef type = LLVMTypeOf(a);
+    tcc_emit_value a = r->values[of->id];
+    tcc_emit_type type = tcc_emit_type_of(a);
     if (type == e->i64)
         return x->kind == TCC_EXPR_DIV ? tcc_emit_div(e, a, x->integer) : tcc_emit_rem(e, a, x->integer);
     int64_t low = INT64_MIN, high = INT64_MAX;
@@ -32,13 +32,13 @@ static LLVMValueRef emit_quotient(tcc_body_run *r, const tcc_expr *x) {
                                    : tcc_emit_rem_lanes(e, a, x->integer, low, high);
 }
 
-static LLVMValueRef emit_constant(tcc_body_run *r, const tcc_expr *x) {
-    LLVMTypeRef type = tcc_scalar_register(r->e, x->dtype);
+static tcc_emit_value emit_constant(tcc_body_run *r, const tcc_expr *x) {
+    tcc_emit_type type = tcc_scalar_register(r->e, x->dtype);
     return tcc_dtype_is_float(x->dtype) ? tcc_emit_float(r->e, type, x->number) : tcc_emit_int(r->e, type, x->integer);
 }
 
-static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
-    LLVMValueRef v[3];
+static tcc_emit_value emit_point(tcc_body_run *r, const tcc_expr *x) {
+    tcc_emit_value v[3];
     bool varies = tcc_body_varies(r, x);
     if (x->op == TCC_OP_RNG_BITS || x->op == TCC_OP_RNG_UNIFORM || x->op == TCC_OP_RNG_NORMAL) {
         for (int i = 0; i < 3; i++) v[i] = r->values[x->operands[i]->id];
@@ -52,19 +52,18 @@ static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
     return tcc_scalar_emit(r->e, x->op, x->dtype, x->operands[0]->dtype, v);
 }
 
-static LLVMValueRef emit_within(tcc_body_run *r, const tcc_expr *x) {
-    LLVMValueRef a = r->values[x->operands[0]->id];
-    LLVMTypeRef type = LLVMTypeOf(a), scalar = tcc_emit_lanes_of(type) > 1 ? LLVMGetElementType(type) : type;
-    if (scalar == r->e->i32 && x->integer > INT32_MAX)
-        return LLVMBuildICmp(r->e->builder, LLVMIntSGE, a, LLVMConstNull(type), "");
-    return LLVMBuildICmp(r->e->builder, LLVMIntULT, a, tcc_emit_int(r->e, type, x->integer), "");
+static tcc_emit_value emit_within(tcc_body_run *r, const tcc_expr *x) {
+    tcc_emit_value a = r->values[x->operands[0]->id];
+    tcc_emit_type type = tcc_emit_type_of(a), scalar = tcc_emit_scalar_of(type);
+    if (scalar == r->e->i32 && x->integer > INT32_MAX) return tcc_emit_icmp(r->e, TCC_ICMP_SGE, a, tcc_emit_null(type));
+    return tcc_emit_icmp(r->e, TCC_ICMP_ULT, a, tcc_emit_int(r->e, type, x->integer));
 }
 
 enum { UNROLL = 16, MOST_CARRIES = TCC_EMIT_MAX_CARRY };
 
 /* The number of a fold's element in row-major order of its loops, those up to one of `extent` turns; `outer`: of those
  * before, NULL: there are none. */
-static LLVMValueRef number_in_fold(tcc_body_run *r, LLVMValueRef outer, int64_t extent, LLVMValueRef turn) {
+static tcc_emit_value number_in_fold(tcc_body_run *r, tcc_emit_value outer, int64_t extent, tcc_emit_value turn) {
     return outer ? tcc_emit_add(r->e, tcc_emit_mul(r->e, outer, tcc_emit_i64(r->e, extent)), turn) : turn;
 }
 
@@ -80,7 +79,7 @@ typedef struct fold_cx {
 } fold_cx;
 
 /* A step of each turn. */
-static void fold_once(tcc_body_run *r, const fold_cx *f, uint64_t opened, LLVMValueRef *carry, LLVMValueRef index) {
+static void fold_once(tcc_body_run *r, const fold_cx *f, uint64_t opened, tcc_emit_value *carry, tcc_emit_value index) {
     tcc_emitter *e = r->e;
     const tcc_expr *x = f->x;
     for (int turn = 0; turn < f->turns; turn++) {
@@ -88,11 +87,10 @@ static void fold_once(tcc_body_run *r, const fold_cx *f, uint64_t opened, LLVMVa
             tcc_body_enter(r, f->jam, tcc_emit_i64(e, turn));
             tcc_body_emit(r, opened | BIT(f->jam));
         }
-        LLVMValueRef value = r->values[x->operands[0]->id], position = NULL;
+        tcc_emit_value value = r->values[x->operands[0]->id], position = NULL;
         if (tcc_body_varies(r, x)) value = tcc_body_over_lanes(r, value);
         if (x->op == TCC_OP_ARGMAX)
-            position = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, index, e->i32, ""),
-                                      tcc_emit_lanes_of(LLVMTypeOf(value)));
+            position = tcc_emit_splat(e, tcc_emit_trunc(e, index, e->i32), tcc_emit_lanes_of(tcc_emit_type_of(value)));
         tcc_fold_step(e, x->op, carry + turn * (f->carries / f->turns), value, position, NULL);
         if (f->jam >= 0) tcc_body_leave(r, f->jam);
     }
@@ -114,10 +112,10 @@ static void find_cut(const tcc_body_run *r, fold_cx *f) {
 }
 
 static void fold_loops(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, bool unroll,
-                       LLVMValueRef *carry, LLVMValueRef index);
+                       tcc_emit_value *carry, tcc_emit_value index);
 
-static void fold_span(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, LLVMValueRef from,
-                      LLVMValueRef to, LLVMValueRef *carry, LLVMValueRef outer) {
+static void fold_span(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, tcc_emit_value from,
+                      tcc_emit_value to, tcc_emit_value *carry, tcc_emit_value outer) {
     tcc_emit_loop loop;
     tcc_emit_loop_begin(r->e, &loop, from, to, 1, carry, f->carries);
     for (int k = 0; k < f->carries; k++) carry[k] = loop.carry[k];
@@ -131,9 +129,9 @@ static void fold_span(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened
 }
 
 /* Loop `at` over [from, to); of the innermost, guards are left to its ends. */
-static void fold_range(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, LLVMValueRef from,
-                       LLVMValueRef to, LLVMValueRef *carry, LLVMValueRef outer) {
-    LLVMValueRef first = from, end = to;
+static void fold_range(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, tcc_emit_value from,
+                       tcc_emit_value to, tcc_emit_value *carry, tcc_emit_value outer) {
+    tcc_emit_value first = from, end = to;
     if (at < f->n - 1 || !tcc_body_cut_inside(r, f->x, f->vars[at], f->jam, &first, &end)) {
         fold_span(r, f, at, opened, inside, from, to, carry, outer);
         return;
@@ -146,13 +144,14 @@ static void fold_range(tcc_body_run *r, const fold_cx *f, int at, uint64_t opene
 }
 
 static void fold_runs(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, int64_t extent,
-                      LLVMValueRef *carry) {
+                      tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
     tcc_emit_loop runs;
     tcc_emit_loop_begin(e, &runs, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), f->length, carry, f->carries);
-    LLVMValueRef end = tcc_emit_within(e, tcc_emit_add(e, runs.index, tcc_emit_i64(e, f->length)), extent + f->length),
-                 sums[MOST_CARRIES];
-    for (int k = 0; k < f->carries; k++) sums[k] = LLVMConstNull(LLVMTypeOf(carry[k]));
+    tcc_emit_value end = tcc_emit_within(e, tcc_emit_add(e, runs.index, tcc_emit_i64(e, f->length)),
+                                         extent + f->length),
+                   sums[MOST_CARRIES];
+    for (int k = 0; k < f->carries; k++) sums[k] = tcc_emit_null(tcc_emit_type_of(carry[k]));
     fold_range(r, f, at, opened, inside, runs.index, tcc_emit_min(e, end, tcc_emit_i64(e, extent)), sums, NULL);
     for (int k = 0; k < f->carries; k++) {
         carry[k] = runs.carry[k];
@@ -165,7 +164,7 @@ static void fold_runs(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened
 /* The loops from `at` on, carrying the result; short ones are written out, so that what is constant in a step folds
  * away. `inside`: the steps of all of them. */
 static void fold_loops(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, bool unroll,
-                       LLVMValueRef *carry, LLVMValueRef index) {
+                       tcc_emit_value *carry, tcc_emit_value index) {
     tcc_emitter *e = r->e;
     if (at == f->n) {
         fold_once(r, f, opened, carry, index);
@@ -197,28 +196,25 @@ static bool has_fold_below(const tcc_expr *x, uint64_t loops) {
 }
 
 /* A fold whose guards hold in all its steps where `inside` is true. */
-static void fold_twice(tcc_body_run *r, const fold_cx *f, int64_t steps, LLVMValueRef *carry, LLVMValueRef inside) {
-    LLVMValueRef results[MOST_CARRIES][2];
-    LLVMBasicBlockRef ends[2];
+static void fold_twice(tcc_body_run *r, const fold_cx *f, int64_t steps, tcc_emit_value *carry, tcc_emit_value inside) {
+    tcc_emit_value results[MOST_CARRIES][2];
+    tcc_emit_block ends[2];
     tcc_emit_if branch;
     tcc_emit_if_begin(r->e, &branch, inside);
     for (int guarded = 0; guarded < 2; guarded++) {
-        LLVMValueRef all[MOST_CARRIES];
+        tcc_emit_value all[MOST_CARRIES];
         if (guarded) tcc_emit_if_else(r->e, &branch);
         r->unguarded = !guarded;
         for (int k = 0; k < f->carries; k++) all[k] = carry[k];
         fold_loops(r, f, 0, 0, steps, steps <= UNROLL, all, NULL);
         for (int k = 0; k < f->carries; k++) results[k][guarded] = all[k];
-        ends[guarded] = LLVMGetInsertBlock(r->e->builder);
+        ends[guarded] = tcc_emit_current_block(r->e);
     }
     tcc_emit_if_end(r->e, &branch);
-    for (int k = 0; k < f->carries; k++) {
-        carry[k] = LLVMBuildPhi(r->e->builder, LLVMTypeOf(results[k][0]), "");
-        LLVMAddIncoming(carry[k], results[k], ends, 2);
-    }
+    for (int k = 0; k < f->carries; k++) carry[k] = tcc_emit_phi(r->e, results[k], ends, 2);
 }
 
-void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns, LLVMValueRef *values) {
+void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns, tcc_emit_value *values) {
     tcc_emitter *e = r->e;
     const tcc_expr *operand = x->operands[0];
     const int carries = tcc_fold_carries(x->op);
@@ -229,15 +225,15 @@ void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns,
             f.vars[f.n++] = v;
             steps *= r->body->vars.data[v].high + 1;
         }
-    LLVMTypeRef type = tcc_body_type(r, operand->dtype, tcc_body_varies(r, x));
-    LLVMValueRef carry[MOST_CARRIES];
+    tcc_emit_type type = tcc_body_type(r, operand->dtype, tcc_body_varies(r, x));
+    tcc_emit_value carry[MOST_CARRIES];
     for (int i = 0; i < turns; i++)
         tcc_fold_initial(e, x->op, type, tcc_emit_type_like(e, e->i32, type), carry + i * carries);
     /* written out only where nothing inside is a loop itself; an outer loop stays when its inside is short enough */
     bool plain = !has_fold_below(operand, x->fold);
     find_cut(r, &f);
     const bool has_rows = r->body->vars.data[f.vars[f.n - 1]].high + 1 > UNROLL; /* see fold_range */
-    LLVMValueRef inside = plain && steps > 1 && !has_rows ? tcc_body_lies_inside(r, x, jam) : NULL;
+    tcc_emit_value inside = plain && steps > 1 && !has_rows ? tcc_body_lies_inside(r, x, jam) : NULL;
     r->given[x->id] = true; /* a turn is no place to make it again */
     if (inside) fold_twice(r, &f, steps, carry, inside);
     else fold_loops(r, &f, 0, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
@@ -245,8 +241,8 @@ void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns,
     for (int i = 0; i < turns; i++) values[i] = carry[(i + 1) * carries - 1];
 }
 
-static LLVMValueRef emit_fold(tcc_body_run *r, const tcc_expr *x) {
-    LLVMValueRef value;
+static tcc_emit_value emit_fold(tcc_body_run *r, const tcc_expr *x) {
+    tcc_emit_value value;
     if (x->fold) tcc_body_emit_turns(r, x, -1, 1, &value);
     else if (x->op == TCC_OP_ARGMAX) value = tcc_emit_int(r->e, tcc_body_type(r, TCC_I32, tcc_body_varies(r, x)), 0);
     else value = r->values[x->operands[0]->id];
@@ -259,7 +255,7 @@ void tcc_body_emit(tcc_body_run *r, uint64_t loops) {
         if (!r->needed[i] || r->values[i] || (x->loops & ~r->open) || (loops && !(x->loops & loops)) ||
             !tcc_body_ready(r, x))
             continue;
-        LLVMValueRef v = NULL;
+        tcc_emit_value v = NULL;
         switch (x->kind) {
         case TCC_EXPR_CONST: v = emit_constant(r, x); break;
         case TCC_EXPR_INDEX: v = emit_index(r, x); break;

@@ -26,7 +26,7 @@ static bool split_index(const tcc_body_run *r, const tcc_expr *within, uint64_t 
 }
 
 /* Whether `guard` holds in all steps of the fold; false: it is not known to be such. */
-static bool holds(tcc_body_run *r, const tcc_expr *guard, uint64_t fold, LLVMValueRef *all) {
+static bool holds(tcc_body_run *r, const tcc_expr *guard, uint64_t fold, tcc_emit_value *all) {
     tcc_emitter *e = r->e;
     if (guard->kind == TCC_EXPR_POINT && guard->op == TCC_OP_AND && guard->dtype == TCC_BOOL)
         return holds(r, guard->operands[0], fold, all) && holds(r, guard->operands[1], fold, all);
@@ -34,16 +34,16 @@ static bool holds(tcc_body_run *r, const tcc_expr *guard, uint64_t fold, LLVMVal
     tcc_affine rest = {.terms = terms};
     int64_t low, high;
     if (guard->kind != TCC_EXPR_WITHIN || !split_index(r, guard, fold, terms, &rest.n, &low, &high)) return false;
-    LLVMValueRef base = tcc_body_offset(r, &rest), extent = tcc_emit_i64(e, guard->integer), begins, ends;
-    begins = LLVMBuildICmp(e->builder, LLVMIntULT, tcc_emit_add(e, base, tcc_emit_i64(e, low)), extent, "");
-    ends = LLVMBuildICmp(e->builder, LLVMIntULT, tcc_emit_add(e, base, tcc_emit_i64(e, high)), extent, "");
-    begins = LLVMBuildAnd(e->builder, begins, ends, "");
-    *all = *all ? LLVMBuildAnd(e->builder, *all, begins, "") : begins;
+    tcc_emit_value base = tcc_body_offset(r, &rest), extent = tcc_emit_i64(e, guard->integer), begins, ends;
+    begins = tcc_emit_icmp(e, TCC_ICMP_ULT, tcc_emit_add(e, base, tcc_emit_i64(e, low)), extent);
+    ends = tcc_emit_icmp(e, TCC_ICMP_ULT, tcc_emit_add(e, base, tcc_emit_i64(e, high)), extent);
+    begins = tcc_emit_and(e, begins, ends);
+    *all = *all ? tcc_emit_and(e, *all, begins) : begins;
     return true;
 }
 
 /* The guards of all loads in x that move with the loops of the fold. */
-static bool all_hold(tcc_body_run *r, const tcc_expr *x, uint64_t fold, LLVMValueRef *all) {
+static bool all_hold(tcc_body_run *r, const tcc_expr *x, uint64_t fold, tcc_emit_value *all) {
     if (r->values[x->id] || !(x->loops & fold)) return true;
     if (x->fold) return false;
     if (x->kind == TCC_EXPR_LOAD && x->n_operands)
@@ -55,35 +55,35 @@ static bool all_hold(tcc_body_run *r, const tcc_expr *x, uint64_t fold, LLVMValu
 
 static uint64_t bit_of(int var) { return var < 0 ? 0 : BIT(var); }
 
-LLVMValueRef tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *x, int jam) {
-    LLVMValueRef all = NULL;
+tcc_emit_value tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *x, int jam) {
+    tcc_emit_value all = NULL;
     if (r->e->target->lane_groups || r->forms || r->lanes == 1) return NULL;
     return all_hold(r, x->operands[0], x->fold | bit_of(jam), &all) ? all : NULL;
 }
 
 /* What is the least integer not below a / 2^shift. */
-static LLVMValueRef ceil_shift(tcc_emitter *e, LLVMValueRef a, int shift) {
+static tcc_emit_value ceil_shift(tcc_emitter *e, tcc_emit_value a, int shift) {
     a = tcc_emit_add(e, a, tcc_emit_i64(e, (INT64_C(1) << shift) - 1));
-    return shift ? LLVMBuildAShr(e->builder, a, tcc_emit_i64(e, shift), "") : a;
+    return shift ? tcc_emit_ashr(e, a, tcc_emit_i64(e, shift)) : a;
 }
 
-static LLVMValueRef largest(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntSGT, a, b, ""), a, b, "");
+static tcc_emit_value largest(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
+    return tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_SGT, a, b), a, b);
 }
 
 /* Narrows [*from, *to), a range of loop `var`, to where `guard` holds in all turns of the loops `jam`; false: it is not
  * known to be such. */
-static bool narrow(tcc_body_run *r, const tcc_expr *guard, int var, uint64_t jam, LLVMValueRef *from,
-                   LLVMValueRef *to) {
+static bool narrow(tcc_body_run *r, const tcc_expr *guard, int var, uint64_t jam, tcc_emit_value *from,
+                   tcc_emit_value *to) {
     tcc_emitter *e = r->e;
     if (guard->kind == TCC_EXPR_POINT && guard->op == TCC_OP_AND && guard->dtype == TCC_BOOL)
         return narrow(r, guard->operands[0], var, jam, from, to) && narrow(r, guard->operands[1], var, jam, from, to);
     if (guard->kind != TCC_EXPR_WITHIN || guard->operands[0]->kind != TCC_EXPR_INDEX) return false;
     const int64_t step = tcc_affine_coefficient(&guard->operands[0]->affine, var);
     if (step == 0) {
-        LLVMValueRef always = NULL;
+        tcc_emit_value always = NULL;
         if (!holds(r, guard, jam, &always)) return false;
-        *to = LLVMBuildSelect(e->builder, always, *to, *from, "");
+        *to = tcc_emit_select(e, always, *to, *from);
         return true;
     }
     tcc_term terms[TCC_BODY_MAX_LOOPS];
@@ -93,15 +93,15 @@ static bool narrow(tcc_body_run *r, const tcc_expr *guard, int var, uint64_t jam
         return false;
     high -= step * r->body->vars.data[var].high; /* both are the index where var is 0 now */
     const int shift = __builtin_ctzll((uint64_t)step);
-    LLVMValueRef base = tcc_body_offset(r, &rest), begin = tcc_emit_sub(e, tcc_emit_i64(e, -low), base),
-                 end = tcc_emit_sub(e, tcc_emit_i64(e, guard->integer - high), base);
+    tcc_emit_value base = tcc_body_offset(r, &rest), begin = tcc_emit_sub(e, tcc_emit_i64(e, -low), base),
+                   end = tcc_emit_sub(e, tcc_emit_i64(e, guard->integer - high), base);
     *from = largest(e, *from, ceil_shift(e, begin, shift));
     *to = largest(e, *from, tcc_emit_min(e, *to, ceil_shift(e, end, shift)));
     return true;
 }
 
-static bool narrow_all(tcc_body_run *r, const tcc_expr *x, int var, uint64_t jam, int *guards, LLVMValueRef *from,
-                       LLVMValueRef *to) {
+static bool narrow_all(tcc_body_run *r, const tcc_expr *x, int var, uint64_t jam, int *guards, tcc_emit_value *from,
+                       tcc_emit_value *to) {
     if (r->values[x->id] || !(x->loops & (BIT(var) | jam))) return true;
     if (x->fold) return false;
     if (x->kind == TCC_EXPR_LOAD && x->n_operands) {
@@ -113,8 +113,8 @@ static bool narrow_all(tcc_body_run *r, const tcc_expr *x, int var, uint64_t jam
     return true;
 }
 
-bool tcc_body_cut_inside(tcc_body_run *r, const tcc_expr *fold, int var, int jam, LLVMValueRef *from,
-                         LLVMValueRef *to) {
+bool tcc_body_cut_inside(tcc_body_run *r, const tcc_expr *fold, int var, int jam, tcc_emit_value *from,
+                         tcc_emit_value *to) {
     int guards = 0;
     if (r->e->target->lane_groups || r->forms || r->lanes == 1 || r->unguarded) return false;
     return narrow_all(r, fold->operands[0], var, bit_of(jam), &guards, from, to) && guards;

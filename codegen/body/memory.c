@@ -3,13 +3,13 @@
 #include "codegen/body/run.h"
 
 /* Lanes where both the loop and the guard let the access through; NULL: all of them. */
-static LLVMValueRef access_mask(tcc_body_run *r, const tcc_expr *guard) {
+static tcc_emit_value access_mask(tcc_body_run *r, const tcc_expr *guard) {
     if (!guard) return r->mask;
-    LLVMValueRef g = tcc_body_over_lanes(r, r->values[guard->id]);
-    return r->mask ? LLVMBuildAnd(r->e->builder, r->mask, g, "") : g;
+    tcc_emit_value g = tcc_body_over_lanes(r, r->values[guard->id]);
+    return r->mask ? tcc_emit_and(r->e, r->mask, g) : g;
 }
 
-static LLVMValueRef reverse(tcc_body_run *r, LLVMValueRef v) {
+static tcc_emit_value reverse(tcc_body_run *r, tcc_emit_value v) {
     int order[64];
     for (int i = 0; i < r->lanes; i++) order[i] = r->lanes - 1 - i;
     return tcc_emit_shuffle(r->e, v, NULL, order, r->lanes);
@@ -25,15 +25,15 @@ static int64_t part_of_run(int index, int stride, int lanes) {
 
 /* Every stride-th element, from an address on. A processor gathers lanes one by one; it is faster to load all elements
  * between and to pick. */
-static LLVMValueRef load_strided(tcc_body_run *r, LLVMTypeRef memory, LLVMValueRef base, LLVMValueRef offset,
-                                 int stride, LLVMValueRef mask) {
+static tcc_emit_value load_strided(tcc_body_run *r, tcc_emit_type memory, tcc_emit_value base, tcc_emit_value offset,
+                                   int stride, tcc_emit_value mask) {
     tcc_emitter *e = r->e;
-    LLVMTypeRef type = tcc_emit_vector_type(memory, r->lanes);
-    LLVMValueRef value = NULL, nothing = mask ? LLVMConstNull(LLVMTypeOf(mask)) : NULL;
+    tcc_emit_type type = tcc_emit_vector_type(memory, r->lanes);
+    tcc_emit_value value = NULL, nothing = mask ? tcc_emit_null(tcc_emit_type_of(mask)) : NULL;
     int picked[64] = {0}, pick[64];
     for (int part = 0; part < stride; part++) {
         const int64_t first = part_of_run(part, stride, r->lanes);
-        LLVMValueRef address = tcc_emit_at(e, memory, base, tcc_emit_add(e, offset, tcc_emit_i64(e, first))), loaded;
+        tcc_emit_value address = tcc_emit_at(e, memory, base, tcc_emit_add(e, offset, tcc_emit_i64(e, first))), loaded;
         for (int t = 0; t < r->lanes && mask; t++)
             pick[t] = (first + t) % stride ? r->lanes : (int)((first + t) / stride);
         loaded = mask ? tcc_emit_load_masked(e, type, address, tcc_emit_shuffle(e, mask, nothing, pick, r->lanes))
@@ -57,35 +57,35 @@ static int stride_of(const tcc_body_run *r, const tcc_expr *x) {
     return !t->lane_groups && stride > 1 && stride <= MOST_STRIDE && stride <= r->lanes ? (int)stride : 0;
 }
 
-LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
+tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
-    LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype);
-    LLVMValueRef base = r->bases[x->buffer], offset = tcc_body_offset(r, &x->affine), value;
+    tcc_emit_type memory = tcc_emit_dtype(e, x->dtype);
+    tcc_emit_value base = r->bases[x->buffer], offset = tcc_body_offset(r, &x->affine), value;
     const tcc_expr *guard = x->n_operands && !r->unguarded ? x->operands[0] : NULL;
     bool guard_varies = guard && tcc_body_varies(r, guard);
     tcc_lane_step step = tcc_body_step(r, &x->affine);
-    LLVMTypeRef type = tcc_emit_vector_type(memory, r->lanes);
+    tcc_emit_type type = tcc_emit_vector_type(memory, r->lanes);
     if (step == TCC_STEP_NONE && !guard_varies) {
         value = guard ? tcc_emit_load_if(e, memory, base, offset, r->values[guard->id])
                       : tcc_emit_load(e, memory, tcc_emit_at(e, memory, base, offset), 0);
     } else if (step == TCC_STEP_NONE) { /* one place, wanted by some lanes */
-        LLVMValueRef zero = tcc_emit_splat(e, offset, r->lanes);
+        tcc_emit_value zero = tcc_emit_splat(e, offset, r->lanes);
         value = tcc_emit_gather_at(e, memory, base, zero, access_mask(r, guard));
     } else if (step == TCC_STEP_ONE && guard && !guard_varies && !r->mask) { /* all lanes or none */
         value = tcc_emit_load_lanes_if(e, type, base, offset, tcc_body_alignment(r, x->buffer, &x->affine),
                                        r->values[guard->id]);
     } else if (step == TCC_STEP_ONE) {
-        LLVMValueRef mask = access_mask(r, guard), at = tcc_emit_at(e, memory, base, offset);
+        tcc_emit_value mask = access_mask(r, guard), at = tcc_emit_at(e, memory, base, offset);
         value = mask ? tcc_emit_load_masked(e, type, at, mask)
                      : tcc_emit_load(e, type, at, tcc_body_alignment(r, x->buffer, &x->affine));
     } else if (step == TCC_STEP_MINUS_ONE) {
-        LLVMValueRef mask = access_mask(r, guard);
-        LLVMValueRef at = tcc_emit_at(e, memory, base, tcc_emit_sub(e, offset, tcc_emit_i64(e, r->lanes - 1)));
+        tcc_emit_value mask = access_mask(r, guard);
+        tcc_emit_value at = tcc_emit_at(e, memory, base, tcc_emit_sub(e, offset, tcc_emit_i64(e, r->lanes - 1)));
         value = reverse(r, mask ? tcc_emit_load_masked(e, type, at, reverse(r, mask)) : tcc_emit_load(e, type, at, 0));
     } else if (stride_of(r, x)) {
         value = load_strided(r, memory, base, offset, stride_of(r, x), access_mask(r, guard));
     } else {
-        LLVMValueRef start = LLVMBuildGEP2(e->builder, memory, base, &offset, 1, "");
+        tcc_emit_value start = tcc_emit_element(e, memory, base, offset);
         value = tcc_emit_gather_at(e, memory, start,
                                    tcc_body_lane_part(r, &x->affine, tcc_body_offset_type(r, &x->affine)),
                                    access_mask(r, guard));
@@ -94,7 +94,7 @@ LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
 }
 
 /* A value as its buffer's type has it. */
-static LLVMValueRef for_memory(tcc_body_run *r, const tcc_expr *x, LLVMValueRef value, tcc_dtype dtype) {
+static tcc_emit_value for_memory(tcc_body_run *r, const tcc_expr *x, tcc_emit_value value, tcc_dtype dtype) {
     return x->rounded && x->dtype == dtype ? tcc_scalar_rounded_to_memory(r->e, value, dtype)
                                            : tcc_scalar_to_memory(r->e, value, dtype);
 }
@@ -102,7 +102,7 @@ static LLVMValueRef for_memory(tcc_body_run *r, const tcc_expr *x, LLVMValueRef 
 void tcc_body_emit_store(tcc_body_run *r, const tcc_body_write *s) {
     tcc_emitter *e = r->e;
     if (r->inside) {
-        LLVMValueRef inside = r->inside;
+        tcc_emit_value inside = r->inside;
         tcc_emit_if branch;
         r->inside = NULL;
         tcc_emit_if_begin(e, &branch, inside);
@@ -120,43 +120,42 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_body_write *s) {
         tcc_emit_if_end(e, &branch);
         return;
     }
-    LLVMValueRef mask = access_mask(r, s->guard);
+    tcc_emit_value mask = access_mask(r, s->guard);
     tcc_dtype dtype = r->body->buffers.data[s->buffer].dtype;
-    LLVMTypeRef memory = tcc_emit_dtype(e, dtype);
-    LLVMValueRef base = r->bases[s->buffer], offset = tcc_body_offset(r, &s->offset);
+    tcc_emit_type memory = tcc_emit_dtype(e, dtype);
+    tcc_emit_value base = r->bases[s->buffer], offset = tcc_body_offset(r, &s->offset);
     tcc_lane_step step = tcc_body_step(r, &s->offset);
     if (step == TCC_STEP_NONE) {
-        LLVMValueRef one = r->values[s->value->id]; /* a vector in a result of one column: lane 0 alone exists */
-        if (tcc_emit_lanes_of(LLVMTypeOf(one)) > 1)
-            one = LLVMBuildExtractElement(e->builder, one, tcc_emit_i32(e, 0), "");
+        tcc_emit_value one = r->values[s->value->id]; /* a vector in a result of one column: lane 0 alone exists */
+        if (tcc_emit_lanes_of(tcc_emit_type_of(one)) > 1) one = tcc_emit_extract(e, one, tcc_emit_i32(e, 0));
         tcc_emit_store(e, for_memory(r, s->value, one, dtype), tcc_emit_at(e, memory, base, offset), 0);
         return;
     }
-    LLVMValueRef value = for_memory(r, s->value, tcc_body_lanes(r, s->value), dtype);
+    tcc_emit_value value = for_memory(r, s->value, tcc_body_lanes(r, s->value), dtype);
     if (step == TCC_STEP_ONE) {
-        LLVMValueRef at = tcc_emit_at(e, memory, base, offset);
+        tcc_emit_value at = tcc_emit_at(e, memory, base, offset);
         if (mask) tcc_emit_store_masked(e, value, at, mask);
         else if (s->past_caches) tcc_emit_store_past_caches(e, value, at);
         else tcc_emit_store(e, value, at, tcc_body_alignment(r, s->buffer, &s->offset));
         return;
     }
-    LLVMValueRef start = LLVMBuildGEP2(e->builder, memory, base, &offset, 1, "");
+    tcc_emit_value start = tcc_emit_element(e, memory, base, offset);
     /* lanes of one store never meet, so their order is free */
     tcc_emit_scatter_at(e, value, start, tcc_body_lane_part(r, &s->offset, tcc_body_offset_type(r, &s->offset)), mask);
 }
 
-LLVMValueRef tcc_body_stored(tcc_body_run *r, const tcc_body_write *s) {
+tcc_emit_value tcc_body_stored(tcc_body_run *r, const tcc_body_write *s) {
     return for_memory(r, s->value, tcc_body_lanes(r, s->value), r->body->buffers.data[s->buffer].dtype);
 }
 
-void tcc_body_store_phases(tcc_body_run *r, const tcc_body_write *s, LLVMValueRef *values, int phases,
-                           LLVMValueRef mask) {
+void tcc_body_store_phases(tcc_body_run *r, const tcc_body_write *s, tcc_emit_value *values, int phases,
+                           tcc_emit_value mask) {
     tcc_emitter *e = r->e;
-    LLVMTypeRef memory = tcc_emit_dtype(e, r->body->buffers.data[s->buffer].dtype);
-    LLVMValueRef all = values[0], at = tcc_emit_at(e, memory, r->bases[s->buffer], tcc_body_offset(r, &s->offset));
+    tcc_emit_type memory = tcc_emit_dtype(e, r->body->buffers.data[s->buffer].dtype);
+    tcc_emit_value all = values[0], at = tcc_emit_at(e, memory, r->bases[s->buffer], tcc_body_offset(r, &s->offset));
     int order[64];
     for (int phase = 1; phase < phases; phase++) { /* `all` has so many interleaved already */
-        LLVMValueRef next = values[phase];
+        tcc_emit_value next = values[phase];
         if (phase > 1) {
             for (int i = 0; i < phase * r->lanes; i++) order[i] = i < r->lanes ? i : -1;
             next = tcc_emit_shuffle(e, next, NULL, order, phase * r->lanes);
@@ -178,8 +177,8 @@ static bool is_run(const tcc_body_run *r, const tcc_affine *a) {
     return tcc_body_step(r, a) == TCC_STEP_ONE;
 }
 
-static LLVMValueRef run_address(tcc_body_run *r, int buffer, const tcc_affine *a) {
-    LLVMTypeRef memory = tcc_emit_dtype(r->e, r->body->buffers.data[buffer].dtype);
+static tcc_emit_value run_address(tcc_body_run *r, int buffer, const tcc_affine *a) {
+    tcc_emit_type memory = tcc_emit_dtype(r->e, r->body->buffers.data[buffer].dtype);
     return tcc_emit_at(r->e, memory, r->bases[buffer], tcc_body_offset(r, a));
 }
 

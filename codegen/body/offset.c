@@ -36,25 +36,25 @@ static int64_t fold_reach(const tcc_body *b, const tcc_affine *a) {
 }
 
 /* The uniform part of an affine form: lane 0 of loops, and values that are the same in all lanes. */
-LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a) {
+tcc_emit_value tcc_body_offset(tcc_body_run *r, const tcc_affine *a) {
     tcc_emitter *e = r->e;
     int form = find_form(r, a);
-    LLVMValueRef sum = form >= 0 ? r->form_values[form] : NULL;
+    tcc_emit_value sum = form >= 0 ? r->form_values[form] : NULL;
     for (int i = 0; i < a->n; i++) {
         const tcc_var *v = &r->body->vars.data[a->terms[i].var];
-        LLVMValueRef term;
+        tcc_emit_value term;
         if (v->kind == TCC_VAR_LOOP) {
             if (form >= 0) continue;
             term = r->loops[a->terms[i].var];
         } else {
             if (tcc_body_varies(r, v->value)) continue;
             term = r->values[v->value->id];
-            if (LLVMTypeOf(term) != e->i64) term = LLVMBuildSExt(e->builder, term, e->i64, "");
+            if (tcc_emit_type_of(term) != e->i64) term = tcc_emit_sext(e, term, e->i64);
         }
         term = tcc_emit_mul(e, term, tcc_emit_i64(e, a->terms[i].coefficient));
         sum = sum ? tcc_emit_add(e, sum, term) : term;
     }
-    LLVMValueRef constant = tcc_emit_i64(e, a->constant);
+    tcc_emit_value constant = tcc_emit_i64(e, a->constant);
     if (!sum) return constant;
     sum = tcc_emit_add(e, sum, constant);
     if (form >= 0 || r->any_extent) return sum;
@@ -64,30 +64,28 @@ LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a) {
 }
 
 /* The part of an affine form that differs from lane to lane, as integers of type `scalar`; NULL: none. */
-LLVMValueRef tcc_body_lane_part(tcc_body_run *r, const tcc_affine *a, LLVMTypeRef scalar) {
+tcc_emit_value tcc_body_lane_part(tcc_body_run *r, const tcc_affine *a, tcc_emit_type scalar) {
     tcc_emitter *e = r->e;
-    LLVMTypeRef type = tcc_emit_vector_type(scalar, r->lanes);
+    tcc_emit_type type = tcc_emit_vector_type(scalar, r->lanes);
     int form = find_form(r, a);
-    LLVMValueRef sum = NULL;
+    tcc_emit_value sum = NULL;
     if (form >= 0 && r->form_steps[form])
-        sum = LLVMBuildMul(e->builder, tcc_emit_iota(e, scalar, r->lanes), tcc_emit_int(e, type, r->form_steps[form]),
-                           "");
+        sum = tcc_emit_imul(e, tcc_emit_iota(e, scalar, r->lanes), tcc_emit_int(e, type, r->form_steps[form]));
     for (int i = 0; i < a->n; i++) {
         const tcc_var *v = &r->body->vars.data[a->terms[i].var];
-        LLVMValueRef term;
+        tcc_emit_value term;
         if (v->kind == TCC_VAR_LOOP) {
             if (form >= 0 || a->terms[i].var != r->lane_var) continue;
             term = tcc_emit_iota(e, scalar, r->lanes);
         } else {
             if (!tcc_body_varies(r, v->value)) continue;
             term = r->values[v->value->id];
-            unsigned have = LLVMGetIntTypeWidth(LLVMGetElementType(LLVMTypeOf(term))),
-                     want = LLVMGetIntTypeWidth(scalar);
-            if (have < want) term = LLVMBuildSExt(e->builder, term, type, "");
-            if (have > want) term = LLVMBuildTrunc(e->builder, term, type, "");
+            const int have = tcc_emit_bits_of(tcc_emit_type_of(term)), want = tcc_emit_bits_of(scalar);
+            if (have < want) term = tcc_emit_sext(e, term, type);
+            if (have > want) term = tcc_emit_trunc(e, term, type);
         }
-        term = LLVMBuildMul(e->builder, term, tcc_emit_int(e, type, a->terms[i].coefficient), "");
-        sum = sum ? LLVMBuildAdd(e->builder, sum, term, "") : term;
+        term = tcc_emit_imul(e, term, tcc_emit_int(e, type, a->terms[i].coefficient));
+        sum = sum ? tcc_emit_iadd(e, sum, term) : term;
     }
     return sum;
 }
@@ -117,7 +115,7 @@ tcc_lane_step tcc_body_step(const tcc_body_run *r, const tcc_affine *a) {
 }
 
 /* Offsets fit 32 bits wherever the memory has fewer than 2^31 elements; the lane part alone is what must fit. */
-LLVMTypeRef tcc_body_offset_type(const tcc_body_run *r, const tcc_affine *a) {
+tcc_emit_type tcc_body_offset_type(const tcc_body_run *r, const tcc_affine *a) {
     int64_t low = 0, high = 0;
     int form = find_form(r, a);
     for (int i = form >= 0 ? -1 : 0; i < a->n; i++) {

@@ -71,12 +71,12 @@ void tcc_body_need(tcc_body_run *r, const tcc_expr *x) {
     for (int i = 0; i < x->n_operands; i++) tcc_body_need(r, x->operands[i]);
 }
 
-void tcc_body_give(tcc_body_run *r, const tcc_expr *x, LLVMValueRef value) {
+void tcc_body_give(tcc_body_run *r, const tcc_expr *x, tcc_emit_value value) {
     r->given[x->id] = true;
     r->values[x->id] = value;
 }
 
-void tcc_body_enter(tcc_body_run *r, int var, LLVMValueRef value) {
+void tcc_body_enter(tcc_body_run *r, int var, tcc_emit_value value) {
     r->loops[var] = value;
     r->open |= BIT(var);
 }
@@ -92,15 +92,15 @@ bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x) {
     return r->lane_var >= 0 && x->loops >> r->lane_var & 1;
 }
 
-LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes) {
+tcc_emit_type tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes) {
     return tcc_emit_vector_type(tcc_scalar_register(r->e, dtype), lanes ? r->lanes : 1);
 }
 
-LLVMValueRef tcc_body_over_lanes(tcc_body_run *r, LLVMValueRef v) {
-    return tcc_emit_lanes_of(LLVMTypeOf(v)) == r->lanes ? v : tcc_emit_splat(r->e, v, r->lanes);
+tcc_emit_value tcc_body_over_lanes(tcc_body_run *r, tcc_emit_value v) {
+    return tcc_emit_lanes_of(tcc_emit_type_of(v)) == r->lanes ? v : tcc_emit_splat(r->e, v, r->lanes);
 }
 
-LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x) { return tcc_body_over_lanes(r, r->values[x->id]); }
+tcc_emit_value tcc_body_lanes(tcc_body_run *r, const tcc_expr *x) { return tcc_body_over_lanes(r, r->values[x->id]); }
 
 static bool ready_affine(const tcc_body_run *r, const tcc_affine *a) {
     for (int i = 0; i < a->n; i++) {

@@ -6,7 +6,7 @@
 #include "codegen/body/body.h"
 
 /* --- run.c */
-LLVMValueRef tcc_body_over_lanes(tcc_body_run *r, LLVMValueRef v); /* a scalar in all lanes; else v */
+tcc_emit_value tcc_body_over_lanes(tcc_body_run *r, tcc_emit_value v); /* a scalar in all lanes; else v */
 /* What x is made from is there, so that it can be emitted. */
 bool tcc_body_ready(const tcc_body_run *r, const tcc_expr *x);
 
@@ -18,22 +18,23 @@ tcc_lane_step tcc_body_step(const tcc_body_run *r, const tcc_affine *a);
 /* The elements from lane to lane where that is the same for all, as loops alone decide; 0: it is not. */
 int64_t tcc_body_stride(const tcc_body_run *r, const tcc_affine *a);
 /* The part of an affine form that differs from lane to lane, as integers of type `scalar`; NULL: none. */
-LLVMValueRef tcc_body_lane_part(tcc_body_run *r, const tcc_affine *a, LLVMTypeRef scalar);
+tcc_emit_value tcc_body_lane_part(tcc_body_run *r, const tcc_affine *a, tcc_emit_type scalar);
 /* The type of such a part of an offset: 32 bits wherever it fits. */
-LLVMTypeRef tcc_body_offset_type(const tcc_body_run *r, const tcc_affine *a);
+tcc_emit_type tcc_body_offset_type(const tcc_body_run *r, const tcc_affine *a);
 /* Are the lanes consecutive integers from a multiple of 4, as they are where vectors are aligned? */
 bool tcc_body_begins_at_fours(const tcc_body_run *r, const tcc_expr *x);
 
 /* --- inside.c */
 /* Whether all guards of a fold's loads hold in all of its steps, and all turns of loop `jam` (-1: there is none), where
  * that is one question for all lanes; NULL: it is none, or nothing to gain. */
-LLVMValueRef tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *fold, int jam);
+tcc_emit_value tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *fold, int jam);
 /* Narrows [*from, *to), a range of the fold's innermost loop `var`, to where the guards of all loads hold in all turns
  * of `jam`; what is left may be empty. The fold's other loops are open. False: it is not known, or there is nothing to
  * gain. */
-bool tcc_body_cut_inside(tcc_body_run *r, const tcc_expr *fold, int var, int jam, LLVMValueRef *from, LLVMValueRef *to);
+bool tcc_body_cut_inside(tcc_body_run *r, const tcc_expr *fold, int var, int jam, tcc_emit_value *from,
+                         tcc_emit_value *to);
 
 /* --- memory.c */
-LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x);
+tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x);
 
 #endif

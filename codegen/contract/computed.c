@@ -76,7 +76,7 @@ static void forget(tcc_computed_run *r, uint64_t loops) {
         if (r->run.body->exprs.data[i]->loops & loops) r->run.values[i] = NULL;
 }
 
-LLVMValueRef tcc_computed_begin(tcc_computed_run *r, tcc_emitter *e, const tcc_prologue *p, int first_buffer) {
+tcc_emit_value tcc_computed_begin(tcc_computed_run *r, tcc_emitter *e, const tcc_prologue *p, int first_buffer) {
     *r = (tcc_computed_run){.prologue = p, .channels = p->channels};
     r->status = tcc_body_run_begin(&r->run, e, p->body, first_buffer);
     if (r->status != TCC_OK) return tcc_emit_buffer(e, first_buffer);
@@ -97,9 +97,9 @@ LLVMValueRef tcc_computed_begin(tcc_computed_run *r, tcc_emitter *e, const tcc_p
 }
 
 /* Evaluates what the open loops allow, at the pixel where the dense image is at `offset`. */
-static void evaluate(tcc_computed_run *r, LLVMValueRef offset, LLVMValueRef mask) {
+static void evaluate(tcc_computed_run *r, tcc_emit_value offset, tcc_emit_value mask) {
     const tcc_prologue *p = r->prologue;
-    LLVMValueRef values[TCC_CONTRACT_MAX_FORMS];
+    tcc_emit_value values[TCC_CONTRACT_MAX_FORMS];
     for (int f = 0; f < p->reads.n_forms; f++) {
         bool dense = false;
         for (int v = 0; r->all >> v; v++)
@@ -114,7 +114,7 @@ static void evaluate(tcc_computed_run *r, LLVMValueRef offset, LLVMValueRef mask
     r->run.mask = NULL;
 }
 
-void tcc_computed_columns(tcc_computed_run *r, LLVMValueRef column, int64_t n_columns, LLVMValueRef mask) {
+void tcc_computed_columns(tcc_computed_run *r, tcc_emit_value column, int64_t n_columns, tcc_emit_value mask) {
     if (r->status != TCC_OK) return;
     const int64_t n_channels = r->prologue->n_channels;
     r->channel = n_columns > n_channels ? tcc_emit_rem(r->run.e, column, n_channels) : column;
@@ -122,15 +122,15 @@ void tcc_computed_columns(tcc_computed_run *r, LLVMValueRef column, int64_t n_co
     evaluate(r, tcc_emit_i64(r->run.e, 0), mask);
 }
 
-LLVMValueRef tcc_computed_vector(tcc_computed_run *r, LLVMValueRef address, LLVMValueRef mask) {
+tcc_emit_value tcc_computed_vector(tcc_computed_run *r, tcc_emit_value address, tcc_emit_value mask) {
     tcc_emitter *e = r->run.e;
     if (r->status != TCC_OK) return tcc_emit_float(e, e->vf32, 0);
     const int64_t size = tcc_dtype_bytes(first_load(r->prologue)->dtype);
-    LLVMValueRef bytes = LLVMBuildSub(e->builder, LLVMBuildPtrToInt(e->builder, address, e->i64, ""),
-                                      LLVMBuildPtrToInt(e->builder, r->first, e->i64, ""), "");
+    tcc_emit_value bytes = tcc_emit_isub(e, tcc_emit_ptrtoint(e, address, e->i64),
+                                         tcc_emit_ptrtoint(e, r->first, e->i64));
     r->run.open = r->all | r->channels;
-    evaluate(r, LLVMBuildExactSDiv(e->builder, bytes, tcc_emit_i64(e, size), ""), mask);
-    LLVMValueRef result = tcc_body_lanes(&r->run, r->prologue->value);
+    evaluate(r, tcc_emit_sdiv_exact(e, bytes, tcc_emit_i64(e, size)), mask);
+    tcc_emit_value result = tcc_body_lanes(&r->run, r->prologue->value);
     forget(r, r->all & ~r->channels);
     return result;
 }

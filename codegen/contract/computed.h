@@ -27,17 +27,17 @@ typedef struct tcc_computed_run {
     const tcc_prologue *prologue;
     tcc_body_run run;
     uint64_t all, channels; /* loops of the body */
-    LLVMValueRef first, channel;
+    tcc_emit_value first, channel;
     int64_t steps[TCC_CONTRACT_MAX_FORMS];
     tcc_status status;
 } tcc_computed_run;
 
-LLVMValueRef tcc_computed_begin(tcc_computed_run *r, tcc_emitter *e, const tcc_prologue *p, int first_buffer);
+tcc_emit_value tcc_computed_begin(tcc_computed_run *r, tcc_emitter *e, const tcc_prologue *p, int first_buffer);
 /* Vectors at `column` of so many that lie one after the other in the dense image: the channels, or those of
  * neighbouring pixels, which a kernel may take as one dim. */
-void tcc_computed_columns(tcc_computed_run *r, LLVMValueRef column, int64_t n_columns, LLVMValueRef mask);
+void tcc_computed_columns(tcc_computed_run *r, tcc_emit_value column, int64_t n_columns, tcc_emit_value mask);
 /* The vector that would lie at `address`, widened to f32; NULL mask: all lanes. */
-LLVMValueRef tcc_computed_vector(tcc_computed_run *r, LLVMValueRef address, LLVMValueRef mask);
+tcc_emit_value tcc_computed_vector(tcc_computed_run *r, tcc_emit_value address, tcc_emit_value mask);
 void tcc_computed_columns_end(tcc_computed_run *r);
 void tcc_computed_end(tcc_computed_run *r);
 

@@ -17,7 +17,7 @@
 #ifndef TCC_CODEGEN_CONTRACT_CONTRACT_H
 #define TCC_CODEGEN_CONTRACT_CONTRACT_H
 
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/schedule/params.h"
 #include "passes/group.h"
 
@@ -115,10 +115,10 @@ void tcc_contract_key(const tcc_contract_plan *p, tcc_strbuf *out);
 /* The position of an epilogue: one vector of output elements. */
 typedef struct tcc_contract_place {
     int n_accesses;
-    LLVMValueRef
+    tcc_emit_value
         offset[TCC_CONTRACT_MAX_ACCESSES]; /* of lane 0 in access x, in elements (i64), instance offset included */
     int64_t lane_stride[TCC_CONTRACT_MAX_ACCESSES]; /* from lane to lane */
-    LLVMValueRef mask;                              /* lanes that exist; NULL: all */
+    tcc_emit_value mask;                            /* lanes that exist; NULL: all */
     int first_buffer;                               /* access x lies in buffer first_buffer + x of the kernel */
 } tcc_contract_place;
 
@@ -133,7 +133,7 @@ typedef struct tcc_contract_epilogue {
     void (*row_end)(void *user, tcc_emitter *e);
     /* Maps the sums of one vector to what is stored in C; may load and store other accesses. NULL result: it stored C
      * itself, or there is no C. */
-    LLVMValueRef (*vector)(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place);
+    tcc_emit_value (*vector)(void *user, tcc_emitter *e, tcc_emit_value sums, const tcc_contract_place *place);
     /* Fetches what `vector` will load and store at that place; called before the sums are made. */
     void (*prefetch)(void *user, tcc_emitter *e, const tcc_contract_place *place);
 } tcc_contract_epilogue;
@@ -142,17 +142,17 @@ typedef struct tcc_contract_epilogue {
  * it may be read from the addresses of elements alone that there are. */
 typedef struct tcc_contract_work {
     void *user;
-    int n_buffers;                                                       /* of the kernel, in the place of B's */
-    LLVMValueRef (*begin)(void *user, tcc_emitter *e, int first_buffer); /* where B begins */
-    void (*columns)(void *user, LLVMValueRef column, LLVMValueRef mask); /* before vectors of these columns */
-    LLVMValueRef (*vector)(void *user, LLVMValueRef address, LLVMValueRef mask); /* as f32 */
+    int n_buffers;                                                           /* of the kernel, in the place of B's */
+    tcc_emit_value (*begin)(void *user, tcc_emitter *e, int first_buffer);   /* where B begins */
+    void (*columns)(void *user, tcc_emit_value column, tcc_emit_value mask); /* before vectors of these columns */
+    tcc_emit_value (*vector)(void *user, tcc_emit_value address, tcc_emit_value mask); /* as f32 */
     void (*columns_end)(void *user);
     void (*end)(void *user);
 } tcc_contract_work;
 
 /* f32 access x at `place` as a vector, and back; any lane stride. */
-LLVMValueRef tcc_contract_load(tcc_emitter *e, const tcc_contract_place *place, int x);
-void tcc_contract_store(tcc_emitter *e, const tcc_contract_place *place, int x, LLVMValueRef value);
+tcc_emit_value tcc_contract_load(tcc_emitter *e, const tcc_contract_place *place, int x);
+void tcc_contract_store(tcc_emitter *e, const tcc_contract_place *place, int x, tcc_emit_value value);
 
 /* The kernel. Buffers: A, B, then the accesses in order, or the workspace alone when k is split. Params: for each of
  * these (the workspace has none), the element offset of its index (0,...,0) from the buffer's start; A and B as the

@@ -100,7 +100,7 @@ static uint64_t all_loops(const tcc_epilogue *epilogue) {
     return loops;
 }
 
-static void open_forms(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
+static void open_forms(tcc_body_run *r, const tcc_epilogue *epilogue, const tcc_emit_value *values,
                        const int64_t *steps) {
     r->n_forms = epilogue->n_forms;
     r->forms = epilogue->forms;
@@ -115,17 +115,18 @@ static void forget(tcc_body_run *r, uint64_t loops) {
         if (r->body->exprs.data[i]->loops & loops) r->values[i] = NULL;
 }
 
-void tcc_epilogue_row(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps) {
+void tcc_epilogue_row(tcc_body_run *r, const tcc_epilogue *epilogue, const tcc_emit_value *values,
+                      const int64_t *steps) {
     open_forms(r, epilogue, values, steps);
     r->open = all_loops(epilogue) & ~r->lane_loops;
     tcc_body_emit(r, 0);
 }
 
-void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
-                         const int64_t *steps, LLVMValueRef sums, LLVMValueRef mask) {
+void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const tcc_emit_value *values,
+                         const int64_t *steps, tcc_emit_value sums, tcc_emit_value mask) {
     const tcc_body *b = epilogue->body;
     open_forms(r, epilogue, values, steps);
-    r->lanes = tcc_emit_lanes_of(LLVMTypeOf(sums));
+    r->lanes = tcc_emit_lanes_of(tcc_emit_type_of(sums));
     r->mask = mask;
     r->open = all_loops(epilogue);
     r->values[epilogue->port->id] = sums;
@@ -137,7 +138,7 @@ void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LL
     r->mask = NULL;
 }
 
-void tcc_epilogue_prefetch(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
+void tcc_epilogue_prefetch(tcc_body_run *r, const tcc_epilogue *epilogue, const tcc_emit_value *values,
                            const int64_t *steps) {
     open_forms(r, epilogue, values, steps);
     r->lanes = r->e->lanes;

@@ -30,12 +30,13 @@ tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims
                                tcc_epilogue *out);
 /* `lane_loops`: bit i if dim i may differ from lane to lane. */
 void tcc_epilogue_begin(tcc_body_run *r, const tcc_epilogue *epilogue, uint64_t lane_loops);
-void tcc_epilogue_row(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps);
+void tcc_epilogue_row(tcc_body_run *r, const tcc_epilogue *epilogue, const tcc_emit_value *values,
+                      const int64_t *steps);
 /* `sums`: a vector or a scalar of the hero's register type; values are lane 0's. */
-void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
-                         const int64_t *steps, LLVMValueRef sums, LLVMValueRef mask);
+void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const tcc_emit_value *values,
+                         const int64_t *steps, tcc_emit_value sums, tcc_emit_value mask);
 /* Fetches what such a vector will load and store: before its sums are made. */
-void tcc_epilogue_prefetch(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
+void tcc_epilogue_prefetch(tcc_body_run *r, const tcc_epilogue *epilogue, const tcc_emit_value *values,
                            const int64_t *steps);
 void tcc_epilogue_row_end(tcc_body_run *r, const tcc_epilogue *epilogue);
 

@@ -121,9 +121,9 @@ typedef struct tcc_contract_prologue {
                   int first_buffer); /* at the kernel's start */
     void (*end)(void *user);
     /* Reads what a vector needs into raw[TCC_CONTRACT_MAX_LOADS]; nothing is touched where `inside` (i1) is false. */
-    void (*load)(void *user, tcc_emitter *e, const LLVMValueRef *forms, LLVMValueRef inside, LLVMValueRef *raw);
-    LLVMValueRef (*value)(void *user, tcc_emitter *e, const LLVMValueRef *forms,
-                          const LLVMValueRef *raw); /* of the sums' type; a scalar if vector is 1 */
+    void (*load)(void *user, tcc_emitter *e, const tcc_emit_value *forms, tcc_emit_value inside, tcc_emit_value *raw);
+    tcc_emit_value (*value)(void *user, tcc_emitter *e, const tcc_emit_value *forms,
+                            const tcc_emit_value *raw); /* of the sums' type; a scalar if vector is 1 */
 } tcc_contract_prologue;
 
 /* The kernels; buffers and params as of tcc_contract_emit and tcc_contract_emit_combine, with all buffers of an operand

@@ -7,25 +7,26 @@
 
 enum { CHUNK_BYTES = 16 };
 
-static inline LLVMValueRef i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
+static inline tcc_emit_value i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
 
-static inline LLVMValueRef narrow(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildTrunc(e->builder, x, e->i32, ""); }
+static inline tcc_emit_value narrow(tcc_emitter *e, tcc_emit_value x) { return tcc_emit_trunc(e, x, e->i32); }
 
-static inline LLVMValueRef wide(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildSExt(e->builder, x, e->i64, ""); }
+static inline tcc_emit_value wide(tcc_emitter *e, tcc_emit_value x) { return tcc_emit_sext(e, x, e->i64); }
 
-static inline LLVMValueRef both(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return a && b ? LLVMBuildAnd(e->builder, a, b, "") : a ? a : b;
+static inline tcc_emit_value both(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
+    return a && b ? tcc_emit_and(e, a, b) : a ? a : b;
 }
 
-static inline LLVMValueRef below(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildICmp(e->builder, LLVMIntSLT, a, b, "");
+static inline tcc_emit_value below(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
+    return tcc_emit_icmp(e, TCC_ICMP_SLT, a, b);
 }
 
-static inline LLVMValueRef at(tcc_emitter *e, const tcc_contract_gpu_plan *p, LLVMValueRef base, LLVMValueRef offset) {
+static inline tcc_emit_value at(tcc_emitter *e, const tcc_contract_gpu_plan *p, tcc_emit_value base,
+                                tcc_emit_value offset) {
     return tcc_emit_at(e, tcc_emit_dtype(e, p->sum), base, offset);
 }
 
-static inline LLVMTypeRef sums_type(tcc_emitter *e, const tcc_contract_gpu_plan *p, int n) {
+static inline tcc_emit_type sums_type(tcc_emitter *e, const tcc_contract_gpu_plan *p, int n) {
     return tcc_emit_vector_type(tcc_emit_dtype(e, p->sum), n);
 }
 

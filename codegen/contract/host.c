@@ -7,10 +7,10 @@
 
 enum { LEAST_K_AHEAD = 64 }; /* of a block: with fewer, what is fetched ahead arrives too late */
 
-static void finish_vector(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef sums,
+static void finish_vector(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value sums,
                           const tcc_contract_place *place, const tcc_contract_epilogue *epilogue) {
     if (epilogue && epilogue->vector) sums = epilogue->vector(epilogue->user, e, sums, place);
-    else if (p->c.accumulate) sums = LLVMBuildFAdd(e->builder, tcc_contract_load(e, place, 0), sums, "");
+    else if (p->c.accumulate) sums = tcc_emit_fadd(e, tcc_contract_load(e, place, 0), sums);
     if (sums) tcc_contract_store(e, place, 0, sums);
 }
 
@@ -32,7 +32,7 @@ static void end_row(tcc_emitter *e, const tcc_contract_epilogue *epilogue) {
 }
 
 /* Lanes of the vector at n that exist, or NULL when every panel is full. */
-static LLVMValueRef lanes_mask(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef n) {
+static tcc_emit_value lanes_mask(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value n) {
     if (p->N % ((int64_t)p->vectors * e->lanes) == 0) return NULL;
     return tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), n));
 }
@@ -43,39 +43,39 @@ typedef struct kernel {
     const tcc_contract_plan *p;
     const tcc_contract_work *work;
     const tcc_contract_epilogue *epilogue;
-    int first_access;                               /* buffer of C, or of the workspace */
-    LLVMValueRef access[TCC_CONTRACT_MAX_ACCESSES]; /* params, where k is not split */
-    LLVMValueRef a, b, packed_b, partials,
+    int first_access;                                 /* buffer of C, or of the workspace */
+    tcc_emit_value access[TCC_CONTRACT_MAX_ACCESSES]; /* params, where k is not split */
+    tcc_emit_value a, b, packed_b, partials,
         stage; /* the latter in scratch: sums of other blocks of k; a finished tile */
     /* the item */
-    LLVMValueRef rows_key; /* equal for items that share their rows of A */
-    LLVMValueRef batch[TCC_CONTRACT_MAX_DIMS], item_a, item_b;
-    LLVMValueRef offset[TCC_CONTRACT_MAX_ACCESSES]; /* of each access for the item's b */
-    LLVMValueRef workspace;                         /* offset of (split, b) in the workspace */
-    LLVMValueRef tile0, tile_end, panel0, panel_end, block0, block_end;
+    tcc_emit_value rows_key; /* equal for items that share their rows of A */
+    tcc_emit_value batch[TCC_CONTRACT_MAX_DIMS], item_a, item_b;
+    tcc_emit_value offset[TCC_CONTRACT_MAX_ACCESSES]; /* of each access for the item's b */
+    tcc_emit_value workspace;                         /* offset of (split, b) in the workspace */
+    tcc_emit_value tile0, tile_end, panel0, panel_end, block0, block_end;
     /* the block of k */
-    LLVMValueRef number, block[TCC_CONTRACT_MAX_DIMS], block_a, block_b;
-    LLVMValueRef count; /* of the split dimension */
-    LLVMValueRef
+    tcc_emit_value number, block[TCC_CONTRACT_MAX_DIMS], block_a, block_b;
+    tcc_emit_value count; /* of the split dimension */
+    tcc_emit_value
         positions[TCC_CONTRACT_MAX_WINDOWS]; /* in the windows, of its first elements; where packing needs them */
     /* the panel */
-    LLVMValueRef panel, n0, panel_b;
+    tcc_emit_value panel, n0, panel_b;
     tcc_tile_ahead ahead; /* what the next panel is packed from; `first`: NULL */
     /* the tile */
-    LLVMValueRef tile, row0, first_row;      /* rows before first_row belong to another tile */
-    LLVMValueRef row[TCC_CONTRACT_MAX_DIMS]; /* of the tile's first row */
-    LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
+    tcc_emit_value tile, row0, first_row;      /* rows before first_row belong to another tile */
+    tcc_emit_value row[TCC_CONTRACT_MAX_DIMS]; /* of the tile's first row */
+    tcc_emit_value sums[TCC_EMIT_MAX_CARRY];
 } kernel;
 
 /* The epilogue's position at the first vector of a row. */
-static tcc_contract_place place_of_row(tcc_emitter *e, const kernel *k, LLVMValueRef row) {
+static tcc_contract_place place_of_row(tcc_emitter *e, const kernel *k, tcc_emit_value row) {
     const tcc_contract_plan *p = k->p;
     tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = k->first_access};
-    LLVMValueRef index[TCC_CONTRACT_MAX_DIMS];
+    tcc_emit_value index[TCC_CONTRACT_MAX_DIMS];
     tcc_contract_split_index(e, &p->c.m, row, index);
     for (int x = 0; x < p->c.n_accesses; x++) {
         int64_t stride = p->c.n.d[0].c[x];
-        LLVMValueRef along_n = stride ? tcc_emit_mul(e, k->n0, tcc_emit_i64(e, stride)) : tcc_emit_i64(e, 0);
+        tcc_emit_value along_n = stride ? tcc_emit_mul(e, k->n0, tcc_emit_i64(e, stride)) : tcc_emit_i64(e, 0);
         place.offset[x] = tcc_emit_add(e, tcc_emit_add(e, k->offset[x], along_n),
                                        tcc_contract_offset(e, &p->c.m, index, x));
         place.lane_stride[x] = stride;
@@ -85,7 +85,7 @@ static tcc_contract_place place_of_row(tcc_emitter *e, const kernel *k, LLVMValu
 
 /* That of the vector that is `column` lanes into the panel. */
 static tcc_contract_place place_in_row(tcc_emitter *e, const kernel *k, const tcc_contract_place *row,
-                                       LLVMValueRef column) {
+                                       tcc_emit_value column) {
     tcc_contract_place place = *row;
     for (int x = 0; x < k->p->c.n_accesses; x++)
         if (place.lane_stride[x])
@@ -95,8 +95,8 @@ static tcc_contract_place place_in_row(tcc_emitter *e, const kernel *k, const tc
 }
 
 /* Finish that vector. */
-static void finish_at(tcc_emitter *e, const kernel *k, const tcc_contract_place *row, LLVMValueRef column,
-                      LLVMValueRef sums) {
+static void finish_at(tcc_emitter *e, const kernel *k, const tcc_contract_place *row, tcc_emit_value column,
+                      tcc_emit_value sums) {
     const tcc_contract_plan *p = k->p;
     tcc_contract_place place = place_in_row(e, k, row, column);
     place.mask = lanes_mask(e, p, tcc_emit_add(e, k->n0, column));
@@ -106,19 +106,19 @@ static void finish_at(tcc_emitter *e, const kernel *k, const tcc_contract_place 
 static bool uses_tiles(const tcc_contract_plan *p) { return p->multiply == TCC_CONTRACT_TILES; }
 
 /* Where row `row` lies in the workspace, at the panel's first column. */
-static LLVMValueRef place_in_workspace(tcc_emitter *e, const kernel *k, LLVMValueRef row) {
+static tcc_emit_value place_in_workspace(tcc_emitter *e, const kernel *k, tcc_emit_value row) {
     const tcc_contract_plan *p = k->p;
     const int64_t width = p->panels * p->vectors * e->lanes;
-    LLVMValueRef at = tcc_emit_add(e, tcc_emit_add(e, k->workspace, tcc_emit_mul(e, row, tcc_emit_i64(e, width))),
-                                   k->n0);
+    tcc_emit_value at = tcc_emit_add(e, tcc_emit_add(e, k->workspace, tcc_emit_mul(e, row, tcc_emit_i64(e, width))),
+                                     k->n0);
     return tcc_emit_at(e, e->f32, tcc_emit_buffer(e, k->first_access), at);
 }
 
 /* Row `row` of the tile, from registers: to the workspace, or through the epilogue to C. */
-static void finish_row(tcc_emitter *e, const kernel *k, LLVMValueRef row, const LLVMValueRef *sums) {
+static void finish_row(tcc_emitter *e, const kernel *k, tcc_emit_value row, const tcc_emit_value *sums) {
     const tcc_contract_plan *p = k->p;
     if (p->k_splits > 1) {
-        LLVMValueRef address = place_in_workspace(e, k, row);
+        tcc_emit_value address = place_in_workspace(e, k, row);
         for (int v = 0; v < p->vectors; v++)
             tcc_emit_store(e, sums[v], tcc_emit_at(e, e->f32, address, tcc_emit_i64(e, v * e->lanes)), e->lanes * 4);
         return;
@@ -130,11 +130,11 @@ static void finish_row(tcc_emitter *e, const kernel *k, LLVMValueRef row, const 
 }
 
 /* Row `row` of the tile that was set down in scratch at `stage`. */
-static void finish_staged_row(tcc_emitter *e, const kernel *k, LLVMValueRef row, LLVMValueRef stage) {
+static void finish_staged_row(tcc_emitter *e, const kernel *k, tcc_emit_value row, tcc_emit_value stage) {
     const tcc_contract_plan *p = k->p;
     const int64_t row_width = (int64_t)p->vectors * e->lanes;
     if (p->k_splits > 1 || ((!k->epilogue || k->epilogue->plain) && p->N % row_width == 0)) {
-        LLVMValueRef values[8];
+        tcc_emit_value values[8];
         for (int v = 0; v < p->vectors; v++)
             values[v] = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, stage, tcc_emit_i64(e, v * e->lanes)),
                                       e->lanes * 4);
@@ -144,10 +144,10 @@ static void finish_staged_row(tcc_emitter *e, const kernel *k, LLVMValueRef row,
     tcc_emit_loop columns;
     tcc_contract_place place = place_of_row(e, k, row);
     begin_row(e, k->epilogue, &place);
-    LLVMValueRef end = tcc_emit_i64(e, row_width);
+    tcc_emit_value end = tcc_emit_i64(e, row_width);
     if (p->N % row_width) end = tcc_emit_min(e, end, tcc_emit_sub(e, tcc_emit_i64(e, p->N), k->n0));
     tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), end, e->lanes, NULL, 0);
-    LLVMValueRef value = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, stage, columns.index), e->lanes * 4);
+    tcc_emit_value value = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, stage, columns.index), e->lanes * 4);
     finish_at(e, k, &place, columns.index, value);
     tcc_emit_loop_end(e, &columns, NULL);
     end_row(e, k->epilogue);
@@ -161,9 +161,9 @@ static void emit_tile_end(tcc_emitter *e, const kernel *k) {
     bool loops = uses_tiles(p) || (p->k_splits == 1 && k->epilogue && !k->epilogue->plain);
     int64_t row_width = (int64_t)p->vectors * e->lanes;
     for (int i = 0; i < p->rows && !loops; i++) {
-        LLVMValueRef row = tcc_emit_add(e, k->row0, tcc_emit_i64(e, i));
+        tcc_emit_value row = tcc_emit_add(e, k->row0, tcc_emit_i64(e, i));
         tcc_emit_if mine;
-        if (overlap) tcc_emit_if_begin(e, &mine, LLVMBuildICmp(e->builder, LLVMIntSGE, row, k->first_row, ""));
+        if (overlap) tcc_emit_if_begin(e, &mine, tcc_emit_icmp(e, TCC_ICMP_SGE, row, k->first_row));
         finish_row(e, k, row, k->sums + i * p->vectors);
         if (overlap) tcc_emit_if_end(e, &mine);
     }
@@ -174,11 +174,11 @@ static void emit_tile_end(tcc_emitter *e, const kernel *k) {
     /* Always taken. What LLVM moves out of the loop, the constants of GELU for example, stays behind this branch: among
      * the stores above it took registers from the sums, and all sums were spilled in the loop over k. */
     tcc_emit_if set_down;
-    LLVMValueRef staged = tcc_emit_anchor(e, k->stage);
-    tcc_emit_if_begin(e, &set_down, LLVMBuildIsNotNull(e->builder, staged, ""));
+    tcc_emit_value staged = tcc_emit_anchor(e, k->stage);
+    tcc_emit_if_begin(e, &set_down, tcc_emit_is_not_null(e, staged));
     tcc_emit_loop rows;
     tcc_emit_loop_begin(e, &rows, tcc_emit_sub(e, k->first_row, k->row0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
-    LLVMValueRef stage = tcc_emit_at(e, e->f32, staged, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, row_width)));
+    tcc_emit_value stage = tcc_emit_at(e, e->f32, staged, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, row_width)));
     finish_staged_row(e, k, tcc_emit_add(e, k->row0, rows.index), stage);
     tcc_emit_loop_end(e, &rows, NULL);
     tcc_emit_if_end(e, &set_down);
@@ -192,8 +192,8 @@ static void prefetch_tile(tcc_emitter *e, const kernel *k) {
     tcc_emit_if last;
     const bool blocks = p->k_blocks_per_split > 1;
     if (blocks) {
-        LLVMValueRef next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
-        tcc_emit_if_begin(e, &last, LLVMBuildICmp(e->builder, LLVMIntEQ, next, k->block_end, ""));
+        tcc_emit_value next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
+        tcc_emit_if_begin(e, &last, tcc_emit_icmp(e, TCC_ICMP_EQ, next, k->block_end));
     }
     tcc_emit_loop rows;
     tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
@@ -206,12 +206,13 @@ static void prefetch_tile(tcc_emitter *e, const kernel *k) {
     if (blocks) tcc_emit_if_end(e, &last);
 }
 
-static LLVMValueRef in_operand(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef base, LLVMValueRef offset) {
+static tcc_emit_value in_operand(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value base,
+                                 tcc_emit_value offset) {
     return tcc_contract_at(e, p->c.dtype, base, offset);
 }
 
 /* Sums of a tile over several blocks of k meet in scratch. */
-static LLVMValueRef partial_address(tcc_emitter *e, LLVMValueRef partial, int i) {
+static tcc_emit_value partial_address(tcc_emitter *e, tcc_emit_value partial, int i) {
     return tcc_emit_at(e, e->f32, partial, tcc_emit_i64(e, (int64_t)i * e->lanes));
 }
 
@@ -222,7 +223,7 @@ static void begin(tcc_emitter *e, kernel *k, const char *symbol) {
     int buffer_a = p->swapped ? 1 : 0;
     k->a = in_operand(e, p, tcc_emit_buffer(e, buffer_a), tcc_emit_param(e, buffer_a));
     k->first_access = 1 + (k->work ? k->work->n_buffers : 1);
-    LLVMValueRef b = k->work ? k->work->begin(k->work->user, e, 1) : tcc_emit_buffer(e, 1 - buffer_a);
+    tcc_emit_value b = k->work ? k->work->begin(k->work->user, e, 1) : tcc_emit_buffer(e, 1 - buffer_a);
     k->b = in_operand(e, p, b, tcc_emit_param(e, 1 - buffer_a));
     if (p->k_splits == 1)
         for (int x = 0; x < p->c.n_accesses; x++) k->access[x] = tcc_emit_param(e, 2 + x);
@@ -237,16 +238,16 @@ static void begin(tcc_emitter *e, kernel *k, const char *symbol) {
     }
 }
 
-static void enter_item(tcc_emitter *e, kernel *k, LLVMValueRef item) {
+static void enter_item(tcc_emitter *e, kernel *k, tcc_emit_value item) {
     const tcc_contract_plan *p = k->p;
     const int64_t panel = (int64_t)p->vectors * e->lanes;
-    LLVMValueRef rest = item, panel_block = tcc_emit_rem(e, rest, p->panel_blocks);
+    tcc_emit_value rest = item, panel_block = tcc_emit_rem(e, rest, p->panel_blocks);
     k->rows_key = rest = tcc_emit_div(e, rest, p->panel_blocks);
-    LLVMValueRef row_block = tcc_emit_rem(e, rest, p->row_blocks);
+    tcc_emit_value row_block = tcc_emit_rem(e, rest, p->row_blocks);
     rest = tcc_emit_div(e, rest, p->row_blocks);
     /* A part of k is finished for all of the batch before the next: filter gradients meet the same images at each tap.
      */
-    LLVMValueRef batch = tcc_emit_rem(e, rest, p->B), split = tcc_emit_div(e, rest, p->B);
+    tcc_emit_value batch = tcc_emit_rem(e, rest, p->B), split = tcc_emit_div(e, rest, p->B);
     tcc_contract_split_index(e, &p->c.b, batch, k->batch);
     k->item_a = in_operand(e, p, k->a, tcc_contract_offset(e, &p->c.b, k->batch, TCC_OPERAND_A));
     k->item_b = in_operand(e, p, k->b, tcc_contract_offset(e, &p->c.b, k->batch, TCC_OPERAND_B));
@@ -254,7 +255,7 @@ static void enter_item(tcc_emitter *e, kernel *k, LLVMValueRef item) {
         for (int x = 0; x < p->c.n_accesses; x++)
             k->offset[x] = tcc_emit_add(e, k->access[x], tcc_contract_offset(e, &p->c.b, k->batch, x));
     } else {
-        LLVMValueRef part = tcc_emit_add(e, tcc_emit_mul(e, split, tcc_emit_i64(e, p->B)), batch);
+        tcc_emit_value part = tcc_emit_add(e, tcc_emit_mul(e, split, tcc_emit_i64(e, p->B)), batch);
         k->workspace = tcc_emit_mul(e, part, tcc_emit_i64(e, p->M * p->panels * panel));
     }
     k->tile0 = tcc_emit_mul(e, row_block, tcc_emit_i64(e, p->tiles_per_block));
@@ -272,7 +273,7 @@ static void enter_item(tcc_emitter *e, kernel *k, LLVMValueRef item) {
 static void find_positions(tcc_emitter *e, kernel *k) {
     const tcc_contract *c = &k->p->c;
     for (int v = 0; v < c->n_windows; v++) {
-        LLVMValueRef at = tcc_emit_i64(e, c->windows[v].start);
+        tcc_emit_value at = tcc_emit_i64(e, c->windows[v].start);
         for (int i = 0; i < c->b.n; i++)
             at = tcc_emit_add(e, at, tcc_emit_mul(e, k->batch[i], tcc_emit_i64(e, c->b.d[i].w[v])));
         for (int i = 0; i <= k->p->k_split_dim; i++) {
@@ -284,7 +285,7 @@ static void find_positions(tcc_emitter *e, kernel *k) {
 }
 
 /* Where the block begins in k, and how much of the split dimension it has. */
-static void enter_block(tcc_emitter *e, kernel *k, LLVMValueRef number) {
+static void enter_block(tcc_emitter *e, kernel *k, tcc_emit_value number) {
     const tcc_contract_plan *p = k->p;
     tcc_contract_dims outer = {.n = p->k_split_dim + 1};
     memcpy(outer.d, p->c.k.d, sizeof *outer.d * (size_t)outer.n);
@@ -300,7 +301,7 @@ static void enter_block(tcc_emitter *e, kernel *k, LLVMValueRef number) {
     find_positions(e, k);
     k->count = tcc_emit_i64(e, p->k_step);
     if (extent % p->k_step) {
-        LLVMValueRef begun = tcc_emit_mul(e, k->block[p->k_split_dim], tcc_emit_i64(e, p->k_step));
+        tcc_emit_value begun = tcc_emit_mul(e, k->block[p->k_split_dim], tcc_emit_i64(e, p->k_step));
         k->count = tcc_emit_min(e, k->count, tcc_emit_sub(e, tcc_emit_i64(e, extent), begun));
     }
 }
@@ -313,9 +314,9 @@ static void look_ahead(tcc_emitter *e, kernel *k) {
     const bool along_n = n->b == 1, along_k = last->b == 1;
     k->ahead = (tcc_tile_ahead){.type = p->c.dtype};
     if (!p->pack_b || p->k_split_dim != p->c.k.n - 1 || !(along_n || along_k)) return;
-    LLVMValueRef next = tcc_emit_add(e, k->n0, tcc_emit_i64(e, panel));
-    LLVMValueRef here = LLVMBuildICmp(e->builder, LLVMIntSLT, next, tcc_emit_i64(e, p->N), "");
-    LLVMValueRef columns = tcc_emit_mul(e, next, tcc_emit_i64(e, n->b)), block = tcc_emit_i64(e, p->k_step * last->b);
+    tcc_emit_value next = tcc_emit_add(e, k->n0, tcc_emit_i64(e, panel));
+    tcc_emit_value here = tcc_emit_icmp(e, TCC_ICMP_SLT, next, tcc_emit_i64(e, p->N));
+    tcc_emit_value columns = tcc_emit_mul(e, next, tcc_emit_i64(e, n->b)), block = tcc_emit_i64(e, p->k_step * last->b);
     k->ahead.from = in_operand(e, p, k->block_b, tcc_emit_select(e, here, columns, block));
     k->ahead.width = ((along_n ? panel : p->k_step) + line - 1) / line;
     k->ahead.row = along_n ? last->b : n->b;
@@ -324,7 +325,7 @@ static void look_ahead(tcc_emitter *e, kernel *k) {
 }
 
 /* The panel of that number, packed where it has to be. */
-static void enter_panel(tcc_emitter *e, kernel *k, LLVMValueRef panel) {
+static void enter_panel(tcc_emitter *e, kernel *k, tcc_emit_value panel) {
     const tcc_contract_plan *p = k->p;
     k->panel = panel;
     k->n0 = tcc_emit_mul(e, panel, tcc_emit_i64(e, (int64_t)p->vectors * e->lanes));
@@ -345,28 +346,28 @@ static void pack_rows(tcc_emitter *e, const kernel *k) {
 }
 
 /* Sums of a tile over several blocks of k meet in scratch: where those of the tile at hand lie. */
-static LLVMValueRef partial_of_tile(tcc_emitter *e, const kernel *k) {
+static tcc_emit_value partial_of_tile(tcc_emitter *e, const kernel *k) {
     const tcc_contract_plan *p = k->p;
-    LLVMValueRef slot = tcc_emit_add(
+    tcc_emit_value slot = tcc_emit_add(
         e, tcc_emit_mul(e, tcc_emit_sub(e, k->panel, k->panel0), tcc_emit_i64(e, p->tiles_per_block)), k->tile);
     return tcc_emit_at(e, e->f32, k->partials,
                        tcc_emit_mul(e, slot, tcc_emit_i64(e, (int64_t)p->rows * p->vectors * e->lanes)));
 }
 
 /* The rows of the tile of that number, and its sums over the block of k. */
-static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
+static void multiply_tile(tcc_emitter *e, kernel *k, tcc_emit_value number) {
     const tcc_contract_plan *p = k->p;
     /* Tiles take the outer dimensions of m, if rows lie in the last alone, before they go on to further rows. */
     tcc_contract_dims outer_m = p->c.m;
     outer_m.n--;
     int64_t positions = p->M / p->row_extent;
-    LLVMValueRef position = tcc_emit_rem(e, number, positions);
-    LLVMValueRef first_row = tcc_emit_mul(e, tcc_emit_div(e, number, positions), tcc_emit_i64(e, p->rows)),
-                 row0 = first_row;
+    tcc_emit_value position = tcc_emit_rem(e, number, positions);
+    tcc_emit_value first_row = tcc_emit_mul(e, tcc_emit_div(e, number, positions), tcc_emit_i64(e, p->rows)),
+                   row0 = first_row;
     if (p->row_extent % p->rows) row0 = tcc_emit_min(e, first_row, tcc_emit_i64(e, p->row_extent - p->rows));
-    LLVMValueRef in_last = row0;
+    tcc_emit_value in_last = row0;
     if (positions > 1) {
-        LLVMValueRef begun = tcc_emit_mul(e, position, tcc_emit_i64(e, p->row_extent));
+        tcc_emit_value begun = tcc_emit_mul(e, position, tcc_emit_i64(e, p->row_extent));
         row0 = tcc_emit_add(e, begun, row0), first_row = tcc_emit_add(e, begun, first_row);
         tcc_contract_split_index(e, &outer_m, position, k->row);
     }
@@ -378,14 +379,14 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
                            .vectors = p->vectors,
                            .b_aligned = p->pack_b,
                            .ahead = k->ahead};
-    LLVMValueRef tile_a;
+    tcc_emit_value tile_a;
     k->tile = tcc_emit_sub(e, number, k->tile0);
     t.ahead.first = tcc_emit_mul(e, k->tile, tcc_emit_i64(e, k->ahead.count));
     if (p->pack_a) {
         /* From row to row: of rows of k, of k's rows, and of rows of pairs. */
         t.a_row = !p->a_columns || uses_tiles(p) ? p->a_row : narrow ? 2 : 1;
-        LLVMValueRef row = p->a_columns ? tcc_emit_sub(e, row0, tcc_emit_mul(e, k->tile0, tcc_emit_i64(e, p->rows)))
-                                        : tcc_emit_mul(e, k->tile, tcc_emit_i64(e, p->rows));
+        tcc_emit_value row = p->a_columns ? tcc_emit_sub(e, row0, tcc_emit_mul(e, k->tile0, tcc_emit_i64(e, p->rows)))
+                                          : tcc_emit_mul(e, k->tile, tcc_emit_i64(e, p->rows));
         tile_a = tcc_contract_at(e, t.a_type, e->scratch, tcc_emit_mul(e, row, tcc_emit_i64(e, t.a_row)));
     } else {
         t.a_row = p->c.m.d[p->c.m.n - 1].a;
@@ -399,7 +400,7 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
     if (uses_tiles(p)) tcc_tile_begin(e, p->rows, p->vectors);
     if (!p->K) return;
     tcc_contract_part parts[TCC_CONTRACT_MAX_DIMS] = {0};
-    LLVMValueRef tile_b = k->panel_b;
+    tcc_emit_value tile_b = k->panel_b;
     if (!narrow) tcc_contract_find_parts(e, p, k->batch, k->row, k->block, k->count, parts);
     tcc_contract_make_levels(e, p, k->count, parts, &t, &tile_a, &tile_b);
     tcc_tile_emit(e, &t, tile_a, tile_b, k->sums);
@@ -409,14 +410,14 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
 static void add_partial(tcc_emitter *e, kernel *k) {
     const tcc_contract_plan *p = k->p;
     const int n_sums = p->rows * p->vectors;
-    LLVMValueRef partial = partial_of_tile(e, k);
-    LLVMValueRef next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
-    LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, next, k->block_end, "");
+    tcc_emit_value partial = partial_of_tile(e, k);
+    tcc_emit_value next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
+    tcc_emit_value is_last = tcc_emit_icmp(e, TCC_ICMP_EQ, next, k->block_end);
     /* Scratch holds nothing before the first block: no lane is loaded then. */
-    LLVMValueRef again = tcc_emit_splat(e, LLVMBuildICmp(e->builder, LLVMIntNE, k->number, k->block0, ""), e->lanes);
+    tcc_emit_value again = tcc_emit_splat(e, tcc_emit_icmp(e, TCC_ICMP_NE, k->number, k->block0), e->lanes);
     for (int i = 0; i < n_sums; i++)
-        k->sums[i] = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, partial_address(e, partial, i), again),
-                                   k->sums[i], "");
+        k->sums[i] = tcc_emit_fadd(e, tcc_emit_load_masked(e, e->vf32, partial_address(e, partial, i), again),
+                                   k->sums[i]);
     tcc_emit_if finish;
     tcc_emit_if_begin(e, &finish, is_last);
     emit_tile_end(e, k);
@@ -433,17 +434,16 @@ static void end_tiles(tcc_emitter *e, kernel *k) {
         emit_tile_end(e, k);
         return;
     }
-    LLVMValueRef partial = partial_of_tile(e, k), next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
-    LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, next, k->block_end, "");
-    LLVMValueRef again = tcc_emit_splat(e, LLVMBuildICmp(e->builder, LLVMIntNE, k->number, k->block0, ""), e->lanes);
-    LLVMValueRef to = tcc_emit_select(e, is_last, k->stage, partial);
+    tcc_emit_value partial = partial_of_tile(e, k), next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
+    tcc_emit_value is_last = tcc_emit_icmp(e, TCC_ICMP_EQ, next, k->block_end);
+    tcc_emit_value again = tcc_emit_splat(e, tcc_emit_icmp(e, TCC_ICMP_NE, k->number, k->block0), e->lanes);
+    tcc_emit_value to = tcc_emit_select(e, is_last, k->stage, partial);
     tcc_emit_loop sums;
     tcc_emit_loop_begin(e, &sums, tcc_emit_i64(e, 0), tcc_emit_i64(e, (int64_t)p->rows * p->vectors * e->lanes),
                         e->lanes, NULL, 0);
-    LLVMValueRef before = tcc_emit_load_masked(e, e->vf32, tcc_emit_at(e, e->f32, partial, sums.index), again);
-    LLVMValueRef value = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, k->stage, sums.index), e->lanes * 4);
-    tcc_emit_store(e, LLVMBuildFAdd(e->builder, before, value, ""), tcc_emit_at(e, e->f32, to, sums.index),
-                   e->lanes * 4);
+    tcc_emit_value before = tcc_emit_load_masked(e, e->vf32, tcc_emit_at(e, e->f32, partial, sums.index), again);
+    tcc_emit_value value = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, k->stage, sums.index), e->lanes * 4);
+    tcc_emit_store(e, tcc_emit_fadd(e, before, value), tcc_emit_at(e, e->f32, to, sums.index), e->lanes * 4);
     tcc_emit_loop_end(e, &sums, NULL);
     tcc_emit_if finish;
     tcc_emit_if_begin(e, &finish, is_last);
@@ -457,7 +457,7 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     begin(e, &k, symbol);
     /* Successive items mostly share their rows; A is then packed once. */
     bool keep_a = p->pack_a && p->k_blocks_per_split == 1;
-    LLVMValueRef none = tcc_emit_i64(e, -1);
+    tcc_emit_value none = tcc_emit_i64(e, -1);
     tcc_emit_loop items, blocks, panels, tiles;
     tcc_emit_loop_begin(e, &items, e->begin, e->end, 1, &none, keep_a ? 1 : 0);
     enter_item(e, &k, items.index);
@@ -467,7 +467,7 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     enter_block(e, &k, blocks.index);
     if (p->pack_a) {
         tcc_emit_if repack;
-        if (keep_a) tcc_emit_if_begin(e, &repack, LLVMBuildICmp(e->builder, LLVMIntNE, k.rows_key, items.carry[0], ""));
+        if (keep_a) tcc_emit_if_begin(e, &repack, tcc_emit_icmp(e, TCC_ICMP_NE, k.rows_key, items.carry[0]));
         pack_rows(e, &k);
         if (keep_a) tcc_emit_if_end(e, &repack);
     }
@@ -492,36 +492,36 @@ void tcc_contract_emit_combine(tcc_emitter *e, const char *symbol, const tcc_con
     const int64_t width = p->panels * p->vectors * e->lanes;
     const tcc_contract_dim *along = &p->c.n.d[0];
     tcc_emit_kernel_begin(e, symbol);
-    LLVMValueRef workspace = tcc_emit_buffer(e, 0), access[TCC_CONTRACT_MAX_ACCESSES];
+    tcc_emit_value workspace = tcc_emit_buffer(e, 0), access[TCC_CONTRACT_MAX_ACCESSES];
     for (int x = 0; x < p->c.n_accesses; x++) access[x] = tcc_emit_param(e, x);
     begin_kernel(e, epilogue, 1);
     int64_t chunks = (p->M + p->combine_rows - 1) / p->combine_rows;
     tcc_emit_loop items, rows, vectors, splits;
     tcc_emit_items_begin(e, &items);
-    LLVMValueRef batch = tcc_emit_div(e, items.index, chunks), index[TCC_CONTRACT_MAX_DIMS];
+    tcc_emit_value batch = tcc_emit_div(e, items.index, chunks), index[TCC_CONTRACT_MAX_DIMS];
     tcc_contract_split_index(e, &p->c.b, batch, index);
-    LLVMValueRef item[TCC_CONTRACT_MAX_ACCESSES];
+    tcc_emit_value item[TCC_CONTRACT_MAX_ACCESSES];
     for (int x = 0; x < p->c.n_accesses; x++)
         item[x] = tcc_emit_add(e, access[x], tcc_contract_offset(e, &p->c.b, index, x));
-    LLVMValueRef from = tcc_emit_mul(e, tcc_emit_rem(e, items.index, chunks), tcc_emit_i64(e, p->combine_rows));
-    LLVMValueRef to = tcc_emit_min(e, tcc_emit_add(e, from, tcc_emit_i64(e, p->combine_rows)), tcc_emit_i64(e, p->M));
+    tcc_emit_value from = tcc_emit_mul(e, tcc_emit_rem(e, items.index, chunks), tcc_emit_i64(e, p->combine_rows));
+    tcc_emit_value to = tcc_emit_min(e, tcc_emit_add(e, from, tcc_emit_i64(e, p->combine_rows)), tcc_emit_i64(e, p->M));
     tcc_emit_loop_begin(e, &rows, from, to, 1, NULL, 0);
     tcc_contract_split_index(e, &p->c.m, rows.index, index);
     tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = 1};
-    LLVMValueRef row[TCC_CONTRACT_MAX_ACCESSES];
+    tcc_emit_value row[TCC_CONTRACT_MAX_ACCESSES];
     for (int x = 0; x < p->c.n_accesses; x++)
         row[x] = tcc_emit_add(e, item[x], tcc_contract_offset(e, &p->c.m, index, x));
-    LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, batch, tcc_emit_i64(e, p->M)), rows.index);
-    LLVMValueRef source = tcc_emit_at(e, e->f32, workspace, tcc_emit_mul(e, at, tcc_emit_i64(e, width)));
+    tcc_emit_value at = tcc_emit_add(e, tcc_emit_mul(e, batch, tcc_emit_i64(e, p->M)), rows.index);
+    tcc_emit_value source = tcc_emit_at(e, e->f32, workspace, tcc_emit_mul(e, at, tcc_emit_i64(e, width)));
     for (int x = 0; x < p->c.n_accesses; x++) place.offset[x] = row[x], place.lane_stride[x] = along->c[x];
     begin_row(e, epilogue, &place);
     tcc_emit_loop_begin(e, &vectors, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->N), e->lanes, NULL, 0);
     source = tcc_emit_at(e, e->f32, source, vectors.index);
-    LLVMValueRef sum = tcc_emit_load(e, e->vf32, source, e->lanes * 4);
+    tcc_emit_value sum = tcc_emit_load(e, e->vf32, source, e->lanes * 4);
     tcc_emit_loop_begin(e, &splits, tcc_emit_i64(e, 1), tcc_emit_i64(e, p->k_splits), 1, &sum, 1);
-    LLVMValueRef part = tcc_emit_at(e, e->f32, source,
-                                    tcc_emit_mul(e, splits.index, tcc_emit_i64(e, p->B * p->M * width)));
-    sum = LLVMBuildFAdd(e->builder, splits.carry[0], tcc_emit_load(e, e->vf32, part, e->lanes * 4), "");
+    tcc_emit_value part = tcc_emit_at(e, e->f32, source,
+                                      tcc_emit_mul(e, splits.index, tcc_emit_i64(e, p->B * p->M * width)));
+    sum = tcc_emit_fadd(e, splits.carry[0], tcc_emit_load(e, e->vf32, part, e->lanes * 4));
     tcc_emit_loop_end(e, &splits, &sum);
     for (int x = 0; x < p->c.n_accesses; x++) {
         place.offset[x] = row[x];

@@ -29,56 +29,57 @@ bool tcc_contract_has_windows_on(const tcc_contract_plan *p, int operand);
 int64_t tcc_contract_k_extent(const tcc_contract_plan *p, int dim);
 
 /* An address among an operand's elements. */
-LLVMValueRef tcc_contract_at(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef base, LLVMValueRef offset);
+tcc_emit_value tcc_contract_at(tcc_emitter *e, tcc_dtype dtype, tcc_emit_value base, tcc_emit_value offset);
 /* An element, or a vector of them, as f32: aligned to `alignment` bytes (0: as an element is); NULL mask: all lanes. */
-LLVMValueRef tcc_contract_load_element(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int alignment);
-LLVMValueRef tcc_contract_load_lanes(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int alignment,
-                                     LLVMValueRef mask);
+tcc_emit_value tcc_contract_load_element(tcc_emitter *e, tcc_dtype dtype, tcc_emit_value address, int alignment);
+tcc_emit_value tcc_contract_load_lanes(tcc_emitter *e, tcc_dtype dtype, tcc_emit_value address, int alignment,
+                                       tcc_emit_value mask);
 /* Lanes that lie `stride` elements apart. */
-LLVMValueRef tcc_contract_gather_lanes(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int64_t stride,
-                                       LLVMValueRef mask);
+tcc_emit_value tcc_contract_gather_lanes(tcc_emitter *e, tcc_dtype dtype, tcc_emit_value address, int64_t stride,
+                                         tcc_emit_value mask);
 
 /* The indices of each dimension from a row-major index over all of them. */
-void tcc_contract_split_index(tcc_emitter *e, const tcc_contract_dims *l, LLVMValueRef index, LLVMValueRef *out);
+void tcc_contract_split_index(tcc_emitter *e, const tcc_contract_dims *l, tcc_emit_value index, tcc_emit_value *out);
 /* Sum of index times stride in elements. */
-LLVMValueRef tcc_contract_offset(tcc_emitter *e, const tcc_contract_dims *l, const LLVMValueRef *index, int operand);
+tcc_emit_value tcc_contract_offset(tcc_emitter *e, const tcc_contract_dims *l, const tcc_emit_value *index,
+                                   int operand);
 
 /* Copy the rows of tiles [tile0, tile_end) of a block of k, which begins at `a` and has `count` of the split dimension,
  * to `to`. */
-void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to,
-                         LLVMValueRef tile0, LLVMValueRef tile_end, LLVMValueRef count);
+void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value a, tcc_emit_value to,
+                         tcc_emit_value tile0, tcc_emit_value tile_end, tcc_emit_value count);
 /* Copy the panel of columns from n0 on as [k][vectors * lanes]; columns past N are whatever is cheap to read. */
-void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0,
-                         LLVMValueRef count);
+void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value b, tcc_emit_value to,
+                         tcc_emit_value n0, tcc_emit_value count);
 /* The same of what is computed. Rows outside the windows, in which the block begins at `positions`, are left as they
  * are. */
 void tcc_contract_pack_computed_b(tcc_emitter *e, const tcc_contract_plan *p, const tcc_contract_work *work,
-                                  LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0, LLVMValueRef count,
-                                  const LLVMValueRef *positions);
+                                  tcc_emit_value b, tcc_emit_value to, tcc_emit_value n0, tcc_emit_value count,
+                                  const tcc_emit_value *positions);
 
 /* The same as bf16 (pack_bf16.c): A as [row][k], or, where vectors of pairs meet a_columns, as [pair of k][row]; B as
  * [pair of k][vectors * lanes]. What is missing in the last step of k is 0, and so is what lies outside the windows,
  * in which the block begins at `positions`. */
-void tcc_contract_pack_a_bf16(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to,
-                              LLVMValueRef tile0, LLVMValueRef tile_end, LLVMValueRef count,
-                              const LLVMValueRef *positions);
-void tcc_contract_pack_b_bf16(tcc_emitter *e, const tcc_contract_plan *p, const tcc_contract_work *work, LLVMValueRef b,
-                              LLVMValueRef to, LLVMValueRef n0, LLVMValueRef count,
-                              const LLVMValueRef *positions); /* `work` NULL: B is in memory */
+void tcc_contract_pack_a_bf16(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value a, tcc_emit_value to,
+                              tcc_emit_value tile0, tcc_emit_value tile_end, tcc_emit_value count,
+                              const tcc_emit_value *positions);
+void tcc_contract_pack_b_bf16(tcc_emitter *e, const tcc_contract_plan *p, const tcc_contract_work *work,
+                              tcc_emit_value b, tcc_emit_value to, tcc_emit_value n0, tcc_emit_value count,
+                              const tcc_emit_value *positions); /* `work` NULL: B is in memory */
 /* Two rows of bf16 as one of pairs: i32. */
-LLVMValueRef tcc_contract_pairs_of(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high);
+tcc_emit_value tcc_contract_pairs_of(tcc_emitter *e, tcc_emit_value low, tcc_emit_value high);
 /* The same lane of both halves of a vector as neighbours: so pairs are made of two rows that tcc_emit_round_pairs has
  * rounded. */
-LLVMValueRef tcc_contract_interleave(tcc_emitter *e, LLVMValueRef halves);
+tcc_emit_value tcc_contract_interleave(tcc_emitter *e, tcc_emit_value halves);
 /* One of the rows that pairs are made of, 0: the low one, as f32. */
-LLVMValueRef tcc_contract_half_of_pairs(tcc_emitter *e, LLVMValueRef pairs, int half);
+tcc_emit_value tcc_contract_half_of_pairs(tcc_emitter *e, tcc_emit_value pairs, int half);
 /* tcc_emit_transpose of elements of any type that is multiplied, to f32. */
-void tcc_contract_transpose(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows,
-                            LLVMValueRef columns, LLVMValueRef to, int64_t to_stride);
+void tcc_contract_transpose(tcc_emitter *e, tcc_dtype dtype, tcc_emit_value from, int64_t from_stride,
+                            tcc_emit_value rows, tcc_emit_value columns, tcc_emit_value to, int64_t to_stride);
 /* tcc_emit_transpose of pairs of successive bf16, whose rows and `columns` count elements of memory; `to`: of i32, with
  * rows of `to_stride`. */
-void tcc_contract_transpose_by_pairs(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows,
-                                     LLVMValueRef columns, LLVMValueRef to, int64_t to_stride);
+void tcc_contract_transpose_by_pairs(tcc_emitter *e, tcc_emit_value from, int64_t from_stride, tcc_emit_value rows,
+                                     tcc_emit_value columns, tcc_emit_value to, int64_t to_stride);
 
 /* The register tile, the inner loop of everything here: sums[rows][vectors] += A[row, k] * B[k, vectors * lanes] over
  * nested loops of k, in steps of as many k as `multiply` takes at once. `runtime`, if not NULL, is the count of a level
@@ -86,7 +87,7 @@ void tcc_contract_transpose_by_pairs(tcc_emitter *e, LLVMValueRef from, int64_t 
  * have their sums in registers of their own, from tcc_tile_begin to tcc_tile_end: `sums` is not used. */
 typedef struct tcc_tile_level {
     int64_t count;
-    LLVMValueRef runtime;
+    tcc_emit_value runtime;
     int64_t multiple;
     int64_t a, b;
 } tcc_tile_level;
@@ -95,9 +96,9 @@ typedef struct tcc_tile_level {
  * a rectangle of rows with `width` lines each. They are what the next panel is packed from: fetched only when it is
  * packed, they would be waited for. `count` 0: none. */
 typedef struct tcc_tile_ahead {
-    tcc_dtype type;           /* of elements */
-    LLVMValueRef from, first; /* the rectangle's first element; a line's number */
-    int64_t width, row;       /* lines in a row; elements from row to row */
+    tcc_dtype type;             /* of elements */
+    tcc_emit_value from, first; /* the rectangle's first element; a line's number */
+    int64_t width, row;         /* lines in a row; elements from row to row */
     int64_t count;
 } tcc_tile_ahead;
 
@@ -115,27 +116,28 @@ typedef struct tcc_contract_tile {
 
 /* Sums of tiles begin as zeros, and end in memory as rows of f32 that lie `row_bytes` apart. */
 void tcc_tile_begin(tcc_emitter *e, int rows, int vectors);
-void tcc_tile_end(tcc_emitter *e, int rows, int vectors, LLVMValueRef to, int64_t row_bytes);
+void tcc_tile_end(tcc_emitter *e, int rows, int vectors, tcc_emit_value to, int64_t row_bytes);
 /* Rows of each tile of registers, for tcc_emit_tiles_begin. */
 void tcc_tile_configure(int rows, int vectors, int *out);
 
 /* Of a step of k, in cycles of a core with one full-width multiply-add a cycle. */
 double tcc_tile_cycles(const tcc_llvm_target *target, int rows, int vectors);
-void tcc_tile_emit(tcc_emitter *e, tcc_contract_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums);
+void tcc_tile_emit(tcc_emitter *e, tcc_contract_tile *t, tcc_emit_value a, tcc_emit_value b, tcc_emit_value *sums);
 
 /* Part of a k dimension: its first index and how many follow, inside the block. `count` NULL: all that the level has.
  */
 typedef struct tcc_contract_part {
-    LLVMValueRef from, count;
+    tcc_emit_value from, count;
 } tcc_contract_part;
 
 /* Cuts the k dimensions to the windows as they lie for the batch and the tile at hand. `block`: indices of the block of
  * k, `count` of the split dimension. */
-void tcc_contract_find_parts(tcc_emitter *e, const tcc_contract_plan *p, const LLVMValueRef *batch,
-                             const LLVMValueRef *row, const LLVMValueRef *block, LLVMValueRef count,
+void tcc_contract_find_parts(tcc_emitter *e, const tcc_contract_plan *p, const tcc_emit_value *batch,
+                             const tcc_emit_value *row, const tcc_emit_value *block, tcc_emit_value count,
                              tcc_contract_part *parts);
 /* The k loops inside a block, as strides of what the tile reads; moves a and b to where the windows begin. */
-void tcc_contract_make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count,
-                              const tcc_contract_part *parts, tcc_contract_tile *t, LLVMValueRef *a, LLVMValueRef *b);
+void tcc_contract_make_levels(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value count,
+                              const tcc_contract_part *parts, tcc_contract_tile *t, tcc_emit_value *a,
+                              tcc_emit_value *b);
 
 #endif

@@ -3,7 +3,7 @@
 #include "codegen/contract/internal.h"
 
 /* The same in steps of several k: one loop where both are packed. */
-static void make_steps(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count, tcc_contract_tile *t) {
+static void make_steps(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value count, tcc_contract_tile *t) {
     const tcc_contract_dims *k = &p->c.k;
     const int64_t unit = p->multiply, b_row = (int64_t)p->vectors * e->lanes; /* from k to k */
     const bool stepped = k->d[p->k_split_dim].extent % p->k_step != 0;
@@ -14,8 +14,8 @@ static void make_steps(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef 
                               .a = rows_of_pairs ? p->a_row : unit,
                               .b = unit * b_row,
                               .multiple = 1};
-        LLVMValueRef length = tcc_emit_add(e, tcc_emit_mul(e, count, tcc_emit_i64(e, linear)),
-                                           tcc_emit_i64(e, unit - 1));
+        tcc_emit_value length = tcc_emit_add(e, tcc_emit_mul(e, count, tcc_emit_i64(e, linear)),
+                                             tcc_emit_i64(e, unit - 1));
         if (stepped) all.runtime = tcc_emit_div(e, length, unit);
         t->levels[t->n_levels++] = all;
         return;
@@ -33,8 +33,9 @@ static void make_steps(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef 
     }
 }
 
-void tcc_contract_make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count,
-                              const tcc_contract_part *parts, tcc_contract_tile *t, LLVMValueRef *a, LLVMValueRef *b) {
+void tcc_contract_make_levels(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value count,
+                              const tcc_contract_part *parts, tcc_contract_tile *t, tcc_emit_value *a,
+                              tcc_emit_value *b) {
     const tcc_contract_dims *k = &p->c.k;
     int64_t panel_row = (int64_t)p->vectors * e->lanes, linear = p->k_inner;
     if (p->multiply != TCC_CONTRACT_FMA) {
@@ -59,29 +60,29 @@ void tcc_contract_make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMVa
     }
 }
 
-static LLVMValueRef max_of(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntSGT, a, b, ""), a, b, "");
+static tcc_emit_value max_of(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
+    return tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_SGT, a, b), a, b);
 }
 
 /* The indices j with 0 <= base + step j < extent: [*from, *to). */
-static void window_range(tcc_emitter *e, LLVMValueRef base, int64_t step, int64_t extent, LLVMValueRef *from,
-                         LLVMValueRef *to) {
-    LLVMValueRef zero = tcc_emit_i64(e, 0);
+static void window_range(tcc_emitter *e, tcc_emit_value base, int64_t step, int64_t extent, tcc_emit_value *from,
+                         tcc_emit_value *to) {
+    tcc_emit_value zero = tcc_emit_i64(e, 0);
     int64_t size = step < 0 ? -step : step;
     if (step < 0) base = tcc_emit_sub(e, tcc_emit_i64(e, extent - 1), base); /* seen from the other end */
-    LLVMValueRef before = max_of(e, tcc_emit_sub(e, zero, base), zero);
+    tcc_emit_value before = max_of(e, tcc_emit_sub(e, zero, base), zero);
     *from = tcc_emit_div(e, tcc_emit_add(e, before, tcc_emit_i64(e, size - 1)), size);
-    LLVMValueRef left = max_of(e, tcc_emit_sub(e, tcc_emit_i64(e, extent), base), zero);
+    tcc_emit_value left = max_of(e, tcc_emit_sub(e, tcc_emit_i64(e, extent), base), zero);
     *to = tcc_emit_div(e, tcc_emit_add(e, left, tcc_emit_i64(e, size - 1)), size);
 }
 
-void tcc_contract_find_parts(tcc_emitter *e, const tcc_contract_plan *p, const LLVMValueRef *batch,
-                             const LLVMValueRef *row, const LLVMValueRef *block, LLVMValueRef count,
+void tcc_contract_find_parts(tcc_emitter *e, const tcc_contract_plan *p, const tcc_emit_value *batch,
+                             const tcc_emit_value *row, const tcc_emit_value *block, tcc_emit_value count,
                              tcc_contract_part *parts) {
     const tcc_contract *c = &p->c;
-    LLVMValueRef seen = NULL; /* the block's outer indices lie in their windows */
+    tcc_emit_value seen = NULL; /* the block's outer indices lie in their windows */
     for (int v = 0; v < c->n_windows; v++) {
-        LLVMValueRef base = tcc_emit_i64(e, c->windows[v].start), from, to;
+        tcc_emit_value base = tcc_emit_i64(e, c->windows[v].start), from, to;
         for (int i = 0; i < c->b.n; i++)
             if (c->b.d[i].w[v])
                 base = tcc_emit_add(e, base, tcc_emit_mul(e, batch[i], tcc_emit_i64(e, c->b.d[i].w[v])));
@@ -92,14 +93,13 @@ void tcc_contract_find_parts(tcc_emitter *e, const tcc_contract_plan *p, const L
             window_range(e, base, c->k.d[i].w[v], c->windows[v].extent, &from, &to);
             to = tcc_emit_min(e, to, tcc_emit_i64(e, c->k.d[i].extent));
             if (i < p->k_split_dim) {
-                LLVMValueRef above = LLVMBuildICmp(e->builder, LLVMIntSGE, block[i], from, "");
-                LLVMValueRef inside = LLVMBuildAnd(e->builder, above,
-                                                   LLVMBuildICmp(e->builder, LLVMIntSLT, block[i], to, ""), "");
-                seen = seen ? LLVMBuildAnd(e->builder, seen, inside, "") : inside;
+                tcc_emit_value above = tcc_emit_icmp(e, TCC_ICMP_SGE, block[i], from);
+                tcc_emit_value inside = tcc_emit_and(e, above, tcc_emit_icmp(e, TCC_ICMP_SLT, block[i], to));
+                seen = seen ? tcc_emit_and(e, seen, inside) : inside;
                 continue;
             }
             if (i == p->k_split_dim) {
-                LLVMValueRef begun = tcc_emit_mul(e, block[i], tcc_emit_i64(e, p->k_step));
+                tcc_emit_value begun = tcc_emit_mul(e, block[i], tcc_emit_i64(e, p->k_step));
                 from = max_of(e, tcc_emit_sub(e, from, begun), tcc_emit_i64(e, 0));
                 to = tcc_emit_min(e, tcc_emit_sub(e, to, begun), count);
             }

@@ -96,7 +96,7 @@ static void row_end(void *user, tcc_emitter *e) {
 }
 
 /* The port has the sums as they are; what reads the result finds it rounded to its type. */
-static LLVMValueRef vector(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place) {
+static tcc_emit_value vector(void *user, tcc_emitter *e, tcc_emit_value sums, const tcc_contract_place *place) {
     (void)e;
     hooks *h = user;
     if (h->status == TCC_OK)
@@ -116,17 +116,17 @@ typedef struct host_work {
     tcc_computed_run run;
 } host_work;
 
-static LLVMValueRef work_begin(void *user, tcc_emitter *e, int first_buffer) {
+static tcc_emit_value work_begin(void *user, tcc_emitter *e, int first_buffer) {
     host_work *w = user;
     return tcc_computed_begin(&w->run, e, w->k->prologues[1], first_buffer);
 }
 
-static void work_columns(void *user, LLVMValueRef column, LLVMValueRef mask) {
+static void work_columns(void *user, tcc_emit_value column, tcc_emit_value mask) {
     host_work *w = user;
     tcc_computed_columns(&w->run, column, w->k->plan.N, mask);
 }
 
-static LLVMValueRef work_vector(void *user, LLVMValueRef address, LLVMValueRef mask) {
+static tcc_emit_value work_vector(void *user, tcc_emit_value address, tcc_emit_value mask) {
     return tcc_computed_vector(&((host_work *)user)->run, address, mask);
 }
 

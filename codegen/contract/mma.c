@@ -21,83 +21,82 @@ enum { LINE = 64, STEP = 32, CHUNK = 16, MOST_FRAGMENTS = 4 }; /* bytes; 16 rows
 typedef struct operand {
     const tcc_contract_reader *reader;
     bool is_b, tf32;
-    int count;                               /* fragments of a warp: of 16 rows of A, of 8 columns of B */
-    int pitch;                               /* bytes from line to line */
-    LLVMValueRef to[TCC_CONTRACT_GPU_SLOTS]; /* where copies go, in bytes from the tile's start */
-    LLVMValueRef from[2 * MOST_FRAGMENTS];   /* where fragments lie at the first step */
+    int count;                                 /* fragments of a warp: of 16 rows of A, of 8 columns of B */
+    int pitch;                                 /* bytes from line to line */
+    tcc_emit_value to[TCC_CONTRACT_GPU_SLOTS]; /* where copies go, in bytes from the tile's start */
+    tcc_emit_value from[2 * MOST_FRAGMENTS];   /* where fragments lie at the first step */
 } operand;
 
-static LLVMValueRef i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
-static LLVMValueRef exclusive(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildXor(e->builder, a, b, "");
-}
-static LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return tcc_emit_add(e, a, b); }
-static LLVMValueRef times(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_mul(e, a, i32(e, b)); }
-static LLVMValueRef over(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_div(e, a, b); }
-static LLVMValueRef rest(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_rem(e, a, b); }
-static LLVMValueRef shared(tcc_emitter *e, LLVMValueRef bytes) { return tcc_emit_at(e, e->i8, e->scratch, bytes); }
+static tcc_emit_value i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
+static tcc_emit_value exclusive(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) { return tcc_emit_xor(e, a, b); }
+static tcc_emit_value add(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) { return tcc_emit_add(e, a, b); }
+static tcc_emit_value times(tcc_emitter *e, tcc_emit_value a, int64_t b) { return tcc_emit_mul(e, a, i32(e, b)); }
+static tcc_emit_value over(tcc_emitter *e, tcc_emit_value a, int64_t b) { return tcc_emit_div(e, a, b); }
+static tcc_emit_value rest(tcc_emitter *e, tcc_emit_value a, int64_t b) { return tcc_emit_rem(e, a, b); }
+static tcc_emit_value shared(tcc_emitter *e, tcc_emit_value bytes) { return tcc_emit_at(e, e->i8, e->scratch, bytes); }
 
 /* The byte of a tile where the chunk that begins at (o, k) lies. */
-static LLVMValueRef chunk_at(tcc_emitter *e, const operand *x, LLVMValueRef o, LLVMValueRef k) {
+static tcc_emit_value chunk_at(tcc_emitter *e, const operand *x, tcc_emit_value o, tcc_emit_value k) {
     int vector = x->reader->p->vector;
     if (x->reader->p->along_k)
         return add(e, times(e, o, LINE), times(e, exclusive(e, over(e, k, vector), rest(e, over(e, o, 2), 4)), CHUNK));
-    LLVMValueRef turn = x->tf32 ? times(e, rest(e, k, 4), 2) : rest(e, k, 8);
+    tcc_emit_value turn = x->tf32 ? times(e, rest(e, k, 4), 2) : rest(e, k, 8);
     return add(e, times(e, k, x->pitch), times(e, exclusive(e, over(e, o, vector), turn), CHUNK));
 }
 
 static void find_places(tcc_emitter *e, const tcc_contract_block *b, operand *x) {
     const tcc_contract_side *s = x->reader->p;
-    LLVMValueRef lane = b->lane, o0 = times(e, x->is_b ? b->warp_n : b->warp_m, x->is_b ? b->p->warp_n : b->p->warp_m);
+    tcc_emit_value lane = b->lane,
+                   o0 = times(e, x->is_b ? b->warp_n : b->warp_m, x->is_b ? b->p->warp_n : b->p->warp_m);
     int vector = s->vector, two_chunks = 2 * vector;
     x->pitch = s->along_k ? LINE : s->rows * CHUNK / vector;
     for (int j = 0; j < s->slots; j++) x->to[j] = chunk_at(e, x, x->reader->slots[j].o, x->reader->slots[j].k);
     if (x->tf32 && !s->along_k) { /* elements (r, c) of fragments of 8 rows */
-        LLVMValueRef r = over(e, lane, 4), c = rest(e, lane, 4);
+        tcc_emit_value r = over(e, lane, 4), c = rest(e, lane, 4);
         int n = x->is_b ? x->count : 2 * x->count;
         for (int i = 0; i < n; i++) {
-            LLVMValueRef o = add(e, o0, add(e, r, i32(e, 8 * i)));
-            LLVMValueRef chunk = times(e, over(e, o, 4), 4);
+            tcc_emit_value o = add(e, o0, add(e, r, i32(e, 8 * i)));
+            tcc_emit_value chunk = times(e, over(e, o, 4), 4);
             x->from[i] = add(e, chunk_at(e, x, chunk, c), times(e, rest(e, o, 4), 4));
         }
         return;
     }
     /* Lane 8 i + r gives row r of matrix i of four: A: two of rows, then two of k; B: two of k, then two of columns. */
-    LLVMValueRef low = rest(e, over(e, lane, 8), 2), high = over(e, lane, 16), r = rest(e, lane, 8);
-    LLVMValueRef of_o = x->is_b ? high : low, of_k = x->is_b ? low : high;
+    tcc_emit_value low = rest(e, over(e, lane, 8), 2), high = over(e, lane, 16), r = rest(e, lane, 8);
+    tcc_emit_value of_o = x->is_b ? high : low, of_k = x->is_b ? low : high;
     int n = x->is_b ? x->count / 2 : x->count;
     for (int i = 0; i < n; i++) {
-        LLVMValueRef o = add(e, o0, add(e, times(e, of_o, 8), i32(e, 16 * i)));
+        tcc_emit_value o = add(e, o0, add(e, times(e, of_o, 8), i32(e, 16 * i)));
         if (s->along_k) x->from[i] = chunk_at(e, x, add(e, o, r), times(e, of_k, vector));
         else x->from[i] = chunk_at(e, x, o, add(e, times(e, of_k, two_chunks / 2), r));
     }
 }
 
 /* Send a tile on its way into the part of shared memory from `to` on, or, computed, into registers. */
-static void send_tile(tcc_emitter *e, const tcc_contract_block *b, const operand *x, LLVMValueRef k0, LLVMValueRef end,
-                      LLVMValueRef to, tcc_contract_pending *pending) {
+static void send_tile(tcc_emitter *e, const tcc_contract_block *b, const operand *x, tcc_emit_value k0,
+                      tcc_emit_value end, tcc_emit_value to, tcc_contract_pending *pending) {
     if (x->reader->prologue) {
         tcc_contract_read_tile(e, b->p, x->reader, k0, end, pending);
         return;
     }
     for (int j = 0; j < x->reader->p->slots; j++) {
-        LLVMValueRef inside, address = tcc_contract_locate(e, b->p, x->reader, j, k0, end, &inside);
+        tcc_emit_value inside, address = tcc_contract_locate(e, b->p, x->reader, j, k0, end, &inside);
         tcc_emit_copy_async(e, shared(e, add(e, to, x->to[j])), address, CHUNK, inside);
     }
 }
 
 /* A computed tile from registers into shared memory, as send_tile does the others. */
-static void store_tile(tcc_emitter *e, const operand *x, LLVMValueRef to, const tcc_contract_pending *pending) {
+static void store_tile(tcc_emitter *e, const operand *x, tcc_emit_value to, const tcc_contract_pending *pending) {
     const tcc_contract_side *s = x->reader->p;
     for (int j = 0; x->reader->prologue && j < s->slots; j++) {
-        LLVMValueRef value = tcc_contract_arrived(e, x->reader, &pending[j]);
+        tcc_emit_value value = tcc_contract_arrived(e, x->reader, &pending[j]);
         if (!x->tf32) {
-            LLVMValueRef halves = value;
-            value = LLVMGetPoison(LLVMVectorType(e->i32, 4));
+            tcc_emit_value halves = value;
+            value = tcc_emit_poison(tcc_emit_vector_type(e->i32, 4));
             for (int i = 0; i < 4; i++) {
-                LLVMValueRef low = LLVMBuildExtractElement(e->builder, halves, i32(e, 2 * i), "");
-                LLVMValueRef high = LLVMBuildExtractElement(e->builder, halves, i32(e, 2 * i + 1), "");
-                value = LLVMBuildInsertElement(e->builder, value, tcc_emit_pack(e, s->dtype, low, high), i32(e, i), "");
+                tcc_emit_value low = tcc_emit_extract(e, halves, i32(e, 2 * i));
+                tcc_emit_value high = tcc_emit_extract(e, halves, i32(e, 2 * i + 1));
+                value = tcc_emit_insert(e, value, tcc_emit_pack(e, s->dtype, low, high), i32(e, i));
             }
         }
         tcc_emit_store(e, value, shared(e, add(e, to, x->to[j])), CHUNK);
@@ -105,54 +104,54 @@ static void store_tile(tcc_emitter *e, const operand *x, LLVMValueRef to, const 
 }
 
 /* Fragments of step `step` of the tile at `tile`: 4 registers for 16 rows of A, 2 for 8 columns of B. */
-static void load_fragments(tcc_emitter *e, const operand *x, LLVMValueRef tile, int step, LLVMValueRef *out) {
+static void load_fragments(tcc_emitter *e, const operand *x, tcc_emit_value tile, int step, tcc_emit_value *out) {
     const tcc_contract_side *s = x->reader->p;
     if (x->tf32 && !s->along_k) {
         int n = x->is_b ? x->count : 2 * x->count;
         for (int i = 0; i < n; i++)
             for (int half = 0; half < 2; half++) { /* of k */
-                LLVMValueRef at = add(e, add(e, tile, x->from[i]), i32(e, (int64_t)(8 * step + 4 * half) * x->pitch));
-                LLVMValueRef value = tcc_emit_load(e, e->i32, shared(e, at), 4);
+                tcc_emit_value at = add(e, add(e, tile, x->from[i]), i32(e, (int64_t)(8 * step + 4 * half) * x->pitch));
+                tcc_emit_value value = tcc_emit_load(e, e->i32, shared(e, at), 4);
                 if (x->is_b) out[2 * i + half] = value;
                 else out[4 * (i / 2) + 2 * half + i % 2] = value;
             }
     } else {
         int n = x->is_b ? x->count / 2 : x->count;
         for (int i = 0; i < n; i++) {
-            LLVMValueRef at = x->from[i];
+            tcc_emit_value at = x->from[i];
             if (s->along_k && step) at = exclusive(e, at, i32(e, STEP));
             else if (step) at = add(e, at, i32(e, (int64_t)step * 2 * s->vector * x->pitch));
             tcc_emit_load_matrix(e, 4, !s->along_k, shared(e, add(e, tile, at)), out + 4 * i);
         }
     }
     for (int i = 0; x->tf32 && i < (x->is_b ? 2 : 4) * x->count; i++)
-        out[i] = tcc_emit_round_tf32(e, LLVMBuildBitCast(e->builder, out[i], e->f32, ""));
+        out[i] = tcc_emit_round_tf32(e, tcc_emit_bitcast(e, out[i], e->f32));
 }
 
 static void multiply(tcc_emitter *e, const tcc_contract_gpu_plan *p, const operand *a, const operand *b,
-                     LLVMValueRef tile_a, LLVMValueRef tile_b, LLVMValueRef *sums) {
+                     tcc_emit_value tile_a, tcc_emit_value tile_b, tcc_emit_value *sums) {
     for (int step = 0; step < LINE / STEP; step++) {
-        LLVMValueRef rows[4 * MOST_FRAGMENTS], columns[4 * MOST_FRAGMENTS];
+        tcc_emit_value rows[4 * MOST_FRAGMENTS], columns[4 * MOST_FRAGMENTS];
         load_fragments(e, a, tile_a, step, rows);
         load_fragments(e, b, tile_b, step, columns);
         for (int m = 0; m < a->count; m++)
             for (int n = 0; n < b->count; n++) {
-                LLVMValueRef *sum = &sums[m * b->count + n], parts[4];
-                for (int i = 0; i < 4; i++) parts[i] = LLVMBuildExtractElement(e->builder, *sum, i32(e, i), "");
+                tcc_emit_value *sum = &sums[m * b->count + n], parts[4];
+                for (int i = 0; i < 4; i++) parts[i] = tcc_emit_extract(e, *sum, i32(e, i));
                 tcc_emit_matrix_product(e, p->matrix, rows + 4 * m, columns + 2 * n, parts);
-                for (int i = 0; i < 4; i++) *sum = LLVMBuildInsertElement(e->builder, *sum, parts[i], i32(e, i), "");
+                for (int i = 0; i < 4; i++) *sum = tcc_emit_insert(e, *sum, parts[i], i32(e, i));
             }
     }
 }
 
 /* The place of the next tile in the ring. */
-static LLVMValueRef after(tcc_emitter *e, LLVMValueRef place, int64_t tile, int64_t ring) {
-    LLVMValueRef next = add(e, place, i32(e, tile));
-    return tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntEQ, next, i32(e, ring), ""), i32(e, 0), next);
+static tcc_emit_value after(tcc_emitter *e, tcc_emit_value place, int64_t tile, int64_t ring) {
+    tcc_emit_value next = add(e, place, i32(e, tile));
+    return tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_EQ, next, i32(e, ring)), i32(e, 0), next);
 }
 
-void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef begin, LLVMValueRef end,
-                      LLVMValueRef *sums) {
+void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, tcc_emit_value begin, tcc_emit_value end,
+                      tcc_emit_value *sums) {
     const tcc_contract_gpu_plan *p = x->p;
     bool tf32 = p->matrix == TCC_F32;
     operand a = {.reader = &x->a, .tf32 = tf32, .count = p->warp_m / 16},
@@ -164,8 +163,8 @@ void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef 
     find_places(e, x, &b);
     tcc_contract_pending next_a[TCC_CONTRACT_GPU_SLOTS], next_b[TCC_CONTRACT_GPU_SLOTS];
     for (int i = 0; i < ahead; i++) {
-        LLVMValueRef k0 = add(e, begin, i32(e, (int64_t)i * p->tile_k)), to_a = i32(e, i * tile),
-                     to_b = i32(e, i * tile + size_a);
+        tcc_emit_value k0 = add(e, begin, i32(e, (int64_t)i * p->tile_k)), to_a = i32(e, i * tile),
+                       to_b = i32(e, i * tile + size_a);
         send_tile(e, x, &a, k0, end, to_a, next_a);
         send_tile(e, x, &b, k0, end, to_b, next_b);
         tcc_emit_copy_commit(e);
@@ -175,14 +174,14 @@ void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef 
     tcc_emit_loop tiles;
     sums[n_sums] = i32(e, 0);
     sums[n_sums + 1] = i32(e, ahead * tile);
-    LLVMValueRef from = LLVMBuildSExt(e->builder, begin, e->i64, ""), to = LLVMBuildSExt(e->builder, end, e->i64, "");
+    tcc_emit_value from = tcc_emit_sext(e, begin, e->i64), to = tcc_emit_sext(e, end, e->i64);
     tcc_emit_loop_begin(e, &tiles, from, to, p->tile_k, sums, n_sums + 2);
     memcpy(sums, tiles.carry, sizeof *sums * (size_t)(n_sums + 2));
-    LLVMValueRef here = sums[n_sums], vacant = sums[n_sums + 1];
+    tcc_emit_value here = sums[n_sums], vacant = sums[n_sums + 1];
     tcc_emit_copy_wait(e, ahead - 1);
     tcc_emit_barrier(e); /* the tile has come for all, and all have done with the one before, whose place is free */
-    LLVMValueRef k0 = add(e, LLVMBuildTrunc(e->builder, tiles.index, e->i32, ""), i32(e, (int64_t)ahead * p->tile_k));
-    LLVMValueRef vacant_b = add(e, vacant, i32(e, size_a));
+    tcc_emit_value k0 = add(e, tcc_emit_trunc(e, tiles.index, e->i32), i32(e, (int64_t)ahead * p->tile_k));
+    tcc_emit_value vacant_b = add(e, vacant, i32(e, size_a));
     send_tile(e, x, &a, k0, end, vacant, next_a);
     send_tile(e, x, &b, k0, end, vacant_b, next_b);
     tcc_emit_copy_commit(e);

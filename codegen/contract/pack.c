@@ -8,22 +8,22 @@ enum { AHEAD = 8 };
 
 /* A run of the innermost k dimension: source offset in elements, place in the linear index, and length (constant or
  * not). */
-typedef void (*run_fn)(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length);
+typedef void (*run_fn)(tcc_emitter *e, void *user, tcc_emit_value offset, tcc_emit_value linear, tcc_emit_value length);
 
 typedef struct k_runs {
     const tcc_contract_plan *p;
     int operand; /* A or B */
-    LLVMValueRef count;
+    tcc_emit_value count;
     run_fn run;
     void *user;
 } k_runs;
 
-static void run_level(tcc_emitter *e, const k_runs *w, int dim, int64_t inner, LLVMValueRef offset,
-                      LLVMValueRef linear) {
+static void run_level(tcc_emitter *e, const k_runs *w, int dim, int64_t inner, tcc_emit_value offset,
+                      tcc_emit_value linear) {
     const tcc_contract_plan *p = w->p;
     const tcc_contract_dim *d = &p->c.k.d[dim];
     bool stepped = dim == p->k_split_dim && d->extent % p->k_step != 0;
-    LLVMValueRef length = stepped ? w->count : tcc_emit_i64(e, dim == p->k_split_dim ? p->k_step : d->extent);
+    tcc_emit_value length = stepped ? w->count : tcc_emit_i64(e, dim == p->k_split_dim ? p->k_step : d->extent);
     if (dim == p->c.k.n - 1) {
         w->run(e, w->user, offset, linear, length);
         return;
@@ -31,39 +31,39 @@ static void run_level(tcc_emitter *e, const k_runs *w, int dim, int64_t inner, L
     tcc_emit_loop loop;
     tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), length, 1, NULL, 0);
     int64_t stride = w->operand == TCC_OPERAND_A ? d->a : d->b;
-    LLVMValueRef at = tcc_emit_add(e, offset, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, stride)));
-    LLVMValueRef place = tcc_emit_add(e, linear, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, inner)));
+    tcc_emit_value at = tcc_emit_add(e, offset, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, stride)));
+    tcc_emit_value place = tcc_emit_add(e, linear, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, inner)));
     run_level(e, w, dim + 1, inner / p->c.k.d[dim + 1].extent, at, place);
     tcc_emit_loop_end(e, &loop, NULL);
 }
 
-static void run_k(tcc_emitter *e, const k_runs *w, LLVMValueRef offset) {
+static void run_k(tcc_emitter *e, const k_runs *w, tcc_emit_value offset) {
     run_level(e, w, w->p->k_split_dim, w->p->k_inner, offset, tcc_emit_i64(e, 0));
 }
 
 /* A constant mask of the first n lanes; NULL: all. */
-static LLVMValueRef first_lanes(tcc_emitter *e, int64_t n) {
+static tcc_emit_value first_lanes(tcc_emitter *e, int64_t n) {
     return n >= e->lanes ? NULL : tcc_emit_mask(e, e->lanes, tcc_emit_i64(e, n));
 }
 
-static void store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
+static void store_lanes(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, tcc_emit_value mask) {
     if (mask) tcc_emit_store_masked(e, value, address, mask);
     else tcc_emit_store(e, value, address, 0);
 }
 
-static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+static tcc_emit_value at(tcc_emitter *e, tcc_emit_value base, tcc_emit_value offset) {
     return tcc_emit_at(e, e->f32, base, offset);
 }
 
 /* Among the elements of the operand that is packed. */
-static LLVMValueRef source(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef base, LLVMValueRef offset) {
+static tcc_emit_value source(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value base, tcc_emit_value offset) {
     return tcc_contract_at(e, p->c.dtype, base, offset);
 }
 
 /* Calls body(x, mask) for x = 0, lanes, 2 lanes ... below length; mask NULL for whole vectors. */
-typedef void (*chunk_fn)(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask);
+typedef void (*chunk_fn)(tcc_emitter *e, void *user, tcc_emit_value x, tcc_emit_value mask);
 
-static void for_vectors(tcc_emitter *e, LLVMValueRef length, chunk_fn body, void *user) {
+static void for_vectors(tcc_emitter *e, tcc_emit_value length, chunk_fn body, void *user) {
     int64_t constant;
     tcc_emit_loop loop;
     if (tcc_emit_is_constant(length, &constant)) {
@@ -85,19 +85,19 @@ static void for_vectors(tcc_emitter *e, LLVMValueRef length, chunk_fn body, void
 
 typedef struct pack_a {
     const tcc_contract_plan *p;
-    LLVMValueRef from, to;
-    LLVMValueRef n_rows; /* of the block; columns */
-    int64_t ahead;       /* elements to what is fetched while this is copied; 0: nothing */
+    tcc_emit_value from, to;
+    tcc_emit_value n_rows; /* of the block; columns */
+    int64_t ahead;         /* elements to what is fetched while this is copied; 0: nothing */
 } pack_a;
 
-static void copy_chunk(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask) {
+static void copy_chunk(tcc_emitter *e, void *user, tcc_emit_value x, tcc_emit_value mask) {
     const pack_a *s = user;
     if (s->ahead) tcc_emit_prefetch(e, source(e, s->p, s->from, tcc_emit_add(e, x, tcc_emit_i64(e, s->ahead))), 3);
-    LLVMValueRef value = tcc_contract_load_lanes(e, s->p->c.dtype, source(e, s->p, s->from, x), 0, mask);
+    tcc_emit_value value = tcc_contract_load_lanes(e, s->p->c.dtype, source(e, s->p, s->from, x), 0, mask);
     store_lanes(e, value, at(e, s->to, x), mask);
 }
 
-static void row_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+static void row_run(tcc_emitter *e, void *user, tcc_emit_value offset, tcc_emit_value linear, tcc_emit_value length) {
     const pack_a *s = user;
     pack_a run = {.p = s->p, .from = source(e, s->p, s->from, offset), .to = at(e, s->to, linear)};
     int64_t stride = s->p->c.k.d[s->p->c.k.n - 1].a;
@@ -107,32 +107,34 @@ static void row_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRe
     }
     tcc_emit_loop k;
     tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
-    LLVMValueRef element = source(e, s->p, run.from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride)));
+    tcc_emit_value element = source(e, s->p, run.from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride)));
     tcc_emit_store(e, tcc_contract_load_element(e, s->p->c.dtype, element, 0), at(e, run.to, k.index), 0);
     tcc_emit_loop_end(e, &k, NULL);
 }
 
 /* All rows of the block at one k are contiguous. */
-static void column_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+static void column_run(tcc_emitter *e, void *user, tcc_emit_value offset, tcc_emit_value linear,
+                       tcc_emit_value length) {
     const pack_a *s = user;
     const tcc_contract_plan *p = s->p;
     int64_t stride = p->c.k.d[p->c.k.n - 1].a;
     tcc_emit_loop k;
     tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
-    LLVMValueRef at_k = tcc_emit_mul(e, tcc_emit_add(e, linear, k.index), tcc_emit_i64(e, p->a_row));
-    LLVMValueRef from = source(e, p, source(e, p, s->from, offset), tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride)));
+    tcc_emit_value at_k = tcc_emit_mul(e, tcc_emit_add(e, linear, k.index), tcc_emit_i64(e, p->a_row));
+    tcc_emit_value from = source(e, p, source(e, p, s->from, offset),
+                                 tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride)));
     pack_a row = {.p = p, .from = from, .to = at(e, s->to, at_k), .ahead = AHEAD * stride};
     for_vectors(e, s->n_rows, copy_chunk, &row);
     tcc_emit_loop_end(e, &k, NULL);
 }
 
-void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to,
-                         LLVMValueRef tile0, LLVMValueRef tile_end, LLVMValueRef count) {
+void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value a, tcc_emit_value to,
+                         tcc_emit_value tile0, tcc_emit_value tile_end, tcc_emit_value count) {
     pack_a s = {.p = p, .from = a, .to = to};
     k_runs w = {.p = p, .operand = TCC_OPERAND_A, .count = count, .user = &s};
     if (p->a_columns) {
-        LLVMValueRef row0 = tcc_emit_mul(e, tile0, tcc_emit_i64(e, p->rows)),
-                     end = tcc_emit_mul(e, tile_end, tcc_emit_i64(e, p->rows));
+        tcc_emit_value row0 = tcc_emit_mul(e, tile0, tcc_emit_i64(e, p->rows)),
+                       end = tcc_emit_mul(e, tile_end, tcc_emit_i64(e, p->rows));
         if (p->M % p->rows) end = tcc_emit_min(e, end, tcc_emit_i64(e, p->M));
         s.n_rows = tcc_emit_sub(e, end, row0);
         if (p->tiles % p->tiles_per_block == 0 && p->M % p->rows == 0)
@@ -144,10 +146,10 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
     }
     tcc_emit_loop tiles, rows;
     tcc_emit_loop_begin(e, &tiles, tile0, tile_end, 1, NULL, 0);
-    LLVMValueRef row0 = tcc_emit_mul(e, tiles.index, tcc_emit_i64(e, p->rows)), index[TCC_CONTRACT_MAX_DIMS];
+    tcc_emit_value row0 = tcc_emit_mul(e, tiles.index, tcc_emit_i64(e, p->rows)), index[TCC_CONTRACT_MAX_DIMS];
     if (p->M % p->rows) row0 = tcc_emit_min(e, row0, tcc_emit_i64(e, p->M - p->rows));
-    LLVMValueRef place = at(e, to,
-                            tcc_emit_mul(e, tcc_emit_sub(e, tiles.index, tile0), tcc_emit_i64(e, p->rows * p->a_row)));
+    tcc_emit_value place =
+        at(e, to, tcc_emit_mul(e, tcc_emit_sub(e, tiles.index, tile0), tcc_emit_i64(e, p->rows * p->a_row)));
     tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
     tcc_contract_split_index(e, &p->c.m, tcc_emit_add(e, row0, rows.index), index);
     s.from = source(e, p, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
@@ -162,8 +164,8 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
 
 typedef struct pack_b {
     const tcc_contract_plan *p;
-    LLVMValueRef from, to;
-    LLVMValueRef n0; /* first column of the panel */
+    tcc_emit_value from, to;
+    tcc_emit_value n0; /* first column of the panel */
 } pack_b;
 
 static bool panels_are_full(tcc_emitter *e, const tcc_contract_plan *p) {
@@ -171,19 +173,20 @@ static bool panels_are_full(tcc_emitter *e, const tcc_contract_plan *p) {
 }
 
 /* Columns are contiguous (or gathered): one row of the panel after another. */
-static void panel_rows_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+static void panel_rows_run(tcc_emitter *e, void *user, tcc_emit_value offset, tcc_emit_value linear,
+                           tcc_emit_value length) {
     const pack_b *s = user;
     const tcc_contract_plan *p = s->p;
     int64_t panel = (int64_t)p->vectors * e->lanes, along = p->c.n.d[0].b;
-    LLVMValueRef from = source(e, p, s->from, offset),
-                 to = at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel)));
+    tcc_emit_value from = source(e, p, s->from, offset),
+                   to = at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel)));
     tcc_emit_loop k;
     tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
-    LLVMValueRef row = source(e, p, from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, p->c.k.d[p->c.k.n - 1].b)));
-    LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, panel)));
+    tcc_emit_value row = source(e, p, from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, p->c.k.d[p->c.k.n - 1].b)));
+    tcc_emit_value place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, panel)));
     for (int v = 0; v < p->vectors; v++) {
-        LLVMValueRef x = tcc_emit_i64(e, v * e->lanes), mask = NULL, value;
-        LLVMValueRef address = source(e, p, row, tcc_emit_i64(e, v * e->lanes * along));
+        tcc_emit_value x = tcc_emit_i64(e, v * e->lanes), mask = NULL, value;
+        tcc_emit_value address = source(e, p, row, tcc_emit_i64(e, v * e->lanes * along));
         if (!panels_are_full(e, p))
             mask = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), tcc_emit_add(e, s->n0, x)));
         if (along == 1) {
@@ -197,18 +200,18 @@ static void panel_rows_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVM
     tcc_emit_loop_end(e, &k, NULL);
 }
 
-static LLVMValueRef line_of(tcc_emitter *e, const tcc_emit_square *s, int i, tcc_dtype dtype) {
-    LLVMValueRef last = tcc_emit_sub(e, s->rows, tcc_emit_i64(e, 1));
-    LLVMValueRef row = tcc_emit_mul(e, tcc_emit_min(e, tcc_emit_i64(e, i), last), s->stride);
+static tcc_emit_value line_of(tcc_emitter *e, const tcc_emit_square *s, int i, tcc_dtype dtype) {
+    tcc_emit_value last = tcc_emit_sub(e, s->rows, tcc_emit_i64(e, 1));
+    tcc_emit_value row = tcc_emit_mul(e, tcc_emit_min(e, tcc_emit_i64(e, i), last), s->stride);
     return tcc_contract_load_lanes(e, dtype, tcc_contract_at(e, dtype, s->from, row), 0, s->mask);
 }
 
-static LLVMValueRef line_f16(tcc_emitter *e, const tcc_emit_square *s, int i) { return line_of(e, s, i, TCC_F16); }
+static tcc_emit_value line_f16(tcc_emitter *e, const tcc_emit_square *s, int i) { return line_of(e, s, i, TCC_F16); }
 
-static LLVMValueRef line_bf16(tcc_emitter *e, const tcc_emit_square *s, int i) { return line_of(e, s, i, TCC_BF16); }
+static tcc_emit_value line_bf16(tcc_emitter *e, const tcc_emit_square *s, int i) { return line_of(e, s, i, TCC_BF16); }
 
-void tcc_contract_transpose(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows,
-                            LLVMValueRef columns, LLVMValueRef to, int64_t to_stride) {
+void tcc_contract_transpose(tcc_emitter *e, tcc_dtype dtype, tcc_emit_value from, int64_t from_stride,
+                            tcc_emit_value rows, tcc_emit_value columns, tcc_emit_value to, int64_t to_stride) {
     if (dtype == TCC_F32) tcc_emit_transpose(e, from, from_stride, rows, columns, to, to_stride);
     else if (dtype == TCC_F16)
         tcc_emit_transpose_lines(e, "tcc_transpose_f16", line_f16, from, from_stride, rows, columns, to, to_stride);
@@ -217,21 +220,22 @@ void tcc_contract_transpose(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef from, 
 
 /* k is contiguous: tiles of lanes x lanes are transposed. Rows of the panel past the run's end are overwritten by the
  * next run, or lie in the slack behind the panel; columns past the last repeat it. */
-static void transposed_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+static void transposed_run(tcc_emitter *e, void *user, tcc_emit_value offset, tcc_emit_value linear,
+                           tcc_emit_value length) {
     const pack_b *s = user;
     const tcc_contract_plan *p = s->p;
     int64_t panel = (int64_t)p->vectors * e->lanes, along = p->c.n.d[0].b;
     tcc_emit_loop groups, k;
-    LLVMValueRef end = tcc_emit_i64(e, panel);
+    tcc_emit_value end = tcc_emit_i64(e, panel);
     if (!panels_are_full(e, p)) end = tcc_emit_min(e, end, tcc_emit_sub(e, tcc_emit_i64(e, p->N), s->n0));
     tcc_emit_loop_begin(e, &groups, tcc_emit_i64(e, 0), end, e->lanes, NULL, 0);
-    LLVMValueRef n = tcc_emit_add(e, s->n0, groups.index), columns = tcc_emit_i64(e, e->lanes);
+    tcc_emit_value n = tcc_emit_add(e, s->n0, groups.index), columns = tcc_emit_i64(e, e->lanes);
     if (p->N % e->lanes) columns = tcc_emit_min(e, columns, tcc_emit_sub(e, tcc_emit_i64(e, p->N), n));
-    LLVMValueRef from = source(e, p, source(e, p, s->from, offset), tcc_emit_mul(e, n, tcc_emit_i64(e, along)));
-    LLVMValueRef to = at(e, at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel))), groups.index);
+    tcc_emit_value from = source(e, p, source(e, p, s->from, offset), tcc_emit_mul(e, n, tcc_emit_i64(e, along)));
+    tcc_emit_value to = at(e, at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel))), groups.index);
     tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, e->lanes, NULL, 0);
-    LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, panel)));
-    LLVMValueRef first = source(e, p, from, k.index), left = tcc_emit_sub(e, length, k.index);
+    tcc_emit_value place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, panel)));
+    tcc_emit_value first = source(e, p, from, k.index), left = tcc_emit_sub(e, length, k.index);
     tcc_contract_transpose(e, p->c.dtype, first, along, columns, left, place, panel);
     tcc_emit_loop_end(e, &k, NULL);
     tcc_emit_loop_end(e, &groups, NULL);
@@ -247,8 +251,8 @@ bool tcc_contract_calls_transpose(const tcc_contract_plan *p) {
     return p->pack_b && p->multiply == TCC_CONTRACT_FMA && p->c.dtype == TCC_F32 && is_transposed(p);
 }
 
-void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0,
-                         LLVMValueRef count) {
+void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value b, tcc_emit_value to,
+                         tcc_emit_value n0, tcc_emit_value count) {
     int64_t along = p->c.n.d[0].b;
     const bool transposed = is_transposed(p);
     pack_b s = {.p = p, .from = b, .to = to, .n0 = n0};
@@ -266,34 +270,33 @@ void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
 typedef struct computed_b {
     const tcc_contract_plan *p;
     const tcc_contract_work *work;
-    LLVMValueRef from, to, n0, count;
+    tcc_emit_value from, to, n0, count;
 } computed_b;
 
 /* Whether a row of k lies inside the windows; NULL: there are none. */
-static LLVMValueRef row_inside(tcc_emitter *e, const tcc_contract *c, const LLVMValueRef *positions) {
-    LLVMValueRef all = NULL;
+static tcc_emit_value row_inside(tcc_emitter *e, const tcc_contract *c, const tcc_emit_value *positions) {
+    tcc_emit_value all = NULL;
     for (int v = 0; v < c->n_windows; v++) {
-        LLVMValueRef in = LLVMBuildICmp(e->builder, LLVMIntULT, positions[v], tcc_emit_i64(e, c->windows[v].extent),
-                                        "");
-        all = all ? LLVMBuildAnd(e->builder, all, in, "") : in;
+        tcc_emit_value in = tcc_emit_icmp(e, TCC_ICMP_ULT, positions[v], tcc_emit_i64(e, c->windows[v].extent));
+        all = all ? tcc_emit_and(e, all, in) : in;
     }
     return all;
 }
 
 /* The vectors of a row of k. */
-static void compute_row(tcc_emitter *e, const computed_b *s, LLVMValueRef offset, LLVMValueRef linear,
-                        const LLVMValueRef *positions) {
+static void compute_row(tcc_emitter *e, const computed_b *s, tcc_emit_value offset, tcc_emit_value linear,
+                        const tcc_emit_value *positions) {
     const tcc_contract_plan *p = s->p;
     const int64_t panel = (int64_t)p->vectors * e->lanes;
-    LLVMValueRef inside = row_inside(e, &p->c, positions);
+    tcc_emit_value inside = row_inside(e, &p->c, positions);
     tcc_emit_if branch;
     if (inside) tcc_emit_if_begin(e, &branch, inside);
-    LLVMValueRef row = source(e, p, s->from, offset),
-                 to = at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel)));
+    tcc_emit_value row = source(e, p, s->from, offset),
+                   to = at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel)));
     for (int v = 0; v < p->vectors; v++) {
-        LLVMValueRef x = tcc_emit_i64(e, v * e->lanes), column = tcc_emit_add(e, s->n0, x), mask = NULL;
+        tcc_emit_value x = tcc_emit_i64(e, v * e->lanes), column = tcc_emit_add(e, s->n0, x), mask = NULL;
         if (!panels_are_full(e, p)) mask = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), column));
-        LLVMValueRef address = source(e, p, row, x);
+        tcc_emit_value address = source(e, p, row, x);
         tcc_emit_prefetch(e, source(e, p, address, tcc_emit_i64(e, AHEAD * p->c.k.d[p->c.k.n - 1].b)), 3);
         s->work->columns(s->work->user, column, mask);
         tcc_emit_store(e, s->work->vector(s->work->user, address, mask), at(e, to, x), e->lanes * 4);
@@ -302,8 +305,8 @@ static void compute_row(tcc_emitter *e, const computed_b *s, LLVMValueRef offset
     if (inside) tcc_emit_if_end(e, &branch);
 }
 
-static void compute_level(tcc_emitter *e, const computed_b *s, int dim, int64_t inner, LLVMValueRef offset,
-                          LLVMValueRef linear, const LLVMValueRef *positions) {
+static void compute_level(tcc_emitter *e, const computed_b *s, int dim, int64_t inner, tcc_emit_value offset,
+                          tcc_emit_value linear, const tcc_emit_value *positions) {
     const tcc_contract_plan *p = s->p;
     if (dim == p->c.k.n) {
         compute_row(e, s, offset, linear, positions);
@@ -311,8 +314,8 @@ static void compute_level(tcc_emitter *e, const computed_b *s, int dim, int64_t 
     }
     const tcc_contract_dim *d = &p->c.k.d[dim];
     const bool stepped = dim == p->k_split_dim && d->extent % p->k_step != 0;
-    LLVMValueRef length = stepped ? s->count : tcc_emit_i64(e, dim == p->k_split_dim ? p->k_step : d->extent);
-    LLVMValueRef moved[TCC_CONTRACT_MAX_WINDOWS];
+    tcc_emit_value length = stepped ? s->count : tcc_emit_i64(e, dim == p->k_split_dim ? p->k_step : d->extent);
+    tcc_emit_value moved[TCC_CONTRACT_MAX_WINDOWS];
     tcc_emit_loop loop;
     tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), length, 1, NULL, 0);
     for (int v = 0; v < p->c.n_windows; v++)
@@ -324,8 +327,8 @@ static void compute_level(tcc_emitter *e, const computed_b *s, int dim, int64_t 
 }
 
 void tcc_contract_pack_computed_b(tcc_emitter *e, const tcc_contract_plan *p, const tcc_contract_work *work,
-                                  LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0, LLVMValueRef count,
-                                  const LLVMValueRef *positions) {
+                                  tcc_emit_value b, tcc_emit_value to, tcc_emit_value n0, tcc_emit_value count,
+                                  const tcc_emit_value *positions) {
     const computed_b s = {p, work, source(e, p, b, n0), to, n0, count};
     compute_level(e, &s, p->k_split_dim, p->k_inner, tcc_emit_i64(e, 0), tcc_emit_i64(e, 0), positions);
 }

@@ -104,35 +104,35 @@ static void end(void *user) {
 
 static int lanes_of(const tcc_contract_side *side, int form) { return side->step[form] ? side->vector : 1; }
 
-static void load(void *user, tcc_emitter *e, const LLVMValueRef *forms, LLVMValueRef inside, LLVMValueRef *raw) {
+static void load(void *user, tcc_emitter *e, const tcc_emit_value *forms, tcc_emit_value inside, tcc_emit_value *raw) {
     tcc_prologue_run *r = user;
     if (r->status != TCC_OK) return;
     for (int i = 0; i < r->prologue->reads.n_loads; i++) {
         const tcc_contract_read *read = &r->prologue->reads.loads[i];
-        LLVMValueRef offset = tcc_emit_add(e, forms[read->form], tcc_emit_i64(e, read->constant));
-        LLVMValueRef address = tcc_emit_at(e, tcc_emit_dtype(e, read->dtype),
-                                           r->run.bases[r->prologue->loads[i]->buffer], offset);
+        tcc_emit_value offset = tcc_emit_add(e, forms[read->form], tcc_emit_i64(e, read->constant));
+        tcc_emit_value address = tcc_emit_at(e, tcc_emit_dtype(e, read->dtype),
+                                             r->run.bases[r->prologue->loads[i]->buffer], offset);
         raw[i] = tcc_emit_global_load(e, read->dtype, address, lanes_of(r->side, read->form), inside);
     }
 }
 
-static LLVMValueRef value(void *user, tcc_emitter *e, const LLVMValueRef *forms, const LLVMValueRef *raw) {
+static tcc_emit_value value(void *user, tcc_emitter *e, const tcc_emit_value *forms, const tcc_emit_value *raw) {
     tcc_prologue_run *r = user;
     const tcc_prologue *p = r->prologue;
     tcc_body_run *run = &r->run;
     if (r->status != TCC_OK)
-        return LLVMConstNull(tcc_emit_vector_type(tcc_scalar_register(e, r->side->dtype), r->side->vector));
+        return tcc_emit_null(tcc_emit_vector_type(tcc_scalar_register(e, r->side->dtype), r->side->vector));
     run->form_values = forms;
     run->lanes = r->side->vector;
     run->open = r->loops;
     for (int i = 0; i < p->reads.n_loads; i++) {
-        LLVMValueRef x = tcc_scalar_from_memory(e, raw[i], p->loads[i]->dtype);
-        run->values[p->loads[i]->id] = tcc_emit_lanes_of(LLVMTypeOf(x)) == run->lanes
+        tcc_emit_value x = tcc_scalar_from_memory(e, raw[i], p->loads[i]->dtype);
+        run->values[p->loads[i]->id] = tcc_emit_lanes_of(tcc_emit_type_of(x)) == run->lanes
                                            ? x
                                            : tcc_emit_splat(e, x, run->lanes);
     }
     tcc_body_emit(run, 0);
-    LLVMValueRef result = tcc_body_lanes(run, value_of(r));
+    tcc_emit_value result = tcc_body_lanes(run, value_of(r));
     for (int i = 0; i < p->body->exprs.count; i++)
         if (p->body->exprs.data[i]->loops) run->values[i] = NULL;
     run->lanes = 1;

@@ -7,25 +7,24 @@
 
 enum { CONFIGURATION_BYTES = 64, TILES = TCC_EMIT_TILES, ROW_BYTES = 64 };
 
-LLVMValueRef tcc_host_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums) {
-    const int lanes = tcc_emit_lanes_of(LLVMTypeOf(sums));
-    LLVMTypeRef type = LLVMVectorType(LLVMBFloatTypeInContext(e->context), (unsigned)(2 * lanes));
-    LLVMValueRef arguments[] = {sums, LLVMBuildBitCast(e->builder, a, type, ""),
-                                LLVMBuildBitCast(e->builder, b, type, "")};
+tcc_emit_value tcc_host_multiply_pairs(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, tcc_emit_value sums) {
+    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(sums));
+    tcc_emit_type type = tcc_emit_vector_type(LLVMBFloatTypeInContext(e->context), (unsigned)(2 * lanes));
+    tcc_emit_value arguments[] = {sums, tcc_emit_bitcast(e, a, type), tcc_emit_bitcast(e, b, type)};
     const char *name = lanes == 16  ? "llvm.x86.avx512bf16.dpbf16ps.512"
                        : lanes == 8 ? "llvm.x86.avx512bf16.dpbf16ps.256"
                                     : "llvm.x86.avx512bf16.dpbf16ps.128";
     return tcc_emit_intrinsic(e, name, NULL, arguments, 3);
 }
 
-LLVMValueRef tcc_host_round_pairs(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high) {
-    const int lanes = tcc_emit_lanes_of(LLVMTypeOf(low));
-    LLVMValueRef arguments[] = {high, low};
+tcc_emit_value tcc_host_round_pairs(tcc_emitter *e, tcc_emit_value low, tcc_emit_value high) {
+    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(low));
+    tcc_emit_value arguments[] = {high, low};
     const char *name = lanes == 16  ? "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
                        : lanes == 8 ? "llvm.x86.avx512bf16.cvtne2ps2bf16.256"
                                     : "llvm.x86.avx512bf16.cvtne2ps2bf16.128";
-    LLVMValueRef rounded = tcc_emit_intrinsic(e, name, NULL, arguments, 2);
-    return LLVMBuildBitCast(e->builder, rounded, tcc_emit_vector_type(e->i16, 2 * lanes), "");
+    tcc_emit_value rounded = tcc_emit_intrinsic(e, name, NULL, arguments, 2);
+    return tcc_emit_bitcast(e, rounded, tcc_emit_vector_type(e->i16, 2 * lanes));
 }
 
 /* -- Rounding, of denormals too -- */
@@ -33,55 +32,55 @@ LLVMValueRef tcc_host_round_pairs(tcc_emitter *e, LLVMValueRef low, LLVMValueRef
 enum { LANES = 16, MOST_LANES = 4 * LANES };
 
 /* The bits of lanes first, first + 1, ... of x by the instruction; in *denormal, those for which that is wrong. */
-static LLVMValueRef round_part(tcc_emitter *e, LLVMValueRef x, int first, LLVMValueRef *denormal) {
+static tcc_emit_value round_part(tcc_emitter *e, tcc_emit_value x, int first, tcc_emit_value *denormal) {
     enum { DENORMAL = 0x20 };
     int indices[LANES];
     for (int i = 0; i < LANES; i++) indices[i] = first + i;
-    LLVMValueRef part = tcc_emit_lanes_of(LLVMTypeOf(x)) > LANES ? tcc_emit_shuffle(e, x, NULL, indices, LANES) : x;
-    LLVMValueRef classes[] = {part, tcc_emit_i32(e, DENORMAL)};
+    tcc_emit_value part = tcc_emit_lanes_of(tcc_emit_type_of(x)) > LANES ? tcc_emit_shuffle(e, x, NULL, indices, LANES)
+                                                                         : x;
+    tcc_emit_value classes[] = {part, tcc_emit_i32(e, DENORMAL)};
     *denormal = tcc_emit_intrinsic(e, "llvm.x86.avx512.fpclass.ps.512", NULL, classes, 2);
-    LLVMValueRef rounded = tcc_emit_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, &part, 1);
-    return LLVMBuildBitCast(e->builder, rounded, tcc_emit_vector_type(e->i16, LANES), "");
+    tcc_emit_value rounded = tcc_emit_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, &part, 1);
+    return tcc_emit_bitcast(e, rounded, tcc_emit_vector_type(e->i16, LANES));
 }
 
 /* Vectors of equal width behind each other. */
-static LLVMValueRef joined(tcc_emitter *e, const LLVMValueRef *parts, int n) {
+static tcc_emit_value joined(tcc_emitter *e, const tcc_emit_value *parts, int n) {
     if (n == 1) return parts[0];
     int indices[MOST_LANES];
     for (int i = 0; i < MOST_LANES; i++) indices[i] = i;
     return tcc_emit_shuffle(e, joined(e, parts, n / 2), joined(e, parts + n / 2, n / 2), indices, n * LANES);
 }
 
-LLVMValueRef tcc_host_round_bf16(tcc_emitter *e, LLVMValueRef x) {
-    const int lanes = tcc_emit_lanes_of(LLVMTypeOf(x)), n = lanes / LANES;
+tcc_emit_value tcc_host_round_bf16(tcc_emitter *e, tcc_emit_value x) {
+    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(x)), n = lanes / LANES;
     if (!e->few_roundings || lanes % LANES || lanes > MOST_LANES || !tcc_cpu_lists(e->target->features, "avx512bf16"))
         return NULL;
-    LLVMBuilderRef b = e->builder;
-    LLVMValueRef parts[MOST_LANES / LANES], any = NULL;
+    tcc_emit_value parts[MOST_LANES / LANES], any = NULL;
     for (int i = 0; i < n; i++) {
-        LLVMValueRef denormal;
+        tcc_emit_value denormal;
         parts[i] = round_part(e, x, i * LANES, &denormal);
-        denormal = LLVMBuildBitCast(b, denormal, e->i16, "");
-        any = any ? LLVMBuildOr(b, any, denormal, "") : denormal;
+        denormal = tcc_emit_bitcast(e, denormal, e->i16);
+        any = any ? tcc_emit_or(e, any, denormal) : denormal;
     }
-    LLVMTypeRef type = tcc_emit_type_like(e, e->i32, LLVMTypeOf(x));
-    LLVMValueRef by_instruction = joined(e, parts, n), places = tcc_emit_int(e, type, 16);
+    tcc_emit_type type = tcc_emit_type_like(e, e->i32, tcc_emit_type_of(x));
+    tcc_emit_value by_instruction = joined(e, parts, n), places = tcc_emit_int(e, type, 16);
     tcc_emit_if branch;
-    tcc_emit_if_begin(e, &branch, LLVMBuildICmp(b, LLVMIntNE, any, LLVMConstNull(e->i16), ""));
-    LLVMValueRef by_integers = LLVMBuildBitCast(b, tcc_emit_round_by_integers(e, x), type, "");
-    by_integers = LLVMBuildTrunc(b, LLVMBuildLShr(b, by_integers, places, ""), LLVMTypeOf(by_instruction), "");
+    tcc_emit_if_begin(e, &branch, tcc_emit_icmp(e, TCC_ICMP_NE, any, tcc_emit_null(e->i16)));
+    tcc_emit_value by_integers = tcc_emit_bitcast(e, tcc_emit_round_by_integers(e, x), type);
+    by_integers = tcc_emit_trunc(e, tcc_emit_lshr(e, by_integers, places), tcc_emit_type_of(by_instruction));
     tcc_emit_if_end(e, &branch);
-    LLVMValueRef bits = LLVMBuildZExt(b, tcc_emit_if_value(e, &branch, by_integers, by_instruction), type, "");
-    return LLVMBuildBitCast(b, LLVMBuildShl(b, bits, places, ""), LLVMTypeOf(x), "");
+    tcc_emit_value bits = tcc_emit_zext(e, tcc_emit_if_value(e, &branch, by_integers, by_instruction), type);
+    return tcc_emit_bitcast(e, tcc_emit_shl(e, bits, places), tcc_emit_type_of(x));
 }
 
-static LLVMValueRef i8(tcc_emitter *e, int value) { return LLVMConstInt(e->i8, (unsigned long long)value, false); }
+static tcc_emit_value i8(tcc_emitter *e, int value) { return LLVMConstInt(e->i8, (unsigned long long)value, false); }
 
 /* The configuration's layout: byte 0 the palette, from byte 16 on the bytes of a row (16 bits each), from byte 48 on
  * the rows. */
 static void configure(tcc_emitter *e, const int *rows) {
-    LLVMValueRef place = tcc_emit_local(e, e->i8, CONFIGURATION_BYTES);
-    tcc_emit_store(e, LLVMConstNull(LLVMVectorType(e->i8, CONFIGURATION_BYTES)), place, 0);
+    tcc_emit_value place = tcc_emit_local(e, e->i8, CONFIGURATION_BYTES);
+    tcc_emit_store(e, tcc_emit_null(tcc_emit_vector_type(e->i8, CONFIGURATION_BYTES)), place, 0);
     tcc_emit_store(e, i8(e, 1), place, 0);
     for (int i = 0; i < TILES; i++) {
         e->tile_rows[i] = rows[i];
@@ -95,30 +94,30 @@ static void configure(tcc_emitter *e, const int *rows) {
 static void release(tcc_emitter *e) { tcc_emit_intrinsic(e, "llvm.x86.tilerelease", NULL, NULL, 0); }
 
 static void zero(tcc_emitter *e, int tile) {
-    LLVMValueRef number = i8(e, tile);
+    tcc_emit_value number = i8(e, tile);
     tcc_emit_intrinsic(e, "llvm.x86.tilezero", NULL, &number, 1);
 }
 
 /* Of rows that lie `row_bytes` apart. */
-static void access_rows(tcc_emitter *e, const char *name, int tile, LLVMValueRef address, int64_t row_bytes) {
-    LLVMValueRef arguments[] = {i8(e, tile), address, tcc_emit_i64(e, row_bytes)};
-    LLVMValueRef call = tcc_emit_intrinsic(e, name, NULL, arguments, 3);
+static void access_rows(tcc_emitter *e, const char *name, int tile, tcc_emit_value address, int64_t row_bytes) {
+    tcc_emit_value arguments[] = {i8(e, tile), address, tcc_emit_i64(e, row_bytes)};
+    tcc_emit_value call = tcc_emit_intrinsic(e, name, NULL, arguments, 3);
     if (!e->target->checks) return;
     LLVMMetadataRef rows = LLVMValueAsMetadata(tcc_emit_i32(e, e->tile_rows[tile]));
     LLVMSetMetadata(call, tcc_host_tile_rows(e),
                     LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, &rows, 1)));
 }
 
-static void load(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes) {
+static void load(tcc_emitter *e, int tile, tcc_emit_value address, int64_t row_bytes) {
     access_rows(e, "llvm.x86.tileloadd64", tile, address, row_bytes);
 }
 
-static void store(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes) {
+static void store(tcc_emitter *e, int tile, tcc_emit_value address, int64_t row_bytes) {
     access_rows(e, "llvm.x86.tilestored64", tile, address, row_bytes);
 }
 
 static void multiply(tcc_emitter *e, int sums, int a, int b) {
-    LLVMValueRef arguments[] = {i8(e, sums), i8(e, a), i8(e, b)};
+    tcc_emit_value arguments[] = {i8(e, sums), i8(e, a), i8(e, b)};
     tcc_emit_intrinsic(e, "llvm.x86.tdpbf16ps", NULL, arguments, 3);
 }
 

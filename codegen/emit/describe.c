@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A target as text, for the keys of its compiled code. */
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/functions.h"
 #include "codegen/options.h"
 
 void tcc_codegen_describe_target(const tcc_llvm_target *t, tcc_strbuf *out) {

@@ -9,18 +9,18 @@
 
 static unsigned attribute_kind(const char *name) { return LLVMGetEnumAttributeKindForName(name, strlen(name)); }
 
-static void add_attribute(tcc_emitter *e, LLVMValueRef function, unsigned index, const char *name, uint64_t value) {
+static void add_attribute(tcc_emitter *e, tcc_emit_value function, unsigned index, const char *name, uint64_t value) {
     LLVMAddAttributeAtIndex(function, index, LLVMCreateEnumAttribute(e->context, attribute_kind(name), value));
 }
 
-static void add_text_attribute(tcc_emitter *e, LLVMValueRef function, const char *name, const char *value) {
+static void add_text_attribute(tcc_emitter *e, tcc_emit_value function, const char *name, const char *value) {
     LLVMAddAttributeAtIndex(
         function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
         LLVMCreateStringAttribute(e->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
 }
 
 /* `no-builtins` and `no-jump-tables` keep the object free of calls and of absolute addresses. */
-static void set_attributes(tcc_emitter *e, LLVMValueRef function) {
+static void set_attributes(tcc_emitter *e, tcc_emit_value function) {
     const unsigned whole = (unsigned)LLVMAttributeFunctionIndex;
     add_attribute(e, function, whole, "nounwind", 0);
     add_text_attribute(e, function, "no-builtins", "");
@@ -36,21 +36,21 @@ void tcc_emit_kernel_begin(tcc_emitter *e, const char *symbol) {
     set_attributes(e, e->function);
 }
 
-LLVMValueRef tcc_emit_buffer(tcc_emitter *e, int index) { return e->target->functions->buffer(e, index); }
+tcc_emit_value tcc_emit_buffer(tcc_emitter *e, int index) { return e->target->functions->buffer(e, index); }
 
-LLVMValueRef tcc_emit_param(tcc_emitter *e, int index) { return e->target->functions->param(e, index); }
+tcc_emit_value tcc_emit_param(tcc_emitter *e, int index) { return e->target->functions->param(e, index); }
 
 void tcc_emit_kernel_end(tcc_emitter *e) {
     LLVMBuildRetVoid(e->builder);
     e->function = NULL;
 }
 
-tcc_emit_function tcc_emit_function_begin(tcc_emitter *e, const char *symbol, LLVMTypeRef result,
-                                          const LLVMTypeRef *types, int n_types) {
+tcc_emit_function tcc_emit_function_begin(tcc_emitter *e, const char *symbol, tcc_emit_type result,
+                                          const tcc_emit_type *types, int n_types) {
     tcc_emit_function f = {.saved_function = e->function,
                            .saved_entry = e->entry,
                            .saved_block = e->function ? LLVMGetInsertBlock(e->builder) : NULL};
-    f.type = LLVMFunctionType(result, (LLVMTypeRef *)types, (unsigned)n_types, false);
+    f.type = LLVMFunctionType(result, (tcc_emit_type *)types, (unsigned)n_types, false);
     f.function = LLVMAddFunction(e->module, symbol, f.type);
     LLVMSetLinkage(f.function, LLVMInternalLinkage);
     set_attributes(e, f.function);
@@ -62,7 +62,7 @@ tcc_emit_function tcc_emit_function_begin(tcc_emitter *e, const char *symbol, LL
     return f;
 }
 
-void tcc_emit_function_end(tcc_emitter *e, tcc_emit_function *f, LLVMValueRef result_or_null) {
+void tcc_emit_function_end(tcc_emitter *e, tcc_emit_function *f, tcc_emit_value result_or_null) {
     if (result_or_null) LLVMBuildRet(e->builder, result_or_null);
     else LLVMBuildRetVoid(e->builder);
     e->function = f->saved_function;
@@ -70,28 +70,28 @@ void tcc_emit_function_end(tcc_emitter *e, tcc_emit_function *f, LLVMValueRef re
     if (f->saved_block) LLVMPositionBuilderAtEnd(e->builder, f->saved_block);
 }
 
-LLVMValueRef tcc_emit_call(tcc_emitter *e, const tcc_emit_function *f, LLVMValueRef *arguments, int n) {
+tcc_emit_value tcc_emit_call(tcc_emitter *e, const tcc_emit_function *f, tcc_emit_value *arguments, int n) {
     return LLVMBuildCall2(e->builder, f->type, f->function, arguments, (unsigned)n, "");
 }
 
 /* --- Control */
 
-void tcc_emit_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, int64_t step,
-                         const LLVMValueRef *initial, int n_carry) {
+void tcc_emit_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, tcc_emit_value from, tcc_emit_value to, int64_t step,
+                         const tcc_emit_value *initial, int n_carry) {
     tcc_emit_loop_begin_by(e, loop, from, to, tcc_emit_i64(e, step), initial, n_carry);
 }
 
-void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, LLVMValueRef step,
-                            const LLVMValueRef *initial, int n_carry) {
+void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, tcc_emit_value from, tcc_emit_value to,
+                            tcc_emit_value step, const tcc_emit_value *initial, int n_carry) {
     int64_t first, last;
     bool runs = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last) && first < last;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder);
+    tcc_emit_block before = LLVMGetInsertBlock(e->builder);
     /* Below 2^31 and one step more is below 2^32. Kernels with a bound on registers use the counter in addresses of
      * their own, in both widths. */
-    LLVMValueRef narrow_to = e->shape.shape.blocks ? NULL : tcc_emit_narrow(e, to),
-                 narrow_step = tcc_emit_narrow(e, step);
-    LLVMValueRef narrow_from = narrow_to && narrow_step ? tcc_emit_narrow(e, tcc_emit_within(e, from, INT32_MAX))
-                                                        : NULL;
+    tcc_emit_value narrow_to = e->shape.shape.blocks ? NULL : tcc_emit_narrow(e, to),
+                   narrow_step = tcc_emit_narrow(e, step);
+    tcc_emit_value narrow_from = narrow_to && narrow_step ? tcc_emit_narrow(e, tcc_emit_within(e, from, INT32_MAX))
+                                                          : NULL;
     loop->narrow = narrow_from;
     if (loop->narrow) {
         from = narrow_from;
@@ -109,40 +109,38 @@ void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef fr
         LLVMBuildBr(e->builder, loop->body);
     } else {
         loop->guard = before;
-        LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, loop->narrow ? LLVMIntULT : LLVMIntSLT, from, to, ""),
-                        loop->body, loop->exit);
+        LLVMBuildCondBr(e->builder, tcc_emit_icmp(e, loop->narrow ? TCC_ICMP_ULT : TCC_ICMP_SLT, from, to), loop->body,
+                        loop->exit);
     }
     LLVMPositionBuilderAtEnd(e->builder, loop->body);
-    loop->counter = LLVMBuildPhi(e->builder, LLVMTypeOf(from), "");
+    loop->counter = LLVMBuildPhi(e->builder, tcc_emit_type_of(from), "");
     LLVMAddIncoming(loop->counter, &from, &before, 1);
     for (int i = 0; i < n_carry; i++) {
         loop->initial[i] = initial[i];
-        loop->carry[i] = LLVMBuildPhi(e->builder, LLVMTypeOf(initial[i]), "");
+        loop->carry[i] = LLVMBuildPhi(e->builder, tcc_emit_type_of(initial[i]), "");
         LLVMAddIncoming(loop->carry[i], &loop->initial[i], &before, 1);
     }
-    loop->index = loop->narrow ? LLVMBuildZExt(e->builder, loop->counter, e->i64, "")
-                               : tcc_emit_anchor(e, loop->counter);
+    loop->index = loop->narrow ? tcc_emit_zext(e, loop->counter, e->i64) : tcc_emit_anchor(e, loop->counter);
 }
 
-void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const LLVMValueRef *next) {
+void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const tcc_emit_value *next) {
     if (loop->items && e->shared_reused) tcc_emit_barrier(e);
-    LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
+    tcc_emit_block latch = LLVMGetInsertBlock(e->builder);
     int64_t last, step;
     /* of a loop that carries sums, products with the counter may become steps */
     bool near = loop->n_carry && tcc_emit_is_constant(loop->to, &last) && tcc_emit_is_constant(loop->step, &step) &&
                 last <= INT32_MAX / 2 && step <= INT32_MAX / 2;
-    LLVMValueRef index = loop->narrow && !near ? LLVMBuildNUWAdd(e->builder, loop->counter, loop->step, "")
-                                               : LLVMBuildNSWAdd(e->builder, loop->counter, loop->step, "");
-    LLVMValueRef more = loop->once
-                            ? LLVMConstInt(e->i1, 0, false)
-                            : LLVMBuildICmp(e->builder, loop->narrow ? LLVMIntULT : LLVMIntSLT, index, loop->to, "");
+    tcc_emit_value index = loop->narrow && !near ? LLVMBuildNUWAdd(e->builder, loop->counter, loop->step, "")
+                                                 : LLVMBuildNSWAdd(e->builder, loop->counter, loop->step, "");
+    tcc_emit_value more = loop->once ? tcc_emit_int(e, e->i1, 0)
+                                     : tcc_emit_icmp(e, loop->narrow ? TCC_ICMP_ULT : TCC_ICMP_SLT, index, loop->to);
     LLVMBuildCondBr(e->builder, more, loop->body, loop->exit);
     LLVMAddIncoming(loop->counter, &index, &latch, 1);
     LLVMPositionBuilderAtEnd(e->builder, loop->exit);
     for (int i = 0; i < loop->n_carry; i++) {
-        LLVMValueRef value = next[i];
+        tcc_emit_value value = next[i];
         LLVMAddIncoming(loop->carry[i], &value, &latch, 1);
-        LLVMValueRef result = LLVMBuildPhi(e->builder, LLVMTypeOf(value), "");
+        tcc_emit_value result = LLVMBuildPhi(e->builder, tcc_emit_type_of(value), "");
         LLVMAddIncoming(result, &value, &latch, 1);
         if (loop->guard) LLVMAddIncoming(result, &loop->initial[i], &loop->guard, 1);
         loop->carry[i] = result;
@@ -154,8 +152,8 @@ void tcc_emit_items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
     loop->items = true;
 }
 
-void tcc_emit_if_begin(tcc_emitter *e, tcc_emit_if *branch, LLVMValueRef condition) {
-    LLVMBasicBlockRef then = tcc_emit_new_block(e);
+void tcc_emit_if_begin(tcc_emitter *e, tcc_emit_if *branch, tcc_emit_value condition) {
+    tcc_emit_block then = tcc_emit_new_block(e);
     branch->otherwise = tcc_emit_new_block(e);
     branch->join = tcc_emit_new_block(e);
     branch->has_else = false;
@@ -170,8 +168,8 @@ void tcc_emit_if_else(tcc_emitter *e, tcc_emit_if *branch) {
     branch->has_else = true;
 }
 
-LLVMValueRef tcc_emit_if_value(tcc_emitter *e, tcc_emit_if *branch, LLVMValueRef value, LLVMValueRef other) {
-    LLVMValueRef result = LLVMBuildPhi(e->builder, LLVMTypeOf(value), "");
+tcc_emit_value tcc_emit_if_value(tcc_emitter *e, tcc_emit_if *branch, tcc_emit_value value, tcc_emit_value other) {
+    tcc_emit_value result = LLVMBuildPhi(e->builder, tcc_emit_type_of(value), "");
     LLVMAddIncoming(result, &value, &branch->then_end, 1);
     LLVMAddIncoming(result, &other, &branch->otherwise, 1);
     return result;
@@ -197,30 +195,30 @@ int tcc_emit_group_lanes(const tcc_emitter *e, int lanes) {
     return e->shape.shape.group ? lanes * e->shape.shape.group : lanes;
 }
 
-void tcc_emit_lane_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, int lanes,
-                              const LLVMValueRef *initial, int n_carry) {
+void tcc_emit_lane_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, tcc_emit_value from, tcc_emit_value to, int lanes,
+                              const tcc_emit_value *initial, int n_carry) {
     if (e->shape.shape.group > 1) from = tcc_emit_add(e, from, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, lanes)));
     tcc_emit_loop_begin(e, loop, from, to, tcc_emit_group_lanes(e, lanes), initial, n_carry);
 }
 
-void tcc_emit_split_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to,
-                               const LLVMValueRef *initial, int n_carry) {
+void tcc_emit_split_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, tcc_emit_value from, tcc_emit_value to,
+                               const tcc_emit_value *initial, int n_carry) {
     if (e->split) from = tcc_emit_add(e, from, e->split);
     tcc_emit_loop_begin(e, loop, from, to, e->split ? e->shape.shape.split : 1, initial, n_carry);
 }
 
-LLVMValueRef tcc_emit_tail_mask(tcc_emitter *e, int lanes, LLVMValueRef to, LLVMValueRef index) {
+tcc_emit_value tcc_emit_tail_mask(tcc_emitter *e, int lanes, tcc_emit_value to, tcc_emit_value index) {
     return e->target->functions->tail_mask(e, lanes, to, index);
 }
 
-LLVMValueRef tcc_emit_vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes) {
+tcc_emit_value tcc_emit_vectors_end(tcc_emitter *e, tcc_emit_value to, int lanes) {
     return e->target->functions->vectors_end(e, to, lanes);
 }
 
 void tcc_emit_leader_begin(tcc_emitter *e, tcc_emit_if *branch, bool lanes) {
-    LLVMValueRef index = lanes ? e->split : e->shape.shape.group > 1 ? e->thread : NULL;
+    tcc_emit_value index = lanes ? e->split : e->shape.shape.group > 1 ? e->thread : NULL;
     branch->join = NULL;
-    if (index) tcc_emit_if_begin(e, branch, LLVMBuildICmp(e->builder, LLVMIntEQ, index, tcc_emit_i64(e, 0), ""));
+    if (index) tcc_emit_if_begin(e, branch, tcc_emit_icmp(e, TCC_ICMP_EQ, index, tcc_emit_i64(e, 0)));
 }
 
 void tcc_emit_leader_end(tcc_emitter *e, tcc_emit_if *branch) {

@@ -5,15 +5,18 @@
 #ifndef TCC_CODEGEN_EMIT_FUNCTIONS_H
 #define TCC_CODEGEN_EMIT_FUNCTIONS_H
 
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
 
 /* Tiles of registers that multiply: 16 rows of 64 bytes, numbered (llvm.h says what these mean). */
 typedef struct tcc_emit_tiles {
     void (*configure)(tcc_emitter *e, const int *rows);
     void (*release)(tcc_emitter *e);
     void (*zero)(tcc_emitter *e, int tile);
-    void (*load)(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes);
-    void (*store)(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes);
+    void (*load)(tcc_emitter *e, int tile, tcc_emit_value address, int64_t row_bytes);
+    void (*store)(tcc_emitter *e, int tile, tcc_emit_value address, int64_t row_bytes);
     void (*multiply)(tcc_emitter *e, int sums, int a, int b);
 } tcc_emit_tiles;
 
@@ -25,45 +28,46 @@ struct tcc_emit_functions {
     /* --- Kernels */
     void (*kernel_begin)(tcc_emitter *e, const char *symbol);
     /* Attributes of each function that only this target knows. */
-    void (*set_attributes)(tcc_emitter *e, LLVMValueRef function);
-    LLVMValueRef (*buffer)(tcc_emitter *e, int index);
-    LLVMValueRef (*param)(tcc_emitter *e, int index);
+    void (*set_attributes)(tcc_emitter *e, tcc_emit_value function);
+    tcc_emit_value (*buffer)(tcc_emitter *e, int index);
+    tcc_emit_value (*param)(tcc_emitter *e, int index);
     void (*items_begin)(tcc_emitter *e, tcc_emit_loop *loop);
-    LLVMValueRef (*tail_mask)(tcc_emitter *e, int lanes, LLVMValueRef to, LLVMValueRef index);
-    LLVMValueRef (*vectors_end)(tcc_emitter *e, LLVMValueRef to, int lanes);
+    tcc_emit_value (*tail_mask)(tcc_emitter *e, int lanes, tcc_emit_value to, tcc_emit_value index);
+    tcc_emit_value (*vectors_end)(tcc_emitter *e, tcc_emit_value to, int lanes);
 
     /* --- Indices */
-    LLVMValueRef (*narrow)(tcc_emitter *e, LLVMValueRef v);
-    LLVMValueRef (*within)(tcc_emitter *e, LLVMValueRef v, int64_t high);
-    LLVMValueRef (*offset)(tcc_emitter *e, LLVMValueRef v, int64_t low, int64_t high, int64_t reach);
-    LLVMValueRef (*anchor)(tcc_emitter *e, LLVMValueRef value);
+    tcc_emit_value (*narrow)(tcc_emitter *e, tcc_emit_value v);
+    tcc_emit_value (*within)(tcc_emitter *e, tcc_emit_value v, int64_t high);
+    tcc_emit_value (*offset)(tcc_emitter *e, tcc_emit_value v, int64_t low, int64_t high, int64_t reach);
+    tcc_emit_value (*anchor)(tcc_emitter *e, tcc_emit_value value);
 
     /* --- Memory */
-    LLVMValueRef (*load_masked)(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef mask);
-    void (*store_masked)(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask);
-    LLVMValueRef (*gather_at)(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
-                              LLVMValueRef mask);
-    void (*scatter_at)(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask);
-    LLVMValueRef (*load_if)(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset,
-                            LLVMValueRef condition);
-    LLVMValueRef (*load_lanes_if)(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef base, LLVMValueRef offset,
-                                  int alignment, LLVMValueRef condition);
+    tcc_emit_value (*load_masked)(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask);
+    void (*store_masked)(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, tcc_emit_value mask);
+    tcc_emit_value (*gather_at)(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offsets,
+                                tcc_emit_value mask);
+    void (*scatter_at)(tcc_emitter *e, tcc_emit_value value, tcc_emit_value base, tcc_emit_value offsets,
+                       tcc_emit_value mask);
+    tcc_emit_value (*load_if)(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offset,
+                              tcc_emit_value condition);
+    tcc_emit_value (*load_lanes_if)(tcc_emitter *e, tcc_emit_type type, tcc_emit_value base, tcc_emit_value offset,
+                                    int alignment, tcc_emit_value condition);
 
     /* --- Products of bf16; NULL: none */
-    LLVMValueRef (*multiply_pairs)(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums);
-    LLVMValueRef (*round_pairs)(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high);
+    tcc_emit_value (*multiply_pairs)(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, tcc_emit_value sums);
+    tcc_emit_value (*round_pairs)(tcc_emitter *e, tcc_emit_value low, tcc_emit_value high);
     const tcc_emit_tiles *tiles;
 
-    LLVMValueRef (*round_bf16)(tcc_emitter *e, LLVMValueRef x); /* NULL: by integers; or it gives NULL for that */
+    tcc_emit_value (*round_bf16)(tcc_emitter *e, tcc_emit_value x); /* NULL: by integers; or it gives NULL for that */
 
     /* --- Elementary functions (math.h) */
-    LLVMValueRef (*exp)(tcc_emitter *e, LLVMValueRef x);
-    LLVMValueRef (*exp_negative)(tcc_emitter *e, LLVMValueRef x);
-    LLVMValueRef (*erf)(tcc_emitter *e, LLVMValueRef x);
-    LLVMValueRef (*erf_slope)(tcc_emitter *e, LLVMValueRef x);  /* NULL: none; or it gives NULL for that */
-    LLVMValueRef (*tanh_large)(tcc_emitter *e, LLVMValueRef x); /* x >= 0.63 */
-    LLVMValueRef (*sigmoid)(tcc_emitter *e, LLVMValueRef x);
-    LLVMValueRef (*rsqrt)(tcc_emitter *e, LLVMValueRef x);
+    tcc_emit_value (*exp)(tcc_emitter *e, tcc_emit_value x);
+    tcc_emit_value (*exp_negative)(tcc_emitter *e, tcc_emit_value x);
+    tcc_emit_value (*erf)(tcc_emitter *e, tcc_emit_value x);
+    tcc_emit_value (*erf_slope)(tcc_emitter *e, tcc_emit_value x);  /* NULL: none; or it gives NULL for that */
+    tcc_emit_value (*tanh_large)(tcc_emitter *e, tcc_emit_value x); /* x >= 0.63 */
+    tcc_emit_value (*sigmoid)(tcc_emitter *e, tcc_emit_value x);
+    tcc_emit_value (*rsqrt)(tcc_emitter *e, tcc_emit_value x);
 };
 
 extern const tcc_emit_functions tcc_emit_host, tcc_emit_nvptx;
@@ -74,25 +78,24 @@ extern const tcc_emit_functions tcc_emit_host, tcc_emit_nvptx;
 tcc_status tcc_llvm_initialize_host(tcc_diag *diag); /* Errors: TCC_EUNSUPPORTED. */
 tcc_status tcc_llvm_initialize_cuda(tcc_diag *diag); /* Errors: TCC_EUNSUPPORTED. */
 
-LLVMTypeRef tcc_emit_scalar_of(LLVMTypeRef type); /* of a vector's lanes; else the type */
-int tcc_emit_scalar_bytes(LLVMTypeRef type);
-LLVMValueRef tcc_emit_splat_constant(LLVMValueRef scalar, int lanes);
+int tcc_emit_scalar_bytes(tcc_emit_type type);
+tcc_emit_value tcc_emit_splat_constant(tcc_emit_value scalar, int lanes);
 /* An intrinsic that is overloaded on several types. */
-LLVMValueRef tcc_emit_overloaded(tcc_emitter *e, const char *name, LLVMTypeRef *overloads, int n_overloads,
-                                 LLVMValueRef *arguments, int n);
-static inline LLVMBasicBlockRef tcc_emit_new_block(tcc_emitter *e) {
+tcc_emit_value tcc_emit_overloaded(tcc_emitter *e, const char *name, tcc_emit_type *overloads, int n_overloads,
+                                   tcc_emit_value *arguments, int n);
+static inline tcc_emit_block tcc_emit_new_block(tcc_emitter *e) {
     return LLVMAppendBasicBlockInContext(e->context, e->function, "");
 }
 /* What it loads is the same in the whole kernel. */
-static inline void tcc_emit_set_invariant(tcc_emitter *e, LLVMValueRef load) {
+static inline void tcc_emit_set_invariant(tcc_emitter *e, tcc_emit_value load) {
     LLVMSetMetadata(load, LLVMGetMDKindIDInContext(e->context, "invariant.load", 14),
                     LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, NULL, 0)));
 }
 
 /* Of the host's table: bf16_host.c. */
-LLVMValueRef tcc_host_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums);
-LLVMValueRef tcc_host_round_pairs(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high);
-LLVMValueRef tcc_host_round_bf16(tcc_emitter *e, LLVMValueRef x);
+tcc_emit_value tcc_host_multiply_pairs(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, tcc_emit_value sums);
+tcc_emit_value tcc_host_round_pairs(tcc_emitter *e, tcc_emit_value low, tcc_emit_value high);
+tcc_emit_value tcc_host_round_bf16(tcc_emitter *e, tcc_emit_value x);
 extern const tcc_emit_tiles tcc_host_tiles;
 
 /* Of the host: check_host.c. Puts a call in front of each access of the finished module. Tiles' calls have their rows
@@ -101,12 +104,12 @@ tcc_status tcc_host_check_accesses(tcc_emitter *e);
 unsigned tcc_host_tile_rows(tcc_emitter *e);
 
 /* Of the host's table: math_host.c. */
-LLVMValueRef tcc_host_exp(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_host_exp_negative(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_host_erf(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_host_erf_slope(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_host_tanh_large(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_host_sigmoid(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_host_rsqrt(tcc_emitter *e, LLVMValueRef x);
+tcc_emit_value tcc_host_exp(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_host_exp_negative(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_host_erf(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_host_erf_slope(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_host_tanh_large(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_host_sigmoid(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_host_rsqrt(tcc_emitter *e, tcc_emit_value x);
 
 #endif

@@ -119,20 +119,20 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
 
 /* A masked access: `pointer` is the index of what is addressed among three arguments. Its alignment, that of an
  * element, is one more operand behind it, or since LLVM 22 an attribute. */
-static LLVMValueRef call_masked(tcc_emitter *e, const char *name, LLVMTypeRef type, LLVMValueRef *arguments,
-                                int pointer) {
+static tcc_emit_value call_masked(tcc_emitter *e, const char *name, tcc_emit_type type, tcc_emit_value *arguments,
+                                  int pointer) {
     enum { N = 3 };
-    LLVMTypeRef overloads[] = {type, LLVMTypeOf(arguments[pointer])};
+    tcc_emit_type overloads[] = {type, tcc_emit_type_of(arguments[pointer])};
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMTypeRef function = LLVMIntrinsicGetType(e->context, id, overloads, 2);
+    tcc_emit_type function = LLVMIntrinsicGetType(e->context, id, overloads, 2);
     if (LLVMCountParamTypes(function) == N) {
-        LLVMValueRef call = tcc_emit_overloaded(e, name, overloads, 2, arguments, N);
+        tcc_emit_value call = tcc_emit_overloaded(e, name, overloads, 2, arguments, N);
         unsigned align = LLVMGetEnumAttributeKindForName("align", 5);
         LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)pointer + 1,
                                  LLVMCreateEnumAttribute(e->context, align, (uint64_t)tcc_emit_scalar_bytes(type)));
         return call;
     }
-    LLVMValueRef all[N + 1];
+    tcc_emit_value all[N + 1];
     for (int i = 0, n = 0; i < N; i++) {
         all[n++] = arguments[i];
         if (i == pointer) all[n++] = tcc_emit_i32(e, tcc_emit_scalar_bytes(type));
@@ -140,19 +140,19 @@ static LLVMValueRef call_masked(tcc_emitter *e, const char *name, LLVMTypeRef ty
     return tcc_emit_overloaded(e, name, overloads, 2, all, N + 1);
 }
 
-LLVMValueRef tcc_emit_gather(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef addresses, LLVMValueRef mask) {
-    LLVMValueRef arguments[] = {addresses, mask, LLVMConstNull(type)};
+tcc_emit_value tcc_emit_gather(tcc_emitter *e, tcc_emit_type type, tcc_emit_value addresses, tcc_emit_value mask) {
+    tcc_emit_value arguments[] = {addresses, mask, tcc_emit_null(type)};
     return call_masked(e, "llvm.masked.gather", type, arguments, 0);
 }
 
-void tcc_emit_scatter(tcc_emitter *e, LLVMValueRef value, LLVMValueRef addresses, LLVMValueRef mask) {
-    LLVMValueRef arguments[] = {value, addresses, mask};
-    call_masked(e, "llvm.masked.scatter", LLVMTypeOf(value), arguments, 1);
+void tcc_emit_scatter(tcc_emitter *e, tcc_emit_value value, tcc_emit_value addresses, tcc_emit_value mask) {
+    tcc_emit_value arguments[] = {value, addresses, mask};
+    call_masked(e, "llvm.masked.scatter", tcc_emit_type_of(value), arguments, 1);
 }
 
 /* --- The table of functions */
 
-static void set_attributes(tcc_emitter *e, LLVMValueRef function) {
+static void set_attributes(tcc_emitter *e, tcc_emit_value function) {
     static const char *const names[] = {"prefer-vector-width", "min-legal-vector-width"};
     if (e->lanes <= 4) return;
     for (int i = 0; i < 2; i++)
@@ -162,7 +162,7 @@ static void set_attributes(tcc_emitter *e, LLVMValueRef function) {
 }
 
 static void kernel_begin(tcc_emitter *e, const char *symbol) {
-    LLVMTypeRef types[] = {e->ptr, e->ptr, e->i64, e->i64, e->ptr};
+    tcc_emit_type types[] = {e->ptr, e->ptr, e->i64, e->i64, e->ptr};
     e->function = LLVMAddFunction(e->module, symbol, LLVMFunctionType(e->void_, types, 5, false));
     for (unsigned i = 1; i <= 5; i++)
         if (i != 3 && i != 4)
@@ -178,42 +178,42 @@ static void kernel_begin(tcc_emitter *e, const char *symbol) {
 }
 
 /* Element `index` of one of the kernel's tables. */
-static LLVMValueRef table_entry(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef table, int index) {
-    LLVMValueRef offset = tcc_emit_i64(e, index);
-    LLVMValueRef slot = LLVMBuildInBoundsGEP2(e->builder, type, table, &offset, 1, "");
-    LLVMValueRef value = LLVMBuildLoad2(e->builder, type, slot, "");
+static tcc_emit_value table_entry(tcc_emitter *e, tcc_emit_type type, tcc_emit_value table, int index) {
+    tcc_emit_value offset = tcc_emit_i64(e, index);
+    tcc_emit_value slot = LLVMBuildInBoundsGEP2(e->builder, type, table, &offset, 1, "");
+    tcc_emit_value value = LLVMBuildLoad2(e->builder, type, slot, "");
     tcc_emit_set_invariant(e, value);
     return value;
 }
 
-static LLVMValueRef buffer(tcc_emitter *e, int index) { return table_entry(e, e->ptr, e->buffers, index); }
+static tcc_emit_value buffer(tcc_emitter *e, int index) { return table_entry(e, e->ptr, e->buffers, index); }
 
-static LLVMValueRef param(tcc_emitter *e, int index) { return table_entry(e, e->i64, e->params, index); }
+static tcc_emit_value param(tcc_emitter *e, int index) { return table_entry(e, e->i64, e->params, index); }
 
 static void items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
     tcc_emit_loop_begin(e, loop, e->begin, e->end, 1, NULL, 0);
 }
 
-static LLVMValueRef tail_mask(tcc_emitter *e, int lanes, LLVMValueRef to, LLVMValueRef index) {
+static tcc_emit_value tail_mask(tcc_emitter *e, int lanes, tcc_emit_value to, tcc_emit_value index) {
     return tcc_emit_mask(e, lanes, tcc_emit_sub(e, to, index));
 }
 
-static LLVMValueRef vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes) {
+static tcc_emit_value vectors_end(tcc_emitter *e, tcc_emit_value to, int lanes) {
     (void)e, (void)lanes;
     return to;
 }
 
-static LLVMValueRef narrow(tcc_emitter *e, LLVMValueRef v) {
+static tcc_emit_value narrow(tcc_emitter *e, tcc_emit_value v) {
     (void)e, (void)v;
     return NULL;
 }
 
-static LLVMValueRef within(tcc_emitter *e, LLVMValueRef v, int64_t high) {
+static tcc_emit_value within(tcc_emitter *e, tcc_emit_value v, int64_t high) {
     (void)e, (void)high;
     return v;
 }
 
-static LLVMValueRef offset_of(tcc_emitter *e, LLVMValueRef v, int64_t low, int64_t high, int64_t reach) {
+static tcc_emit_value offset_of(tcc_emitter *e, tcc_emit_value v, int64_t low, int64_t high, int64_t reach) {
     (void)e, (void)low, (void)high, (void)reach;
     return v;
 }
@@ -225,14 +225,14 @@ static const char *const vector_register = "=v,0";
 #endif
 
 /* An empty instruction that takes and gives a register. */
-static LLVMValueRef anchor(tcc_emitter *e, LLVMValueRef value) {
+static tcc_emit_value anchor(tcc_emitter *e, tcc_emit_value value) {
     if (LLVMIsConstant(value)) return value;
-    LLVMTypeRef type = LLVMTypeOf(value);
-    LLVMTypeRef function = LLVMFunctionType(type, &type, 1, false);
+    tcc_emit_type type = tcc_emit_type_of(value);
+    tcc_emit_type function = LLVMFunctionType(type, &type, 1, false);
     const char *constraint = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? vector_register : "=r,0";
-    LLVMValueRef nothing = LLVMGetInlineAsm(function, "", 0, constraint, 4, false, false, LLVMInlineAsmDialectATT,
-                                            false);
-    LLVMValueRef call = LLVMBuildCall2(e->builder, function, nothing, &value, 1, "");
+    tcc_emit_value nothing = LLVMGetInlineAsm(function, "", 0, constraint, 4, false, false, LLVMInlineAsmDialectATT,
+                                              false);
+    tcc_emit_value call = LLVMBuildCall2(e->builder, function, nothing, &value, 1, "");
     LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                              LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName("memory", 6), 0));
     LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
@@ -240,44 +240,45 @@ static LLVMValueRef anchor(tcc_emitter *e, LLVMValueRef value) {
     return call;
 }
 
-static LLVMValueRef load_masked(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef mask) {
-    LLVMValueRef arguments[] = {address, mask, LLVMConstNull(type)};
+static tcc_emit_value load_masked(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask) {
+    tcc_emit_value arguments[] = {address, mask, tcc_emit_null(type)};
     return call_masked(e, "llvm.masked.load", type, arguments, 0);
 }
 
-static void store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
-    LLVMValueRef arguments[] = {value, address, mask};
-    call_masked(e, "llvm.masked.store", LLVMTypeOf(value), arguments, 1);
+static void store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, tcc_emit_value mask) {
+    tcc_emit_value arguments[] = {value, address, mask};
+    call_masked(e, "llvm.masked.store", tcc_emit_type_of(value), arguments, 1);
 }
 
-static LLVMValueRef gather_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
-                              LLVMValueRef mask) {
-    LLVMTypeRef type = tcc_emit_type_like(e, scalar, LLVMTypeOf(offsets));
-    LLVMValueRef addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
+static tcc_emit_value gather_at(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offsets,
+                                tcc_emit_value mask) {
+    tcc_emit_type type = tcc_emit_type_like(e, scalar, tcc_emit_type_of(offsets));
+    tcc_emit_value addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
     return tcc_emit_gather(e, type, addresses, mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, type), 1));
 }
 
-static void scatter_at(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
-    LLVMTypeRef scalar = tcc_emit_scalar_of(LLVMTypeOf(value));
-    LLVMValueRef addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
+static void scatter_at(tcc_emitter *e, tcc_emit_value value, tcc_emit_value base, tcc_emit_value offsets,
+                       tcc_emit_value mask) {
+    tcc_emit_type scalar = tcc_emit_scalar_of(tcc_emit_type_of(value));
+    tcc_emit_value addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
     tcc_emit_scatter(e, value, addresses,
-                     mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, LLVMTypeOf(value)), 1));
+                     mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, tcc_emit_type_of(value)), 1));
 }
 
-static LLVMValueRef load_if(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset,
-                            LLVMValueRef condition) {
+static tcc_emit_value load_if(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offset,
+                              tcc_emit_value condition) {
     offset = tcc_emit_select(e, condition, offset, tcc_emit_i64(e, 0));
-    LLVMValueRef value = tcc_emit_load(e, scalar, tcc_emit_at(e, scalar, base, offset), 0);
-    return tcc_emit_select(e, condition, value, LLVMConstNull(scalar));
+    tcc_emit_value value = tcc_emit_load(e, scalar, tcc_emit_at(e, scalar, base, offset), 0);
+    return tcc_emit_select(e, condition, value, tcc_emit_null(scalar));
 }
 
-static LLVMValueRef load_lanes_if(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef base, LLVMValueRef offset,
-                                  int alignment, LLVMValueRef condition) {
+static tcc_emit_value load_lanes_if(tcc_emitter *e, tcc_emit_type type, tcc_emit_value base, tcc_emit_value offset,
+                                    int alignment, tcc_emit_value condition) {
     (void)alignment;
     /* Where nothing is wanted, the address may lie in no page, and a processor takes hundreds of cycles to find that it
      * need not fault. So it is the buffer's own then. */
     offset = tcc_emit_select(e, condition, offset, tcc_emit_i64(e, 0));
-    LLVMValueRef mask = tcc_emit_splat(e, condition, tcc_emit_lanes_of(type));
+    tcc_emit_value mask = tcc_emit_splat(e, condition, tcc_emit_lanes_of(type));
     return load_masked(e, type, tcc_emit_at(e, tcc_emit_scalar_of(type), base, offset), mask);
 }
 

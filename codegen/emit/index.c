@@ -3,72 +3,74 @@
  * 32 (index_nvptx.c). */
 #include "codegen/emit/functions.h"
 
-static LLVMValueRef widened(tcc_emitter *e, LLVMValueRef v) { return LLVMBuildZExt(e->builder, v, e->i64, ""); }
+static tcc_emit_value widened(tcc_emitter *e, tcc_emit_value v) { return tcc_emit_zext(e, v, e->i64); }
 
-LLVMValueRef tcc_emit_within(tcc_emitter *e, LLVMValueRef v, int64_t high) {
+tcc_emit_value tcc_emit_within(tcc_emitter *e, tcc_emit_value v, int64_t high) {
     return e->target->functions->within(e, v, high);
 }
 
-LLVMValueRef tcc_emit_offset(tcc_emitter *e, LLVMValueRef v, int64_t low, int64_t high, int64_t reach) {
+tcc_emit_value tcc_emit_offset(tcc_emitter *e, tcc_emit_value v, int64_t low, int64_t high, int64_t reach) {
     return e->target->functions->offset(e, v, low, high, reach);
 }
 
-LLVMValueRef tcc_emit_narrow(tcc_emitter *e, LLVMValueRef v) { return e->target->functions->narrow(e, v); }
+tcc_emit_value tcc_emit_narrow(tcc_emitter *e, tcc_emit_value v) { return e->target->functions->narrow(e, v); }
 
-LLVMValueRef tcc_emit_add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+tcc_emit_value tcc_emit_add(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
     int64_t k;
     if (tcc_emit_is_constant(a, &k) && k == 0) return b;
     if (tcc_emit_is_constant(b, &k) && k == 0) return a;
     return LLVMBuildNSWAdd(e->builder, a, b, "");
 }
 
-LLVMValueRef tcc_emit_sub(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+tcc_emit_value tcc_emit_sub(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
     int64_t k;
     if (tcc_emit_is_constant(b, &k) && k == 0) return a;
     return LLVMBuildNSWSub(e->builder, a, b, "");
 }
 
-LLVMValueRef tcc_emit_mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+tcc_emit_value tcc_emit_mul(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
     int64_t k;
     if (tcc_emit_is_constant(a, &k) && k == 1) return b;
     if (tcc_emit_is_constant(b, &k) && k == 1) return a;
     return LLVMBuildNSWMul(e->builder, a, b, "");
 }
 
-LLVMValueRef tcc_emit_min(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    LLVMValueRef x = tcc_emit_narrow(e, a), y = tcc_emit_narrow(e, b);
-    if (x && y)
-        return widened(e, LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntULT, x, y, ""), x, y, ""));
-    return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntSLT, a, b, ""), a, b, "");
+tcc_emit_value tcc_emit_min(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
+    tcc_emit_value x = tcc_emit_narrow(e, a), y = tcc_emit_narrow(e, b);
+    if (x && y) return widened(e, tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_ULT, x, y), x, y));
+    return tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_SLT, a, b), a, b);
 }
 
 /* a op d for a divisor d > 1. */
-static LLVMValueRef divide(tcc_emitter *e, LLVMOpcode op, LLVMValueRef a, int64_t d) {
-    LLVMValueRef x = d <= e->target->most_narrow ? tcc_emit_narrow(e, a) : NULL;
-    LLVMValueRef by = LLVMConstInt(x ? e->i32 : LLVMTypeOf(a), (unsigned long long)d, true);
-    LLVMValueRef result = LLVMBuildBinOp(e->builder, op, x ? x : a, by, "");
+static tcc_emit_value divide(tcc_emitter *e, LLVMOpcode op, tcc_emit_value a, int64_t d) {
+    tcc_emit_value x = d <= e->target->most_narrow ? tcc_emit_narrow(e, a) : NULL;
+    tcc_emit_value by = LLVMConstInt(x ? e->i32 : tcc_emit_type_of(a), (unsigned long long)d, true);
+    tcc_emit_value result = LLVMBuildBinOp(e->builder, op, x ? x : a, by, "");
     return x ? widened(e, result) : result;
 }
 
-LLVMValueRef tcc_emit_div(tcc_emitter *e, LLVMValueRef a, int64_t d) { return d == 1 ? a : divide(e, LLVMUDiv, a, d); }
-
-LLVMValueRef tcc_emit_rem(tcc_emitter *e, LLVMValueRef a, int64_t d) {
-    return d == 1 ? LLVMConstInt(LLVMTypeOf(a), 0, false) : divide(e, LLVMURem, a, d);
+tcc_emit_value tcc_emit_div(tcc_emitter *e, tcc_emit_value a, int64_t d) {
+    return d == 1 ? a : divide(e, LLVMUDiv, a, d);
 }
 
-static LLVMValueRef divide_lanes(tcc_emitter *e, LLVMOpcode op, LLVMValueRef a, int64_t d, int64_t low, int64_t high) {
+tcc_emit_value tcc_emit_rem(tcc_emitter *e, tcc_emit_value a, int64_t d) {
+    return d == 1 ? LLVMConstInt(tcc_emit_type_of(a), 0, false) : divide(e, LLVMURem, a, d);
+}
+
+static tcc_emit_value divide_lanes(tcc_emitter *e, LLVMOpcode op, tcc_emit_value a, int64_t d, int64_t low,
+                                   int64_t high) {
     const int64_t most = e->target->most_narrow;
-    LLVMTypeRef type = LLVMTypeOf(a);
+    tcc_emit_type type = tcc_emit_type_of(a);
     const bool narrow = e->target->functions->narrow_registers && low >= 0 && high <= most && d <= most;
-    if (narrow) a = LLVMBuildTrunc(e->builder, a, tcc_emit_type_like(e, e->i32, type), "");
-    LLVMValueRef result = LLVMBuildBinOp(e->builder, op, a, tcc_emit_int(e, LLVMTypeOf(a), d), "");
-    return narrow ? LLVMBuildZExt(e->builder, result, type, "") : result;
+    if (narrow) a = tcc_emit_trunc(e, a, tcc_emit_type_like(e, e->i32, type));
+    tcc_emit_value result = LLVMBuildBinOp(e->builder, op, a, tcc_emit_int(e, tcc_emit_type_of(a), d), "");
+    return narrow ? tcc_emit_zext(e, result, type) : result;
 }
 
-LLVMValueRef tcc_emit_div_lanes(tcc_emitter *e, LLVMValueRef a, int64_t d, int64_t low, int64_t high) {
+tcc_emit_value tcc_emit_div_lanes(tcc_emitter *e, tcc_emit_value a, int64_t d, int64_t low, int64_t high) {
     return divide_lanes(e, LLVMUDiv, a, d, low, high);
 }
 
-LLVMValueRef tcc_emit_rem_lanes(tcc_emitter *e, LLVMValueRef a, int64_t d, int64_t low, int64_t high) {
+tcc_emit_value tcc_emit_rem_lanes(tcc_emitter *e, tcc_emit_value a, int64_t d, int64_t low, int64_t high) {
     return divide_lanes(e, LLVMURem, a, d, low, high);
 }

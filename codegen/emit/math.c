@@ -6,99 +6,102 @@
 #include "codegen/emit/math_ops.h"
 
 /* GPUs from sm_80 on have an instruction for either. */
-static LLVMValueRef limited(tcc_emitter *e, LLVMValueRef x, double limit, LLVMRealPredicate beyond,
-                            const char *intrinsic) {
+static tcc_emit_value limited(tcc_emitter *e, tcc_emit_value x, double limit, tcc_emit_fcmp_kind beyond,
+                              const char *intrinsic) {
     enum { FIRST = 80 };
-    LLVMValueRef bound = constant(e, x, limit), arguments[] = {x, bound};
-    if (e->target->hw.sm >= FIRST) return tcc_emit_intrinsic(e, intrinsic, LLVMTypeOf(x), arguments, 2);
-    return tcc_emit_select(e, tcc_emit_compare(e, beyond, x, bound), bound, x);
+    tcc_emit_value bound = constant(e, x, limit), arguments[] = {x, bound};
+    if (e->target->hw.sm >= FIRST) return tcc_emit_intrinsic(e, intrinsic, tcc_emit_type_of(x), arguments, 2);
+    return tcc_emit_select(e, tcc_emit_fcmp(e, beyond, x, bound), bound, x);
 }
 
-LLVMValueRef tcc_math_at_most(tcc_emitter *e, LLVMValueRef x, double limit) {
-    return limited(e, x, limit, LLVMRealOGT, "llvm.minimum");
+tcc_emit_value tcc_math_at_most(tcc_emitter *e, tcc_emit_value x, double limit) {
+    return limited(e, x, limit, TCC_FCMP_OGT, "llvm.minimum");
 }
 
-LLVMValueRef tcc_math_at_least(tcc_emitter *e, LLVMValueRef x, double limit) {
-    return limited(e, x, limit, LLVMRealOLT, "llvm.maximum");
+tcc_emit_value tcc_math_at_least(tcc_emitter *e, tcc_emit_value x, double limit) {
+    return limited(e, x, limit, TCC_FCMP_OLT, "llvm.maximum");
 }
 
-LLVMValueRef tcc_math_polynomial(tcc_emitter *e, LLVMValueRef x, const float *coefficients, int count) {
-    LLVMValueRef sum = constant(e, x, coefficients[count - 1]);
+tcc_emit_value tcc_math_polynomial(tcc_emitter *e, tcc_emit_value x, const float *coefficients, int count) {
+    tcc_emit_value sum = constant(e, x, coefficients[count - 1]);
     for (int i = count - 2; i >= 0; i--) sum = tcc_emit_fma(e, sum, x, constant(e, x, coefficients[i]));
     return sum;
 }
 
-LLVMValueRef tcc_math_abs(tcc_emitter *e, LLVMValueRef x) {
-    return tcc_emit_intrinsic(e, "llvm.fabs", LLVMTypeOf(x), &x, 1);
+tcc_emit_value tcc_math_abs(tcc_emitter *e, tcc_emit_value x) {
+    return tcc_emit_intrinsic(e, "llvm.fabs", tcc_emit_type_of(x), &x, 1);
 }
 
-LLVMValueRef tcc_math_sqrt(tcc_emitter *e, LLVMValueRef x) {
-    return tcc_emit_intrinsic(e, "llvm.sqrt", LLVMTypeOf(x), &x, 1);
+tcc_emit_value tcc_math_sqrt(tcc_emitter *e, tcc_emit_value x) {
+    return tcc_emit_intrinsic(e, "llvm.sqrt", tcc_emit_type_of(x), &x, 1);
 }
 
 /* log(x) = k ln 2 + log(1 + f), sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f - f^2/2 + f^3 p(f). */
-LLVMValueRef tcc_math_log(tcc_emitter *e, LLVMValueRef x) {
+tcc_emit_value tcc_math_log(tcc_emitter *e, tcc_emit_value x) {
     static const float p[] = {0.33333373f, -0.2500084f,  0.1999899f, -0.16621207f,
                               0.14238907f, -0.13212356f, 0.1256589f, -7.286021e-2f}; /* 7.9e-9 */
-    LLVMValueRef denormal = tcc_emit_compare(e, LLVMRealOLT, x, constant(e, x, 0x1p-126));
-    LLVMValueRef scaled = tcc_emit_select(e, denormal, mul(e, x, constant(e, x, 0x1p23)), x);
+    tcc_emit_value denormal = tcc_emit_fcmp(e, TCC_FCMP_OLT, x, constant(e, x, 0x1p-126));
+    tcc_emit_value scaled = tcc_emit_select(e, denormal, mul(e, x, constant(e, x, 0x1p23)), x);
     /* The exponent that brings the mantissa into [sqrt(1/2), sqrt(2)): carry out of the bits of sqrt(1/2). */
-    LLVMValueRef bits = to_bits(e, scaled), origin = integer(e, x, 0x3f3504f3);
-    LLVMValueRef above = LLVMBuildSub(e->builder, bits, origin, "");
-    LLVMValueRef k = LLVMBuildAShr(e->builder, above, integer(e, x, 23), "");
-    LLVMValueRef mantissa = LLVMBuildSub(e->builder, bits, LLVMBuildShl(e->builder, k, integer(e, x, 23), ""), "");
-    LLVMValueRef f = sub(e, from_bits(e, mantissa, x), constant(e, x, 1));
-    LLVMValueRef kf = LLVMBuildSIToFP(e->builder, k, LLVMTypeOf(x), "");
+    tcc_emit_value bits = to_bits(e, scaled), origin = integer(e, x, 0x3f3504f3);
+    tcc_emit_value above = tcc_emit_isub(e, bits, origin);
+    tcc_emit_value k = tcc_emit_ashr(e, above, integer(e, x, 23));
+    tcc_emit_value mantissa = tcc_emit_isub(e, bits, tcc_emit_shl(e, k, integer(e, x, 23)));
+    tcc_emit_value f = sub(e, from_bits(e, mantissa, x), constant(e, x, 1));
+    tcc_emit_value kf = tcc_emit_sitofp(e, k, tcc_emit_type_of(x));
     kf = add(e, kf, tcc_emit_select(e, denormal, constant(e, x, -23), constant(e, x, 0)));
-    LLVMValueRef f2 = mul(e, f, f);
-    LLVMValueRef tail = mul(e, mul(e, f2, f), tcc_math_polynomial(e, f, p, COUNT(p)));
+    tcc_emit_value f2 = mul(e, f, f);
+    tcc_emit_value tail = mul(e, mul(e, f2, f), tcc_math_polynomial(e, f, p, COUNT(p)));
     tail = tcc_emit_fma(e, kf, constant(e, x, 1.42860677e-6), tail);
     tail = tcc_emit_fma(e, f2, constant(e, x, -0.5), tail);
-    LLVMValueRef y = tcc_emit_fma(e, kf, constant(e, x, 0.693145751953125), add(e, f, tail));
+    tcc_emit_value y = tcc_emit_fma(e, kf, constant(e, x, 0.693145751953125), add(e, f, tail));
     /* 0 -> -inf, negative -> NaN, inf -> inf, NaN -> NaN */
-    LLVMValueRef zero = tcc_emit_compare(e, LLVMRealOEQ, x, constant(e, x, 0));
+    tcc_emit_value zero = tcc_emit_fcmp(e, TCC_FCMP_OEQ, x, constant(e, x, 0));
     y = tcc_emit_select(e, zero, constant(e, x, -__builtin_inf()), y);
-    LLVMValueRef finite = tcc_emit_compare(e, LLVMRealOLT, x, constant(e, x, __builtin_inf()));
+    tcc_emit_value finite = tcc_emit_fcmp(e, TCC_FCMP_OLT, x, constant(e, x, __builtin_inf()));
     y = tcc_emit_select(e, finite, y, x);
-    LLVMValueRef negative = tcc_emit_compare(e, LLVMRealOLT, x, constant(e, x, 0));
+    tcc_emit_value negative = tcc_emit_fcmp(e, TCC_FCMP_OLT, x, constant(e, x, 0));
     return tcc_emit_select(e, negative, constant(e, x, __builtin_nan("")), y);
 }
 
 /* An odd polynomial below 0.63, 1 - 2 / (exp(2 |x|) + 1) above. */
-LLVMValueRef tcc_math_tanh(tcc_emitter *e, LLVMValueRef x) {
+tcc_emit_value tcc_math_tanh(tcc_emitter *e, tcc_emit_value x) {
     static const float p[] = {-0.33333278f, 0.13331324f, -5.372953e-2f, 2.0604875e-2f, -5.6657237e-3f}; /* 4.8e-9 */
-    LLVMValueRef a = tcc_math_abs(e, x), square = mul(e, x, x);
-    LLVMValueRef small = tcc_emit_fma(e, mul(e, square, a), tcc_math_polynomial(e, square, p, COUNT(p)), a);
-    LLVMValueRef large = e->target->functions->tanh_large(e, a);
-    LLVMValueRef below = tcc_emit_compare(e, LLVMRealOLT, a, constant(e, x, 0.63));
+    tcc_emit_value a = tcc_math_abs(e, x), square = mul(e, x, x);
+    tcc_emit_value small = tcc_emit_fma(e, mul(e, square, a), tcc_math_polynomial(e, square, p, COUNT(p)), a);
+    tcc_emit_value large = e->target->functions->tanh_large(e, a);
+    tcc_emit_value below = tcc_emit_fcmp(e, TCC_FCMP_OLT, a, constant(e, x, 0.63));
     return copy_sign(e, tcc_emit_select(e, below, small, large), x);
 }
 
 /* An odd polynomial below 0.9375; above, 1 - exp(p(|x|)) where p fits the logarithm of erfc (absolute error). */
-LLVMValueRef tcc_math_erf_by_exp(tcc_emitter *e, LLVMValueRef x, LLVMValueRef (*exp)(tcc_emitter *e, LLVMValueRef x)) {
+tcc_emit_value tcc_math_erf_by_exp(tcc_emitter *e, tcc_emit_value x,
+                                   tcc_emit_value (*exp)(tcc_emitter *e, tcc_emit_value x)) {
     static const float p[] = {0.128379166f,  -0.37612632f,   0.11283674f,  -2.6858337e-2f,
                               5.1985579e-3f, -8.1157684e-4f, 8.2597617e-5f}; /* 8.6e-10 */
     static const float q[] = {3.0332414e-4f, -1.1301694f,   -0.63192844f,   -0.10999024f, 2.637374e-2f,
                               -4.744175e-3f, 5.9377758e-4f, -4.5729415e-5f, 1.6220364e-6f}; /* 1.6e-9 */
-    LLVMValueRef a = tcc_math_abs(e, x), square = mul(e, x, x);
-    LLVMValueRef small = tcc_emit_fma(e, a, tcc_math_polynomial(e, square, p, COUNT(p)), a);
-    LLVMValueRef logarithm = tcc_math_polynomial(e, tcc_math_at_most(e, a, 3.95), q, COUNT(q));
-    LLVMValueRef large = sub(e, constant(e, x, 1), exp(e, logarithm));
-    LLVMValueRef below = tcc_emit_compare(e, LLVMRealOLT, a, constant(e, x, 0.9375));
+    tcc_emit_value a = tcc_math_abs(e, x), square = mul(e, x, x);
+    tcc_emit_value small = tcc_emit_fma(e, a, tcc_math_polynomial(e, square, p, COUNT(p)), a);
+    tcc_emit_value logarithm = tcc_math_polynomial(e, tcc_math_at_most(e, a, 3.95), q, COUNT(q));
+    tcc_emit_value large = sub(e, constant(e, x, 1), exp(e, logarithm));
+    tcc_emit_value below = tcc_emit_fcmp(e, TCC_FCMP_OLT, a, constant(e, x, 0.9375));
     return copy_sign(e, tcc_emit_select(e, below, small, large), x);
 }
 
-LLVMValueRef tcc_math_exp(tcc_emitter *e, LLVMValueRef x) { return e->target->functions->exp(e, x); }
+tcc_emit_value tcc_math_exp(tcc_emitter *e, tcc_emit_value x) { return e->target->functions->exp(e, x); }
 
-LLVMValueRef tcc_math_exp_negative(tcc_emitter *e, LLVMValueRef x) { return e->target->functions->exp_negative(e, x); }
+tcc_emit_value tcc_math_exp_negative(tcc_emitter *e, tcc_emit_value x) {
+    return e->target->functions->exp_negative(e, x);
+}
 
-LLVMValueRef tcc_math_erf(tcc_emitter *e, LLVMValueRef x) { return e->target->functions->erf(e, x); }
+tcc_emit_value tcc_math_erf(tcc_emitter *e, tcc_emit_value x) { return e->target->functions->erf(e, x); }
 
-LLVMValueRef tcc_math_erf_slope(tcc_emitter *e, LLVMValueRef x) {
+tcc_emit_value tcc_math_erf_slope(tcc_emitter *e, tcc_emit_value x) {
     const tcc_emit_functions *f = e->target->functions;
     return f->erf_slope ? f->erf_slope(e, x) : NULL;
 }
 
-LLVMValueRef tcc_math_sigmoid(tcc_emitter *e, LLVMValueRef x) { return e->target->functions->sigmoid(e, x); }
+tcc_emit_value tcc_math_sigmoid(tcc_emitter *e, tcc_emit_value x) { return e->target->functions->sigmoid(e, x); }
 
-LLVMValueRef tcc_math_rsqrt(tcc_emitter *e, LLVMValueRef x) { return e->target->functions->rsqrt(e, x); }
+tcc_emit_value tcc_math_rsqrt(tcc_emitter *e, tcc_emit_value x) { return e->target->functions->rsqrt(e, x); }

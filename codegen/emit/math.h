@@ -7,49 +7,50 @@
 #ifndef TCC_CODEGEN_EMIT_MATH_H
 #define TCC_CODEGEN_EMIT_MATH_H
 
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 
-LLVMValueRef tcc_math_exp(tcc_emitter *e, LLVMValueRef x); /* 1.05 ulp; CUDA 4 ulp; denormal results included */
+tcc_emit_value tcc_math_exp(tcc_emitter *e, tcc_emit_value x); /* 1.05 ulp; CUDA 4 ulp; denormal results included */
 /* exp for x <= 0 alone, as in softmax: below -87.3 the result is 0 instead of a denormal. 1.05 ulp; CUDA 3.2 ulp */
-LLVMValueRef tcc_math_exp_negative(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_math_log(tcc_emitter *e, LLVMValueRef x);  /* 0.9 ulp */
-LLVMValueRef tcc_math_tanh(tcc_emitter *e, LLVMValueRef x); /* 1.4 ulp; CUDA 3.6 ulp */
-LLVMValueRef tcc_math_erf(tcc_emitter *e, LLVMValueRef x);  /* 1.1 ulp; CUDA 2 ulp */
+tcc_emit_value tcc_math_exp_negative(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_math_log(tcc_emitter *e, tcc_emit_value x);  /* 0.9 ulp */
+tcc_emit_value tcc_math_tanh(tcc_emitter *e, tcc_emit_value x); /* 1.4 ulp; CUDA 3.6 ulp */
+tcc_emit_value tcc_math_erf(tcc_emitter *e, tcc_emit_value x);  /* 1.1 ulp; CUDA 2 ulp */
 /* 2 / sqrt(pi) e^(-x^2), 1.1 ulp of 1. What it has in common with erf(x) is computed once. NULL: the target has no way
  * that is shorter than exp. */
-LLVMValueRef tcc_math_erf_slope(tcc_emitter *e, LLVMValueRef x);
+tcc_emit_value tcc_math_erf_slope(tcc_emitter *e, tcc_emit_value x);
 /* 1 / (1 + exp(-x)). 2.4 ulp; CUDA 6 ulp, and below x = -87.3 the result is 0 instead of a denormal */
-LLVMValueRef tcc_math_sigmoid(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_math_rsqrt(tcc_emitter *e, LLVMValueRef x); /* 1 / sqrt(x), 1.5 ulp; CUDA 2.2 ulp */
+tcc_emit_value tcc_math_sigmoid(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_math_rsqrt(tcc_emitter *e, tcc_emit_value x); /* 1 / sqrt(x), 1.5 ulp; CUDA 2.2 ulp */
 /* math_parts.c, on CUDA too. */
-LLVMValueRef tcc_math_exp2(tcc_emitter *e, LLVMValueRef x);  /* 0.9 ulp */
-LLVMValueRef tcc_math_expm1(tcc_emitter *e, LLVMValueRef x); /* 1.05 ulp, 0.85 ulp below 0 */
-LLVMValueRef tcc_math_log1p(tcc_emitter *e, LLVMValueRef x); /* 1.1 ulp */
-LLVMValueRef tcc_math_atan(tcc_emitter *e, LLVMValueRef x);  /* 1.25 ulp */
+tcc_emit_value tcc_math_exp2(tcc_emitter *e, tcc_emit_value x);  /* 0.9 ulp */
+tcc_emit_value tcc_math_expm1(tcc_emitter *e, tcc_emit_value x); /* 1.05 ulp, 0.85 ulp below 0 */
+tcc_emit_value tcc_math_log1p(tcc_emitter *e, tcc_emit_value x); /* 1.1 ulp */
+tcc_emit_value tcc_math_atan(tcc_emitter *e, tcc_emit_value x);  /* 1.25 ulp */
 /* x 2^n, rounded once, of x near 1 and |n| below 254; `whole` is n as it is. */
-LLVMValueRef tcc_math_scale(tcc_emitter *e, LLVMValueRef x, LLVMValueRef n, LLVMValueRef whole);
+tcc_emit_value tcc_math_scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value n, tcc_emit_value whole);
 /* In f64 inside (math_wide.c), on CUDA too; 0.501 ulp, pow 0.55 ulp, and as exp2 where the base is the constant 2. */
-LLVMValueRef tcc_math_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y);
-LLVMValueRef tcc_math_sin(tcc_emitter *e, LLVMValueRef x); /* sin and cos: for every x */
-LLVMValueRef tcc_math_cos(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_math_abs(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_math_sqrt(tcc_emitter *e, LLVMValueRef x); /* correctly rounded */
+tcc_emit_value tcc_math_pow(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y);
+tcc_emit_value tcc_math_sin(tcc_emitter *e, tcc_emit_value x); /* sin and cos: for every x */
+tcc_emit_value tcc_math_cos(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_math_abs(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_math_sqrt(tcc_emitter *e, tcc_emit_value x); /* correctly rounded */
 
 /* x, or `limit` when x is beyond it; NaN stays. */
-LLVMValueRef tcc_math_at_most(tcc_emitter *e, LLVMValueRef x, double limit);
-LLVMValueRef tcc_math_at_least(tcc_emitter *e, LLVMValueRef x, double limit);
+tcc_emit_value tcc_math_at_most(tcc_emitter *e, tcc_emit_value x, double limit);
+tcc_emit_value tcc_math_at_least(tcc_emitter *e, tcc_emit_value x, double limit);
 
 /* math_avx512.c, where the host has AVX-512. */
 bool tcc_math_has_avx512(const tcc_emitter *e);
-LLVMValueRef tcc_math_avx512_erf(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_math_avx512_erf_slope(tcc_emitter *e, LLVMValueRef x);
+tcc_emit_value tcc_math_avx512_erf(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_math_avx512_erf_slope(tcc_emitter *e, tcc_emit_value x);
 /* x 2^whole, rounded once. */
-LLVMValueRef tcc_math_avx512_scale(tcc_emitter *e, LLVMValueRef x, LLVMValueRef whole);
+tcc_emit_value tcc_math_avx512_scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value whole);
 
 /* erf by two polynomials and an exponential of [-20, 0.1], whose error is about 2^-22 near 0 at most. */
-LLVMValueRef tcc_math_erf_by_exp(tcc_emitter *e, LLVMValueRef x, LLVMValueRef (*exp)(tcc_emitter *e, LLVMValueRef x));
+tcc_emit_value tcc_math_erf_by_exp(tcc_emitter *e, tcc_emit_value x,
+                                   tcc_emit_value (*exp)(tcc_emitter *e, tcc_emit_value x));
 
 /* Horner's rule in x with `count` coefficients, the constant first. */
-LLVMValueRef tcc_math_polynomial(tcc_emitter *e, LLVMValueRef x, const float *coefficients, int count);
+tcc_emit_value tcc_math_polynomial(tcc_emitter *e, tcc_emit_value x, const float *coefficients, int count);
 
 #endif

@@ -12,33 +12,33 @@ enum { LANES = 16 };
 
 bool tcc_math_has_avx512(const tcc_emitter *e) { return e->target->lanes == LANES; }
 
-static LLVMValueRef constant(tcc_emitter *e, LLVMValueRef like, double value) {
-    return tcc_emit_float(e, LLVMTypeOf(like), value);
+static tcc_emit_value constant(tcc_emitter *e, tcc_emit_value like, double value) {
+    return tcc_emit_float(e, tcc_emit_type_of(like), value);
 }
 
 /* Lanes first, first + 1, ... of x as a full vector; those past the end of x hold anything. */
-static LLVMValueRef part(tcc_emitter *e, LLVMValueRef x, int first) {
-    int indices[LANES], lanes = tcc_emit_lanes_of(LLVMTypeOf(x));
+static tcc_emit_value part(tcc_emitter *e, tcc_emit_value x, int first) {
+    int indices[LANES], lanes = tcc_emit_lanes_of(tcc_emit_type_of(x));
     if (lanes == LANES) return x;
     if (lanes == 1) {
-        LLVMTypeRef full = tcc_emit_vector_type(LLVMTypeOf(x), LANES);
-        return LLVMBuildInsertElement(e->builder, LLVMGetPoison(full), x, tcc_emit_i32(e, 0), "");
+        tcc_emit_type full = tcc_emit_vector_type(tcc_emit_type_of(x), LANES);
+        return tcc_emit_insert(e, tcc_emit_poison(full), x, tcc_emit_i32(e, 0));
     }
     for (int i = 0; i < LANES; i++) indices[i] = first + i < lanes ? first + i : -1;
     return tcc_emit_shuffle(e, x, NULL, indices, LANES);
 }
 
 /* f of all lanes of x, and of those of y unless that is NULL. */
-static LLVMValueRef by_parts(tcc_emitter *e, LLVMValueRef (*f)(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y),
-                             LLVMValueRef x, LLVMValueRef y) {
+static tcc_emit_value by_parts(tcc_emitter *e, tcc_emit_value (*f)(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y),
+                               tcc_emit_value x, tcc_emit_value y) {
     enum { MOST = 64 };
-    int indices[MOST], lanes = tcc_emit_lanes_of(LLVMTypeOf(x));
-    LLVMValueRef all = f(e, part(e, x, 0), y ? part(e, y, 0) : NULL);
-    if (lanes == 1) return LLVMBuildExtractElement(e->builder, all, tcc_emit_i32(e, 0), "");
+    int indices[MOST], lanes = tcc_emit_lanes_of(tcc_emit_type_of(x));
+    tcc_emit_value all = f(e, part(e, x, 0), y ? part(e, y, 0) : NULL);
+    if (lanes == 1) return tcc_emit_extract(e, all, tcc_emit_i32(e, 0));
     for (int i = 0; i < MOST; i++) indices[i] = i;
     if (lanes < LANES) return tcc_emit_shuffle(e, all, NULL, indices, lanes);
     for (int first = LANES; first < lanes; first += LANES) { /* both operands of a shuffle have one width */
-        LLVMValueRef next = f(e, part(e, x, first), y ? part(e, y, first) : NULL);
+        tcc_emit_value next = f(e, part(e, x, first), y ? part(e, y, first) : NULL);
         if (first > LANES) {
             for (int i = LANES; i < first; i++) indices[i] = -1;
             next = tcc_emit_shuffle(e, next, NULL, indices, first);
@@ -50,20 +50,20 @@ static LLVMValueRef by_parts(tcc_emitter *e, LLVMValueRef (*f)(tcc_emitter *e, L
 }
 
 /* The entry that the low four bits of each lane's index name. */
-static LLVMValueRef look_up(tcc_emitter *e, const float *table, LLVMValueRef index) {
-    LLVMValueRef entries[LANES];
+static tcc_emit_value look_up(tcc_emitter *e, const float *table, tcc_emit_value index) {
+    tcc_emit_value entries[LANES];
     for (int i = 0; i < LANES; i++) entries[i] = LLVMConstReal(e->f32, (double)table[i]);
-    LLVMValueRef arguments[] = {LLVMConstVector(entries, LANES), index};
+    tcc_emit_value arguments[] = {LLVMConstVector(entries, LANES), index};
     return tcc_emit_intrinsic(e, "llvm.x86.avx512.permvar.sf.512", NULL, arguments, 2);
 }
 
-static LLVMValueRef scale(tcc_emitter *e, LLVMValueRef x, LLVMValueRef whole) {
+static tcc_emit_value scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value whole) {
     enum { ALL = 0xffff, ROUND_AS_USUAL = 4 };
-    LLVMValueRef arguments[] = {x, whole, x, LLVMConstInt(e->i16, ALL, false), tcc_emit_i32(e, ROUND_AS_USUAL)};
+    tcc_emit_value arguments[] = {x, whole, x, LLVMConstInt(e->i16, ALL, false), tcc_emit_i32(e, ROUND_AS_USUAL)};
     return tcc_emit_intrinsic(e, "llvm.x86.avx512.mask.scalef.ps.512", NULL, arguments, 5);
 }
 
-LLVMValueRef tcc_math_avx512_scale(tcc_emitter *e, LLVMValueRef x, LLVMValueRef whole) {
+tcc_emit_value tcc_math_avx512_scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value whole) {
     return by_parts(e, scale, x, whole);
 }
 
@@ -71,7 +71,7 @@ LLVMValueRef tcc_math_avx512_scale(tcc_emitter *e, LLVMValueRef x, LLVMValueRef 
  * fitted so that both are near: the slope to 4e-8, erf to 8e-10 beside the rounding of its value. Centres are numbers
  * whose erf is nearly f32. The first value is |x| itself, so that small results keep their relative precision. The last
  * centre is where the intervals end: from there on erf is 1 and its slope 0. */
-static LLVMValueRef erf_of_size(tcc_emitter *e, LLVMValueRef size, LLVMValueRef *slope) {
+static tcc_emit_value erf_of_size(tcc_emitter *e, tcc_emit_value size, tcc_emit_value *slope) {
     static const double intervals_per_unit = 3.5714285373687744, end = 4.199999809265137;
     static const float centres[LANES] = {0.0f,       0.27921605f, 0.5625276f, 0.83972937f, 1.1212633f, 1.4003721f,
                                          1.6810067f, 1.9579005f,  2.2412395f, 2.5184948f,  2.7970078f, 3.0817204f,
@@ -101,41 +101,43 @@ static LLVMValueRef erf_of_size(tcc_emitter *e, LLVMValueRef size, LLVMValueRef 
          -7.0391766e-06f, -0.038183805f},
     };
     enum { DEGREE = sizeof p / sizeof *p - 1 };
-    LLVMValueRef near = tcc_math_at_most(e, size, end), magic = constant(e, size, 12582912.0);
+    tcc_emit_value near = tcc_math_at_most(e, size, end), magic = constant(e, size, 12582912.0);
     /* Adding 1.5 * 2^23 leaves the number of the nearest centre in the low bits. */
-    LLVMValueRef number = tcc_emit_fma(e, near, constant(e, size, intervals_per_unit), magic);
-    LLVMValueRef index = LLVMBuildBitCast(e->builder, number, tcc_emit_type_like(e, e->i32, LLVMTypeOf(size)), "");
-    LLVMValueRef first = tcc_emit_compare(e, LLVMRealOEQ, number, magic);
-    LLVMValueRef t = LLVMBuildFSub(e->builder, near, look_up(e, centres, index), "");
-    LLVMValueRef sum = look_up(e, p[DEGREE], index), derivative = sum; /* of t p(t) */
+    tcc_emit_value number = tcc_emit_fma(e, near, constant(e, size, intervals_per_unit), magic);
+    tcc_emit_value index = tcc_emit_bitcast(e, number, tcc_emit_type_like(e, e->i32, tcc_emit_type_of(size)));
+    tcc_emit_value first = tcc_emit_fcmp(e, TCC_FCMP_OEQ, number, magic);
+    tcc_emit_value t = tcc_emit_fsub(e, near, look_up(e, centres, index));
+    tcc_emit_value sum = look_up(e, p[DEGREE], index), derivative = sum; /* of t p(t) */
     for (int i = DEGREE - 1; i >= 0; i--) {
         sum = tcc_emit_fma(e, sum, t, look_up(e, p[i], index));
         if (slope) derivative = tcc_emit_fma(e, derivative, t, sum);
     }
     if (slope) {
-        LLVMValueRef one_more = LLVMBuildFAdd(e->builder, derivative, constant(e, size, 1), "");
+        tcc_emit_value one_more = tcc_emit_fadd(e, derivative, constant(e, size, 1));
         *slope = tcc_emit_select(e, first, one_more, derivative);
     }
     return tcc_emit_fma(e, sum, t, tcc_emit_select(e, first, size, look_up(e, values, index)));
 }
 
-static LLVMValueRef with_sign(tcc_emitter *e, LLVMValueRef size, LLVMValueRef sign) {
-    LLVMValueRef arguments[] = {size, sign};
-    return tcc_emit_intrinsic(e, "llvm.copysign", LLVMTypeOf(sign), arguments, 2);
+static tcc_emit_value with_sign(tcc_emitter *e, tcc_emit_value size, tcc_emit_value sign) {
+    tcc_emit_value arguments[] = {size, sign};
+    return tcc_emit_intrinsic(e, "llvm.copysign", tcc_emit_type_of(sign), arguments, 2);
 }
 
-static LLVMValueRef erf_of(tcc_emitter *e, LLVMValueRef x, LLVMValueRef unused) {
+static tcc_emit_value erf_of(tcc_emitter *e, tcc_emit_value x, tcc_emit_value unused) {
     (void)unused;
     return with_sign(e, erf_of_size(e, tcc_math_abs(e, x), NULL), x);
 }
 
-LLVMValueRef tcc_math_avx512_erf(tcc_emitter *e, LLVMValueRef x) { return by_parts(e, erf_of, x, NULL); }
+tcc_emit_value tcc_math_avx512_erf(tcc_emitter *e, tcc_emit_value x) { return by_parts(e, erf_of, x, NULL); }
 
-static LLVMValueRef erf_slope_of(tcc_emitter *e, LLVMValueRef x, LLVMValueRef unused) {
+static tcc_emit_value erf_slope_of(tcc_emitter *e, tcc_emit_value x, tcc_emit_value unused) {
     (void)unused;
-    LLVMValueRef slope;
+    tcc_emit_value slope;
     erf_of_size(e, tcc_math_abs(e, x), &slope);
     return slope;
 }
 
-LLVMValueRef tcc_math_avx512_erf_slope(tcc_emitter *e, LLVMValueRef x) { return by_parts(e, erf_slope_of, x, NULL); }
+tcc_emit_value tcc_math_avx512_erf_slope(tcc_emitter *e, tcc_emit_value x) {
+    return by_parts(e, erf_slope_of, x, NULL);
+}

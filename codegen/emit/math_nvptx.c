@@ -26,70 +26,70 @@
 
 static const double LN2_HIGH = 0x1.62e43p-1, LN2_LOW = -0x1.05c61p-29, LOG2_E = 0x1.715476p+0;
 
-static LLVMValueRef constant(tcc_emitter *e, LLVMValueRef like, double value) {
-    return tcc_emit_float(e, LLVMTypeOf(like), value);
+static tcc_emit_value constant(tcc_emitter *e, tcc_emit_value like, double value) {
+    return tcc_emit_float(e, tcc_emit_type_of(like), value);
 }
-static LLVMValueRef mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFMul(e->builder, a, b, ""); }
-static LLVMValueRef one_plus(tcc_emitter *e, LLVMValueRef x) {
-    return LLVMBuildFAdd(e->builder, x, constant(e, x, 1), "");
-}
-static LLVMValueRef minus(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildFNeg(e->builder, x, ""); }
+static tcc_emit_value mul(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) { return tcc_emit_fmul(e, a, b); }
+static tcc_emit_value one_plus(tcc_emitter *e, tcc_emit_value x) { return tcc_emit_fadd(e, x, constant(e, x, 1)); }
+static tcc_emit_value minus(tcc_emitter *e, tcc_emit_value x) { return tcc_emit_fneg(e, x); }
 
 /* An instruction of one f32, lane by lane. */
-static LLVMValueRef hardware(tcc_emitter *e, const char *name, LLVMValueRef x) {
-    int lanes = tcc_emit_lanes_of(LLVMTypeOf(x));
+static tcc_emit_value hardware(tcc_emitter *e, const char *name, tcc_emit_value x) {
+    int lanes = tcc_emit_lanes_of(tcc_emit_type_of(x));
     if (lanes == 1) return tcc_cuda_intrinsic(e, name, &x, 1);
-    LLVMValueRef result = LLVMGetPoison(LLVMTypeOf(x));
+    tcc_emit_value result = tcc_emit_poison(tcc_emit_type_of(x));
     for (int i = 0; i < lanes; i++) {
-        LLVMValueRef lane = LLVMBuildExtractElement(e->builder, x, tcc_emit_i32(e, i), "");
+        tcc_emit_value lane = tcc_emit_extract(e, x, tcc_emit_i32(e, i));
         lane = tcc_cuda_intrinsic(e, name, &lane, 1);
-        result = LLVMBuildInsertElement(e->builder, result, lane, tcc_emit_i32(e, i), "");
+        result = tcc_emit_insert(e, result, lane, tcc_emit_i32(e, i));
     }
     return result;
 }
 /* LLVM 22 renamed those of ex2, which take several types there. */
-static LLVMValueRef power_of(tcc_emitter *e, const char *before, const char *now, LLVMValueRef x) {
+static tcc_emit_value power_of(tcc_emitter *e, const char *before, const char *now, tcc_emit_value x) {
     return hardware(e, LLVMLookupIntrinsicID(before, strlen(before)) ? before : now, x);
 }
-static LLVMValueRef power(tcc_emitter *e, LLVMValueRef x) {
+static tcc_emit_value power(tcc_emitter *e, tcc_emit_value x) {
     return power_of(e, "llvm.nvvm.ex2.approx.ftz.f", "llvm.nvvm.ex2.approx.ftz", x);
 }
-static LLVMValueRef inverse(tcc_emitter *e, LLVMValueRef x) { return hardware(e, "llvm.nvvm.rcp.approx.ftz.f", x); }
+static tcc_emit_value inverse(tcc_emitter *e, tcc_emit_value x) { return hardware(e, "llvm.nvvm.rcp.approx.ftz.f", x); }
 
 /* t = x / ln 2, rounded, and x - t ln 2, what the rounding lost: exp(x) = 2^t exp(lost). x is finite. */
-static LLVMValueRef split(tcc_emitter *e, LLVMValueRef x, LLVMValueRef *lost) {
-    LLVMValueRef t = mul(e, x, constant(e, x, LOG2_E)), back = minus(e, t);
+static tcc_emit_value split(tcc_emitter *e, tcc_emit_value x, tcc_emit_value *lost) {
+    tcc_emit_value t = mul(e, x, constant(e, x, LOG2_E)), back = minus(e, t);
     *lost = tcc_emit_fma(e, back, constant(e, x, LN2_HIGH), x);
     *lost = tcc_emit_fma(e, back, constant(e, x, LN2_LOW), *lost);
     return t;
 }
 
-LLVMValueRef tcc_nvptx_exp(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef lost, t = split(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -104), &lost);
+tcc_emit_value tcc_nvptx_exp(tcc_emitter *e, tcc_emit_value x) {
+    tcc_emit_value lost, t = split(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -104), &lost);
     return mul(e, power_of(e, "llvm.nvvm.ex2.approx.f", "llvm.nvvm.ex2.approx", t),
                one_plus(e, lost)); /* inf times a number near 1 */
 }
 
-LLVMValueRef tcc_nvptx_exp_negative(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef lost, t = split(e, tcc_math_at_least(e, x, -88), &lost), y = power(e, t);
+tcc_emit_value tcc_nvptx_exp_negative(tcc_emitter *e, tcc_emit_value x) {
+    tcc_emit_value lost, t = split(e, tcc_math_at_least(e, x, -88), &lost), y = power(e, t);
     return tcc_emit_fma(e, y, lost, y);
 }
 
 /* Above 0.63 the error of 2 |x| / ln 2 shrinks faster than it grows: no second part. exp(2 |x|) may be inf. */
-LLVMValueRef tcc_nvptx_tanh_large(tcc_emitter *e, LLVMValueRef a) {
-    LLVMValueRef y = power(e, mul(e, a, constant(e, a, 2 * LOG2_E)));
+tcc_emit_value tcc_nvptx_tanh_large(tcc_emitter *e, tcc_emit_value a) {
+    tcc_emit_value y = power(e, mul(e, a, constant(e, a, 2 * LOG2_E)));
     return tcc_emit_fma(e, inverse(e, one_plus(e, y)), constant(e, a, -2), constant(e, a, 1));
 }
 
 /* Relative error 2^-22 + |x| 2^-24; below -87.3: 0. */
-static LLVMValueRef exp_rough(tcc_emitter *e, LLVMValueRef x) { return power(e, mul(e, x, constant(e, x, LOG2_E))); }
+static tcc_emit_value exp_rough(tcc_emitter *e, tcc_emit_value x) {
+    return power(e, mul(e, x, constant(e, x, LOG2_E)));
+}
 
-LLVMValueRef tcc_nvptx_sigmoid(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef z = tcc_nvptx_exp_negative(e, minus(e, tcc_math_abs(e, x)));
-    LLVMValueRef negative = tcc_emit_compare(e, LLVMRealOLT, x, constant(e, x, 0));
+tcc_emit_value tcc_nvptx_sigmoid(tcc_emitter *e, tcc_emit_value x) {
+    tcc_emit_value z = tcc_nvptx_exp_negative(e, minus(e, tcc_math_abs(e, x)));
+    tcc_emit_value negative = tcc_emit_fcmp(e, TCC_FCMP_OLT, x, constant(e, x, 0));
     return mul(e, tcc_emit_select(e, negative, z, constant(e, x, 1)), inverse(e, one_plus(e, z)));
 }
 
-LLVMValueRef tcc_nvptx_rsqrt(tcc_emitter *e, LLVMValueRef x) { return hardware(e, "llvm.nvvm.rsqrt.approx.f", x); }
+tcc_emit_value tcc_nvptx_rsqrt(tcc_emitter *e, tcc_emit_value x) { return hardware(e, "llvm.nvvm.rsqrt.approx.f", x); }
 
-LLVMValueRef tcc_nvptx_erf(tcc_emitter *e, LLVMValueRef x) { return tcc_math_erf_by_exp(e, x, exp_rough); }
+tcc_emit_value tcc_nvptx_erf(tcc_emitter *e, tcc_emit_value x) { return tcc_math_erf_by_exp(e, x, exp_rough); }

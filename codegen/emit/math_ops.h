@@ -9,46 +9,40 @@
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
-static inline LLVMValueRef constant(tcc_emitter *e, LLVMValueRef like, double value) {
-    return tcc_emit_float(e, LLVMTypeOf(like), value);
+static inline tcc_emit_value constant(tcc_emitter *e, tcc_emit_value like, double value) {
+    return tcc_emit_float(e, tcc_emit_type_of(like), value);
 }
 
-static inline LLVMTypeRef bits_type(tcc_emitter *e, LLVMValueRef like) {
-    LLVMTypeRef type = LLVMTypeOf(like);
+static inline tcc_emit_type bits_type(tcc_emitter *e, tcc_emit_value like) {
+    tcc_emit_type type = tcc_emit_type_of(like);
     return tcc_emit_type_like(e, tcc_emit_scalar_of(type) == e->f64 ? e->i64 : e->i32, type);
 }
 
-static inline LLVMValueRef to_bits(tcc_emitter *e, LLVMValueRef x) {
-    return LLVMBuildBitCast(e->builder, x, bits_type(e, x), "");
+static inline tcc_emit_value to_bits(tcc_emitter *e, tcc_emit_value x) {
+    return tcc_emit_bitcast(e, x, bits_type(e, x));
 }
 
-static inline LLVMValueRef from_bits(tcc_emitter *e, LLVMValueRef bits, LLVMValueRef like) {
-    return LLVMBuildBitCast(e->builder, bits, LLVMTypeOf(like), "");
+static inline tcc_emit_value from_bits(tcc_emitter *e, tcc_emit_value bits, tcc_emit_value like) {
+    return tcc_emit_bitcast(e, bits, tcc_emit_type_of(like));
 }
 
-static inline LLVMValueRef integer(tcc_emitter *e, LLVMValueRef like, int64_t value) {
+static inline tcc_emit_value integer(tcc_emitter *e, tcc_emit_value like, int64_t value) {
     return tcc_emit_int(e, bits_type(e, like), value);
 }
 
-static inline LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildFAdd(e->builder, a, b, "");
+static inline tcc_emit_value add(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) { return tcc_emit_fadd(e, a, b); }
+
+static inline tcc_emit_value sub(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) { return tcc_emit_fsub(e, a, b); }
+
+static inline tcc_emit_value mul(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) { return tcc_emit_fmul(e, a, b); }
+
+static inline tcc_emit_value quotient(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
+    return tcc_emit_fdiv(e, a, b);
 }
 
-static inline LLVMValueRef sub(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildFSub(e->builder, a, b, "");
-}
-
-static inline LLVMValueRef mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildFMul(e->builder, a, b, "");
-}
-
-static inline LLVMValueRef quotient(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildFDiv(e->builder, a, b, "");
-}
-
-static inline LLVMValueRef copy_sign(tcc_emitter *e, LLVMValueRef magnitude, LLVMValueRef sign) {
-    LLVMValueRef arguments[] = {magnitude, sign};
-    return tcc_emit_intrinsic(e, "llvm.copysign", LLVMTypeOf(sign), arguments, 2);
+static inline tcc_emit_value copy_sign(tcc_emitter *e, tcc_emit_value magnitude, tcc_emit_value sign) {
+    tcc_emit_value arguments[] = {magnitude, sign};
+    return tcc_emit_intrinsic(e, "llvm.copysign", tcc_emit_type_of(sign), arguments, 2);
 }
 
 #endif

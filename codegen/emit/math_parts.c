@@ -8,100 +8,100 @@ static const double LN2_HIGH = 0.693145751953125, LN2_LOW = 1.42860677e-6; /* n 
 #define MAGIC 12582912.0                                                   /* 1.5 * 2^23 */
 
 /* a + b, |a| >= |b| or a = 0, and *lost by its rounding. */
-static LLVMValueRef sum_of(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *lost) {
-    LLVMValueRef sum = add(e, a, b);
+static tcc_emit_value sum_of(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, tcc_emit_value *lost) {
+    tcc_emit_value sum = add(e, a, b);
     *lost = sub(e, b, sub(e, sum, a));
     return sum;
 }
 
-static LLVMValueRef select_less(tcc_emitter *e, LLVMValueRef x, double limit, LLVMValueRef yes, LLVMValueRef no) {
-    return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOLT, x, constant(e, x, limit)), yes, no);
+static tcc_emit_value select_less(tcc_emitter *e, tcc_emit_value x, double limit, tcc_emit_value yes,
+                                  tcc_emit_value no) {
+    return tcc_emit_select(e, tcc_emit_fcmp(e, TCC_FCMP_OLT, x, constant(e, x, limit)), yes, no);
 }
 
 /* 2^n for -126 <= n <= 127. */
-static LLVMValueRef power_of_two(tcc_emitter *e, LLVMValueRef n, LLVMValueRef like) {
-    LLVMValueRef biased = LLVMBuildAdd(e->builder, n, integer(e, like, 127), "");
-    return from_bits(e, LLVMBuildShl(e->builder, biased, integer(e, like, 23), ""), like);
+static tcc_emit_value power_of_two(tcc_emitter *e, tcc_emit_value n, tcc_emit_value like) {
+    tcc_emit_value biased = tcc_emit_iadd(e, n, integer(e, like, 127));
+    return from_bits(e, tcc_emit_shl(e, biased, integer(e, like, 23)), like);
 }
 
 /* The integer that is next to x, which must not exceed 2^21: as it is, and as an integer. */
-static LLVMValueRef nearest(tcc_emitter *e, LLVMValueRef x, double factor, LLVMValueRef *n) {
-    LLVMValueRef magic = constant(e, x, MAGIC), shifted = tcc_emit_fma(e, x, constant(e, x, factor), magic);
-    *n = LLVMBuildSub(e->builder, to_bits(e, shifted), to_bits(e, magic), "");
+static tcc_emit_value nearest(tcc_emitter *e, tcc_emit_value x, double factor, tcc_emit_value *n) {
+    tcc_emit_value magic = constant(e, x, MAGIC), shifted = tcc_emit_fma(e, x, constant(e, x, factor), magic);
+    *n = tcc_emit_isub(e, to_bits(e, shifted), to_bits(e, magic));
     return sub(e, shifted, magic);
 }
 
-LLVMValueRef tcc_math_scale(tcc_emitter *e, LLVMValueRef x, LLVMValueRef n, LLVMValueRef whole) {
+tcc_emit_value tcc_math_scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value n, tcc_emit_value whole) {
     if (tcc_math_has_avx512(e)) return tcc_math_avx512_scale(e, x, whole);
-    LLVMValueRef half = LLVMBuildAShr(e->builder, n, integer(e, x, 1), "");
-    LLVMValueRef rest = LLVMBuildSub(e->builder, n, half, "");
+    tcc_emit_value half = tcc_emit_ashr(e, n, integer(e, x, 1));
+    tcc_emit_value rest = tcc_emit_isub(e, n, half);
     return mul(e, mul(e, x, power_of_two(e, half, x)), power_of_two(e, rest, x));
 }
 
 /* 2^n (1 + r p(r)), x = n + r. */
-LLVMValueRef tcc_math_exp2(tcc_emitter *e, LLVMValueRef x) {
+tcc_emit_value tcc_math_exp2(tcc_emitter *e, tcc_emit_value x) {
     static const float p[] = {0.693147182f,   0.240226477f,   0.0555035993f,
                               0.00961850584f, 0.00133908063f, 0.000153264627f}; /* 3.0e-9 */
-    LLVMValueRef in = tcc_math_at_least(e, tcc_math_at_most(e, x, 129), -151), n, whole = nearest(e, in, 1, &n);
-    LLVMValueRef r = sub(e, in, whole), one = constant(e, x, 1);
+    tcc_emit_value in = tcc_math_at_least(e, tcc_math_at_most(e, x, 129), -151), n, whole = nearest(e, in, 1, &n);
+    tcc_emit_value r = sub(e, in, whole), one = constant(e, x, 1);
     return tcc_math_scale(e, tcc_emit_fma(e, r, tcc_math_polynomial(e, r, p, COUNT(p)), one), n, whole);
 }
 
 /* Half of 2^n (1 + r + q) - 1 = (2^n - 1) + 2^n r + 2^n q, so that 2^n is a number; q = lost + r^2 p(r). */
-LLVMValueRef tcc_math_expm1(tcc_emitter *e, LLVMValueRef x) {
+tcc_emit_value tcc_math_expm1(tcc_emitter *e, tcc_emit_value x) {
     static const float p[] = {0.5f,           0.166666657f,   0.0416664928f,
                               0.00833354611f, 0.00139323215f, 0.00019761725f}; /* 4.3e-10 */
-    LLVMValueRef in = tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -20), n;
-    LLVMValueRef whole = nearest(e, in, 1.44269504, &n), low = constant(e, x, -LN2_LOW);
-    LLVMValueRef rough = tcc_emit_fma(e, whole, constant(e, x, -LN2_HIGH), in);
-    LLVMValueRef r = tcc_emit_fma(e, whole, low, rough), lost = tcc_emit_fma(e, whole, low, sub(e, rough, r));
-    LLVMValueRef q = tcc_emit_fma(e, mul(e, r, r), tcc_math_polynomial(e, r, p, COUNT(p)), lost);
-    LLVMValueRef half = power_of_two(e, LLVMBuildSub(e->builder, n, integer(e, x, 1), ""), x), rest;
-    LLVMValueRef sum = sum_of(e, sub(e, half, constant(e, x, 0.5)), mul(e, half, r), &rest);
-    LLVMValueRef y = add(e, sum, tcc_emit_fma(e, half, q, rest));
+    tcc_emit_value in = tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -20), n;
+    tcc_emit_value whole = nearest(e, in, 1.44269504, &n), low = constant(e, x, -LN2_LOW);
+    tcc_emit_value rough = tcc_emit_fma(e, whole, constant(e, x, -LN2_HIGH), in);
+    tcc_emit_value r = tcc_emit_fma(e, whole, low, rough), lost = tcc_emit_fma(e, whole, low, sub(e, rough, r));
+    tcc_emit_value q = tcc_emit_fma(e, mul(e, r, r), tcc_math_polynomial(e, r, p, COUNT(p)), lost);
+    tcc_emit_value half = power_of_two(e, tcc_emit_isub(e, n, integer(e, x, 1)), x), rest;
+    tcc_emit_value sum = sum_of(e, sub(e, half, constant(e, x, 0.5)), mul(e, half, r), &rest);
+    tcc_emit_value y = add(e, sum, tcc_emit_fma(e, half, q, rest));
     return select_less(e, tcc_math_abs(e, x), 0x1p-26, x, add(e, y, y)); /* of -0 too */
 }
 
 /* 1 + x = u + lost, u = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2): k ln 2 + log(1 + f + lost / 2^k). */
-LLVMValueRef tcc_math_log1p(tcc_emitter *e, LLVMValueRef x) {
+tcc_emit_value tcc_math_log1p(tcc_emitter *e, tcc_emit_value x) {
     static const float p[] = {0.333333135f,  -0.250000089f, 0.200020716f,  -0.166679889f, 0.142203599f,
                               -0.124062411f, 0.118835397f,  -0.116700068f, 0.0674915463f}; /* 7.7e-10 */
     enum { ROOT = 0x3f3504f3, ONE = 0x3f800000 };
-    LLVMBuilderRef b = e->builder;
-    LLVMValueRef one = constant(e, x, 1), lost,
-                 u = sum_of(e, tcc_math_at_least(e, x, 1), tcc_math_at_most(e, x, 1), &lost);
+    tcc_emit_value one = constant(e, x, 1), lost,
+                   u = sum_of(e, tcc_math_at_least(e, x, 1), tcc_math_at_most(e, x, 1), &lost);
     /* The exponent that brings the mantissa there: carry out of the bits of sqrt(1/2). */
-    LLVMValueRef bits = to_bits(e, u), places = integer(e, x, 23);
-    LLVMValueRef k = LLVMBuildAShr(b, LLVMBuildSub(b, bits, integer(e, x, ROOT), ""), places, "");
-    LLVMValueRef exponent = LLVMBuildShl(b, k, places, "");
-    LLVMValueRef f = sub(e, from_bits(e, LLVMBuildSub(b, bits, exponent, ""), x), one);
+    tcc_emit_value bits = to_bits(e, u), places = integer(e, x, 23);
+    tcc_emit_value k = tcc_emit_ashr(e, tcc_emit_isub(e, bits, integer(e, x, ROOT)), places);
+    tcc_emit_value exponent = tcc_emit_shl(e, k, places);
+    tcc_emit_value f = sub(e, from_bits(e, tcc_emit_isub(e, bits, exponent), x), one);
     /* Of the largest u, which has lost nothing that counts, 2^-k is no number. */
-    LLVMValueRef scale = LLVMBuildSub(b, integer(e, x, ONE), exponent, ""), none = integer(e, x, 0);
-    LLVMValueRef positive = LLVMBuildICmp(b, LLVMIntSGT, scale, none, "");
+    tcc_emit_value scale = tcc_emit_isub(e, integer(e, x, ONE), exponent), none = integer(e, x, 0);
+    tcc_emit_value positive = tcc_emit_icmp(e, TCC_ICMP_SGT, scale, none);
     lost = mul(e, lost, from_bits(e, tcc_emit_select(e, positive, scale, none), x));
-    LLVMValueRef f2 = mul(e, f, f), tail = mul(e, mul(e, f2, f), tcc_math_polynomial(e, f, p, COUNT(p))), rest;
+    tcc_emit_value f2 = mul(e, f, f), tail = mul(e, mul(e, f2, f), tcc_math_polynomial(e, f, p, COUNT(p))), rest;
     tail = tcc_emit_fma(e, f2, constant(e, x, -0.5), tail);
-    tail = add(e, tail, tcc_emit_fma(e, LLVMBuildFNeg(b, lost, ""), f, lost));
-    LLVMValueRef whole = LLVMBuildSIToFP(b, k, LLVMTypeOf(x), "");
+    tail = add(e, tail, tcc_emit_fma(e, tcc_emit_fneg(e, lost), f, lost));
+    tcc_emit_value whole = tcc_emit_sitofp(e, k, tcc_emit_type_of(x));
     tail = tcc_emit_fma(e, whole, constant(e, x, LN2_LOW), tail);
-    LLVMValueRef y = sum_of(e, mul(e, whole, constant(e, x, LN2_HIGH)), f, &rest);
+    tcc_emit_value y = sum_of(e, mul(e, whole, constant(e, x, LN2_HIGH)), f, &rest);
     y = copy_sign(e, add(e, y, add(e, rest, tail)), x);
     y = select_less(e, x, __builtin_inf(), y, x); /* NaN too */
-    LLVMValueRef none_left = tcc_emit_compare(e, LLVMRealOEQ, x, constant(e, x, -1));
+    tcc_emit_value none_left = tcc_emit_fcmp(e, TCC_FCMP_OEQ, x, constant(e, x, -1));
     y = tcc_emit_select(e, none_left, constant(e, x, -__builtin_inf()), y);
     return select_less(e, x, -1, constant(e, x, __builtin_nan("")), y);
 }
 
 /* t + t^3 p(t^2) up to 1; beyond, pi / 2 and that of t = -1 / |x|. */
-LLVMValueRef tcc_math_atan(tcc_emitter *e, LLVMValueRef x) {
+tcc_emit_value tcc_math_atan(tcc_emitter *e, tcc_emit_value x) {
     static const float p[] = {-0.333332986f, 0.19998531f,    -0.142640516f, 0.109511748f,  -0.0840047523f,
                               0.0579065457f, -0.0311270021f, 0.0108873611f, -0.0017875476f}; /* 2.6e-9 */
-    LLVMValueRef a = tcc_math_abs(e, x), one = constant(e, x, 1), zero = constant(e, x, 0), lost;
-    LLVMValueRef steep = tcc_emit_compare(e, LLVMRealOGT, a, one);
-    LLVMValueRef t = quotient(e, tcc_emit_select(e, steep, constant(e, x, -1), a), tcc_emit_select(e, steep, a, one));
-    LLVMValueRef z = mul(e, t, t), tail = mul(e, mul(e, t, z), tcc_math_polynomial(e, z, p, COUNT(p)));
-    LLVMValueRef high = tcc_emit_select(e, steep, constant(e, x, 0x1.921fb6p0), zero),
-                 low = tcc_emit_select(e, steep, constant(e, x, -0x1.777a5cp-25), zero);
-    LLVMValueRef sum = sum_of(e, high, t, &lost);
+    tcc_emit_value a = tcc_math_abs(e, x), one = constant(e, x, 1), zero = constant(e, x, 0), lost;
+    tcc_emit_value steep = tcc_emit_fcmp(e, TCC_FCMP_OGT, a, one);
+    tcc_emit_value t = quotient(e, tcc_emit_select(e, steep, constant(e, x, -1), a), tcc_emit_select(e, steep, a, one));
+    tcc_emit_value z = mul(e, t, t), tail = mul(e, mul(e, t, z), tcc_math_polynomial(e, z, p, COUNT(p)));
+    tcc_emit_value high = tcc_emit_select(e, steep, constant(e, x, 0x1.921fb6p0), zero),
+                   low = tcc_emit_select(e, steep, constant(e, x, -0x1.777a5cp-25), zero);
+    tcc_emit_value sum = sum_of(e, high, t, &lost);
     return copy_sign(e, add(e, sum, add(e, lost, add(e, tail, low))), x);
 }

@@ -75,12 +75,12 @@ const char *tcc_codegen_cuda_arch(int sm) {
     return newest;
 }
 
-static LLVMValueRef call(tcc_emitter *e, const char *name, LLVMValueRef *arguments, int n) {
+static tcc_emit_value call(tcc_emitter *e, const char *name, tcc_emit_value *arguments, int n) {
     return tcc_cuda_intrinsic(e, name, arguments, n);
 }
 
-static LLVMValueRef special_register(tcc_emitter *e, const char *name) {
-    return LLVMBuildZExt(e->builder, call(e, name, NULL, 0), e->i64, "");
+static tcc_emit_value special_register(tcc_emitter *e, const char *name) {
+    return tcc_emit_zext(e, call(e, name, NULL, 0), e->i64);
 }
 
 /* --- Entries */
@@ -112,34 +112,35 @@ static void bound(tcc_emitter *e, const char *attribute, const char *metadata, i
 }
 
 /* Words 0, 1, ... of the instance's row: first block, items, buffers, params. */
-static LLVMValueRef table_word(tcc_emitter *e, LLVMValueRef place) {
-    LLVMValueRef value = tcc_emit_load(e, e->i64, place, 8);
+static tcc_emit_value table_word(tcc_emitter *e, tcc_emit_value place) {
+    tcc_emit_value value = tcc_emit_load(e, e->i64, place, 8);
     tcc_emit_set_invariant(e, value);
     return value;
 }
 
-static LLVMValueRef row_word(tcc_emitter *e, int index) {
+static tcc_emit_value row_word(tcc_emitter *e, int index) {
     return table_word(e, tcc_emit_at(e, e->i64, e->row, tcc_emit_i64(e, index)));
 }
 
 /* The last of `count` rows whose first block is not past this one. */
-static LLVMValueRef find_row(tcc_emitter *e, LLVMValueRef table, LLVMValueRef count, LLVMValueRef block) {
+static tcc_emit_value find_row(tcc_emitter *e, tcc_emit_value table, tcc_emit_value count, tcc_emit_value block) {
     int64_t words = 2 + e->shape.n_buffers + e->shape.n_params;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder), test = tcc_emit_new_block(e),
-                      body = tcc_emit_new_block(e), found = tcc_emit_new_block(e);
-    LLVMValueRef zero = tcc_emit_i64(e, 0), one = tcc_emit_i64(e, 1);
+    tcc_emit_block before = LLVMGetInsertBlock(e->builder), test = tcc_emit_new_block(e), body = tcc_emit_new_block(e),
+                   found = tcc_emit_new_block(e);
+    tcc_emit_value zero = tcc_emit_i64(e, 0), one = tcc_emit_i64(e, 1);
     LLVMBuildBr(e->builder, test);
     LLVMPositionBuilderAtEnd(e->builder, test);
-    LLVMValueRef low = LLVMBuildPhi(e->builder, e->i64, ""), high = LLVMBuildPhi(e->builder, e->i64, "");
+    tcc_emit_value low = LLVMBuildPhi(e->builder, e->i64, ""), high = LLVMBuildPhi(e->builder, e->i64, "");
     LLVMAddIncoming(low, &zero, &before, 1);
     LLVMAddIncoming(high, &count, &before, 1);
-    LLVMValueRef several = LLVMBuildICmp(e->builder, LLVMIntSGT, tcc_emit_sub(e, high, low), one, "");
+    tcc_emit_value several = tcc_emit_icmp(e, TCC_ICMP_SGT, tcc_emit_sub(e, high, low), one);
     LLVMBuildCondBr(e->builder, several, body, found);
     LLVMPositionBuilderAtEnd(e->builder, body);
-    LLVMValueRef middle = LLVMBuildLShr(e->builder, tcc_emit_add(e, low, high), one, "");
-    LLVMValueRef first = table_word(e, tcc_emit_at(e, e->i64, table, tcc_emit_mul(e, middle, tcc_emit_i64(e, words))));
-    LLVMValueRef past = LLVMBuildICmp(e->builder, LLVMIntSGT, first, block, "");
-    LLVMValueRef next_low = tcc_emit_select(e, past, low, middle), next_high = tcc_emit_select(e, past, middle, high);
+    tcc_emit_value middle = tcc_emit_lshr(e, tcc_emit_add(e, low, high), one);
+    tcc_emit_value first = table_word(e,
+                                      tcc_emit_at(e, e->i64, table, tcc_emit_mul(e, middle, tcc_emit_i64(e, words))));
+    tcc_emit_value past = tcc_emit_icmp(e, TCC_ICMP_SGT, first, block);
+    tcc_emit_value next_low = tcc_emit_select(e, past, low, middle), next_high = tcc_emit_select(e, past, middle, high);
     LLVMAddIncoming(low, &next_low, &body, 1);
     LLVMAddIncoming(high, &next_high, &body, 1);
     LLVMBuildBr(e->builder, test);
@@ -147,13 +148,13 @@ static LLVMValueRef find_row(tcc_emitter *e, LLVMValueRef table, LLVMValueRef co
     return tcc_emit_at(e, e->i64, table, tcc_emit_mul(e, low, tcc_emit_i64(e, words)));
 }
 
-static LLVMValueRef generic(tcc_emitter *e, LLVMValueRef pointer) {
+static tcc_emit_value generic(tcc_emitter *e, tcc_emit_value pointer) {
     return LLVMBuildAddrSpaceCast(e->builder, pointer, e->ptr, "");
 }
 
 /* The block's dynamic shared memory; one array a module. */
-static LLVMValueRef dynamic_shared(tcc_emitter *e) {
-    LLVMValueRef array = LLVMGetNamedGlobal(e->module, "tcc_shared");
+static tcc_emit_value dynamic_shared(tcc_emitter *e) {
+    tcc_emit_value array = LLVMGetNamedGlobal(e->module, "tcc_shared");
     if (!array) {
         array = LLVMAddGlobalInAddressSpace(e->module, LLVMArrayType2(e->i8, 0), "tcc_shared", TCC_CUDA_SHARED);
         LLVMSetAlignment(array, 16);
@@ -164,7 +165,7 @@ static LLVMValueRef dynamic_shared(tcc_emitter *e) {
 static void kernel_begin(tcc_emitter *e, const char *symbol) {
     enum { MOST = 4 * TCC_EMIT_MAX_BUFFERS + 64 };
     const tcc_emit_entry *shape = &e->shape;
-    LLVMTypeRef types[MOST], global = LLVMPointerTypeInContext(e->context, TCC_CUDA_GLOBAL);
+    tcc_emit_type types[MOST], global = LLVMPointerTypeInContext(e->context, TCC_CUDA_GLOBAL);
     int n = 0, n_pointers = shape->table ? 1 : shape->n_buffers, n_integers = shape->table ? 1 : shape->n_params + 1;
     if (n_pointers + n_integers > MOST) {
         e->status = TCC_BUG(e->diag, "a kernel of %d buffers and %d parameters", shape->n_buffers, shape->n_params);
@@ -183,8 +184,8 @@ static void kernel_begin(tcc_emitter *e, const char *symbol) {
     if (blocks) bound(e, "nvvm.minctasm", "minctasm", blocks < 16 ? blocks : 16);
     e->entry = LLVMAppendBasicBlockInContext(e->context, e->function, "");
     LLVMPositionBuilderAtEnd(e->builder, e->entry);
-    LLVMValueRef tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x"),
-                 block = special_register(e, "llvm.nvvm.read.ptx.sreg.ctaid.x");
+    tcc_emit_value tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x"),
+                   block = special_register(e, "llvm.nvvm.read.ptx.sreg.ctaid.x");
     const int threads = shape->shape.threads, group = shape->shape.group, groups = tcc_shape_items(shape->shape);
     e->thread = group == threads ? tid : tcc_emit_rem(e, tid, group);
     e->split = shape->shape.split > 1 ? tcc_emit_div(e, tid, group) : NULL;
@@ -201,27 +202,27 @@ static void kernel_begin(tcc_emitter *e, const char *symbol) {
     e->buffers = e->params = NULL;
     e->scratch = NULL;
     if (shape->scratch_bytes) {
-        LLVMValueRef at = tcc_emit_mul(e, e->group, tcc_emit_i64(e, shape->scratch_bytes));
+        tcc_emit_value at = tcc_emit_mul(e, e->group, tcc_emit_i64(e, shape->scratch_bytes));
         e->scratch = tcc_emit_at(e, e->i8, dynamic_shared(e), at);
     }
 }
 
-static LLVMValueRef buffer(tcc_emitter *e, int index) {
-    LLVMTypeRef global = LLVMPointerTypeInContext(e->context, TCC_CUDA_GLOBAL);
-    LLVMValueRef pointer = e->row ? LLVMBuildIntToPtr(e->builder, row_word(e, 2 + index), global, "")
-                                  : LLVMGetParam(e->function, (unsigned)index);
+static tcc_emit_value buffer(tcc_emitter *e, int index) {
+    tcc_emit_type global = LLVMPointerTypeInContext(e->context, TCC_CUDA_GLOBAL);
+    tcc_emit_value pointer = e->row ? LLVMBuildIntToPtr(e->builder, row_word(e, 2 + index), global, "")
+                                    : LLVMGetParam(e->function, (unsigned)index);
     return generic(e, pointer);
 }
 
-static LLVMValueRef param(tcc_emitter *e, int index) {
+static tcc_emit_value param(tcc_emitter *e, int index) {
     index += e->shape.n_buffers;
     return e->row ? row_word(e, 2 + index) : LLVMGetParam(e->function, (unsigned)index);
 }
 
 static void items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
-    LLVMValueRef step = tcc_emit_i64(e, 1);
+    tcc_emit_value step = tcc_emit_i64(e, 1);
     if (!e->row) {
-        LLVMValueRef blocks = special_register(e, "llvm.nvvm.read.ptx.sreg.nctaid.x");
+        tcc_emit_value blocks = special_register(e, "llvm.nvvm.read.ptx.sreg.nctaid.x");
         step = tcc_emit_within(e, tcc_emit_mul(e, blocks, tcc_emit_i64(e, tcc_shape_items(e->shape.shape))), INT32_MAX);
     }
     tcc_emit_loop_begin_by(e, loop, e->begin, e->end, step, NULL, 0);
@@ -231,29 +232,28 @@ static void items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
 /* --- Access lane by lane, at base[offsets[lane]], or base[lane] if `offsets` is NULL. `mask`: a bit a lane, one bit
  * for a scalar; NULL: all. */
 
-static LLVMValueRef lane_of(tcc_emitter *e, LLVMValueRef v, int lane) {
-    return tcc_emit_lanes_of(LLVMTypeOf(v)) == 1 ? v
-                                                 : LLVMBuildExtractElement(e->builder, v, tcc_emit_i32(e, lane), "");
+static tcc_emit_value lane_of(tcc_emitter *e, tcc_emit_value v, int lane) {
+    return tcc_emit_lanes_of(tcc_emit_type_of(v)) == 1 ? v : tcc_emit_extract(e, v, tcc_emit_i32(e, lane));
 }
 
-static LLVMValueRef lane_address(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
-                                 int lane) {
+static tcc_emit_value lane_address(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offsets,
+                                   int lane) {
     return tcc_emit_at(e, scalar, base, offsets ? lane_of(e, offsets, lane) : tcc_emit_i64(e, lane));
 }
 
-static LLVMValueRef gather_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
-                              LLVMValueRef mask) {
-    int lanes = tcc_emit_lanes_of(LLVMTypeOf(offsets ? offsets : mask));
-    LLVMValueRef result = LLVMGetPoison(tcc_emit_vector_type(scalar, lanes));
+static tcc_emit_value gather_at(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offsets,
+                                tcc_emit_value mask) {
+    int lanes = tcc_emit_lanes_of(tcc_emit_type_of(offsets ? offsets : mask));
+    tcc_emit_value result = tcc_emit_poison(tcc_emit_vector_type(scalar, lanes));
     for (int i = 0; i < lanes; i++) {
-        LLVMValueRef value;
+        tcc_emit_value value;
         if (mask) {
-            LLVMBasicBlockRef before, after, then = tcc_emit_new_block(e), join = tcc_emit_new_block(e);
-            LLVMValueRef condition = lane_of(e, mask, i), none = LLVMConstNull(scalar);
+            tcc_emit_block before, after, then = tcc_emit_new_block(e), join = tcc_emit_new_block(e);
+            tcc_emit_value condition = lane_of(e, mask, i), none = tcc_emit_null(scalar);
             before = LLVMGetInsertBlock(e->builder);
             LLVMBuildCondBr(e->builder, condition, then, join);
             LLVMPositionBuilderAtEnd(e->builder, then);
-            LLVMValueRef loaded = tcc_emit_load(e, scalar, lane_address(e, scalar, base, offsets, i), 0);
+            tcc_emit_value loaded = tcc_emit_load(e, scalar, lane_address(e, scalar, base, offsets, i), 0);
             after = LLVMGetInsertBlock(e->builder);
             LLVMBuildBr(e->builder, join);
             LLVMPositionBuilderAtEnd(e->builder, join);
@@ -263,14 +263,15 @@ static LLVMValueRef gather_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef b
         } else {
             value = tcc_emit_load(e, scalar, lane_address(e, scalar, base, offsets, i), 0);
         }
-        result = lanes == 1 ? value : LLVMBuildInsertElement(e->builder, result, value, tcc_emit_i32(e, i), "");
+        result = lanes == 1 ? value : tcc_emit_insert(e, result, value, tcc_emit_i32(e, i));
     }
     return result;
 }
 
-static void scatter_at(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
-    LLVMTypeRef type = LLVMTypeOf(value),
-                scalar = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
+static void scatter_at(tcc_emitter *e, tcc_emit_value value, tcc_emit_value base, tcc_emit_value offsets,
+                       tcc_emit_value mask) {
+    tcc_emit_type type = tcc_emit_type_of(value),
+                  scalar = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
     for (int i = 0; i < tcc_emit_lanes_of(type); i++) {
         tcc_emit_if branch;
         if (mask) tcc_emit_if_begin(e, &branch, lane_of(e, mask, i));
@@ -279,63 +280,62 @@ static void scatter_at(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LL
     }
 }
 
-static LLVMValueRef load_masked(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef mask) {
+static tcc_emit_value load_masked(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask) {
     return gather_at(e, tcc_emit_scalar_of(type), address, NULL, mask);
 }
 
-static void store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
+static void store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, tcc_emit_value mask) {
     scatter_at(e, value, address, NULL, mask);
 }
 
-static LLVMValueRef load_if(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset,
-                            LLVMValueRef condition) {
+static tcc_emit_value load_if(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offset,
+                              tcc_emit_value condition) {
     return gather_at(e, scalar, tcc_emit_at(e, scalar, base, offset), NULL, condition);
 }
 
-static LLVMValueRef load_lanes_if(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef base, LLVMValueRef offset,
-                                  int alignment, LLVMValueRef condition) {
+static tcc_emit_value load_lanes_if(tcc_emitter *e, tcc_emit_type type, tcc_emit_value base, tcc_emit_value offset,
+                                    int alignment, tcc_emit_value condition) {
     tcc_emit_if branch;
-    LLVMValueRef at = tcc_emit_at(e, tcc_emit_scalar_of(type), base, offset), none = LLVMConstNull(type);
+    tcc_emit_value at = tcc_emit_at(e, tcc_emit_scalar_of(type), base, offset), none = tcc_emit_null(type);
     tcc_emit_if_begin(e, &branch, condition);
-    LLVMValueRef value = tcc_emit_load(e, type, at, alignment);
+    tcc_emit_value value = tcc_emit_load(e, type, at, alignment);
     tcc_emit_if_end(e, &branch);
     return tcc_emit_if_value(e, &branch, value, none);
 }
 
 /* Two values in an instruction. */
-static LLVMValueRef round_bf16(tcc_emitter *e, LLVMValueRef x) {
-    const int lanes = tcc_emit_lanes_of(LLVMTypeOf(x));
+static tcc_emit_value round_bf16(tcc_emitter *e, tcc_emit_value x) {
+    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(x));
     if (!tcc_llvm_has_matrix(e->target)) return NULL; /* nor conversions to bf16 */
-    LLVMBuilderRef b = e->builder;
-    LLVMValueRef all = LLVMGetPoison(LLVMTypeOf(x));
+    tcc_emit_value all = tcc_emit_poison(tcc_emit_type_of(x));
     for (int i = 0; i < lanes; i += 2) {
         const bool two = i + 1 < lanes;
-        LLVMValueRef first = lane_of(e, x, i),
-                     pack = tcc_emit_pack(e, TCC_BF16, first, two ? lane_of(e, x, i + 1) : first);
-        LLVMValueRef high = LLVMBuildAnd(b, pack, tcc_emit_i32(e, -0x10000), "");
-        high = LLVMBuildBitCast(b, high, e->f32, "");
+        tcc_emit_value first = lane_of(e, x, i),
+                       pack = tcc_emit_pack(e, TCC_BF16, first, two ? lane_of(e, x, i + 1) : first);
+        tcc_emit_value high = tcc_emit_and(e, pack, tcc_emit_i32(e, -0x10000));
+        high = tcc_emit_bitcast(e, high, e->f32);
         if (lanes == 1) return high;
-        LLVMValueRef low = LLVMBuildBitCast(b, LLVMBuildShl(b, pack, tcc_emit_i32(e, 16), ""), e->f32, "");
-        all = LLVMBuildInsertElement(b, all, low, tcc_emit_i32(e, i), "");
-        if (two) all = LLVMBuildInsertElement(b, all, high, tcc_emit_i32(e, i + 1), "");
+        tcc_emit_value low = tcc_emit_bitcast(e, tcc_emit_shl(e, pack, tcc_emit_i32(e, 16)), e->f32);
+        all = tcc_emit_insert(e, all, low, tcc_emit_i32(e, i));
+        if (two) all = tcc_emit_insert(e, all, high, tcc_emit_i32(e, i + 1));
     }
     return all;
 }
 
 /* --- The table of functions */
 
-static void set_attributes(tcc_emitter *e, LLVMValueRef function) { (void)e, (void)function; }
+static void set_attributes(tcc_emitter *e, tcc_emit_value function) { (void)e, (void)function; }
 
-static LLVMValueRef tail_mask(tcc_emitter *e, int lanes, LLVMValueRef to, LLVMValueRef index) {
+static tcc_emit_value tail_mask(tcc_emitter *e, int lanes, tcc_emit_value to, tcc_emit_value index) {
     (void)e, (void)lanes, (void)to, (void)index;
     return NULL;
 }
 
-static LLVMValueRef vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes) {
-    return lanes == 1 ? to : LLVMBuildAnd(e->builder, to, tcc_emit_i64(e, -lanes), "");
+static tcc_emit_value vectors_end(tcc_emitter *e, tcc_emit_value to, int lanes) {
+    return lanes == 1 ? to : tcc_emit_and(e, to, tcc_emit_i64(e, -lanes));
 }
 
-static LLVMValueRef anchor(tcc_emitter *e, LLVMValueRef value) {
+static tcc_emit_value anchor(tcc_emitter *e, tcc_emit_value value) {
     (void)e;
     return value;
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Transposing square blocks of vectors in registers. */
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 
 #include <string.h>
 
 /* One instruction. Left to itself LLVM looks for a better one through all shuffles before it, which took it more than
  * half of a kernel's compile time and never found any. */
-static LLVMValueRef shuffle(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, const int *mask, int lanes) {
-    LLVMValueRef x = tcc_emit_shuffle(e, a, b, mask, lanes);
-    const bool is_register = LLVMTypeOf(x) == e->vf32 || LLVMTypeOf(x) == e->vi32;
+static tcc_emit_value shuffle(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, const int *mask, int lanes) {
+    tcc_emit_value x = tcc_emit_shuffle(e, a, b, mask, lanes);
+    const bool is_register = tcc_emit_type_of(x) == e->vf32 || tcc_emit_type_of(x) == e->vi32;
     return is_register ? tcc_emit_anchor(e, x) : x;
 }
 
 /* Four by four within the 128-bit parts, with shuffles that stay inside a part, then the parts by taking even and odd
  * ones: every step is one cheap instruction. */
-static void transpose(tcc_emitter *e, LLVMValueRef *rows) {
+static void transpose(tcc_emitter *e, tcc_emit_value *rows) {
     const int lanes = e->lanes, parts = lanes / 4;
     static const int in_part[4][4] = {
         {0, 16, 1, 17}, {2, 18, 3, 19}, {0, 1, 16, 17}, {2, 3, 18, 19}}; /* 16: the other's */
@@ -27,15 +27,15 @@ static void transpose(tcc_emitter *e, LLVMValueRef *rows) {
         even[i] = i / 4 * 8 + i % 4; /* of a and b joined */
         odd[i] = even[i] + 4;
     }
-    LLVMValueRef columns[4][4]; /* [column in part][group of four rows] */
+    tcc_emit_value columns[4][4]; /* [column in part][group of four rows] */
     for (int g = 0; g < parts; g++) {
-        LLVMValueRef *r = rows + 4 * g, t[4];
+        tcc_emit_value *r = rows + 4 * g, t[4];
         for (int i = 0; i < 4; i++) t[i] = shuffle(e, r[i / 2 * 2], r[i / 2 * 2 + 1], masks[i % 2], lanes);
         for (int i = 0; i < 4; i++) columns[i][g] = shuffle(e, t[i / 2], t[i / 2 + 2], masks[2 + i % 2], lanes);
     }
     for (int c = 0; c < 4; c++) {
         for (int stage = 1; stage < parts; stage *= 2) {
-            LLVMValueRef next[4];
+            tcc_emit_value next[4];
             for (int i = 0; i < parts / 2; i++) {
                 next[i] = shuffle(e, columns[c][2 * i], columns[c][2 * i + 1], even, lanes);
                 next[i + parts / 2] = shuffle(e, columns[c][2 * i], columns[c][2 * i + 1], odd, lanes);
@@ -46,27 +46,26 @@ static void transpose(tcc_emitter *e, LLVMValueRef *rows) {
     }
 }
 
-static LLVMValueRef line_f32(tcc_emitter *e, const tcc_emit_square *s, int i) {
-    LLVMValueRef last = tcc_emit_sub(e, s->rows, tcc_emit_i64(e, 1));
-    LLVMValueRef row = tcc_emit_mul(e, tcc_emit_min(e, tcc_emit_i64(e, i), last), s->stride);
+static tcc_emit_value line_f32(tcc_emitter *e, const tcc_emit_square *s, int i) {
+    tcc_emit_value last = tcc_emit_sub(e, s->rows, tcc_emit_i64(e, 1));
+    tcc_emit_value row = tcc_emit_mul(e, tcc_emit_min(e, tcc_emit_i64(e, i), last), s->stride);
     return tcc_emit_load_masked(e, e->vf32, tcc_emit_at(e, e->f32, s->from, row), s->mask);
 }
 
-void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns,
-                        LLVMValueRef to, int64_t to_stride) {
+void tcc_emit_transpose(tcc_emitter *e, tcc_emit_value from, int64_t from_stride, tcc_emit_value rows,
+                        tcc_emit_value columns, tcc_emit_value to, int64_t to_stride) {
     tcc_emit_transpose_lines(e, "tcc_transpose", line_f32, from, from_stride, rows, columns, to, to_stride);
 }
 
-void tcc_emit_transpose_lines(tcc_emitter *e, const char *name, tcc_emit_line line, LLVMValueRef from,
-                              int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns, LLVMValueRef to,
+void tcc_emit_transpose_lines(tcc_emitter *e, const char *name, tcc_emit_line line, tcc_emit_value from,
+                              int64_t from_stride, tcc_emit_value rows, tcc_emit_value columns, tcc_emit_value to,
                               int64_t to_stride) {
-    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->i64, e->ptr, e->i64};
-    LLVMValueRef function = LLVMGetNamedFunction(e->module, name);
-    tcc_emit_function f = {.function = function, .type = LLVMFunctionType(e->void_, types, 6, false)};
-    if (!function) {
+    tcc_emit_type types[] = {e->ptr, e->i64, e->i64, e->i64, e->ptr, e->i64};
+    tcc_emit_function f;
+    if (!tcc_emit_function_find(e, name, &f)) {
         f = tcc_emit_function_begin(e, name, e->void_, types, 6);
-        LLVMValueRef argument[6], lines[16];
-        for (unsigned i = 0; i < 6; i++) argument[i] = LLVMGetParam(f.function, i);
+        tcc_emit_value argument[6], lines[16];
+        for (int i = 0; i < 6; i++) argument[i] = tcc_emit_argument(&f, i);
         const tcc_emit_square s = {.from = argument[0],
                                    .stride = argument[1],
                                    .rows = argument[2],
@@ -75,17 +74,17 @@ void tcc_emit_transpose_lines(tcc_emitter *e, const char *name, tcc_emit_line li
         for (int i = 0; i < e->lanes; i++) lines[i] = line(e, &s, i);
         transpose(e, lines);
         for (int i = 0; i < e->lanes; i++) {
-            LLVMValueRef row = tcc_emit_mul(e, tcc_emit_i64(e, i), argument[5]);
+            tcc_emit_value row = tcc_emit_mul(e, tcc_emit_i64(e, i), argument[5]);
             tcc_emit_store(e, lines[i], tcc_emit_at(e, e->f32, argument[4], row), 4);
         }
         tcc_emit_function_end(e, &f, NULL);
     }
-    LLVMValueRef arguments[] = {from, tcc_emit_i64(e, from_stride), rows, columns, to, tcc_emit_i64(e, to_stride)};
+    tcc_emit_value arguments[] = {from, tcc_emit_i64(e, from_stride), rows, columns, to, tcc_emit_i64(e, to_stride)};
     tcc_emit_call(e, &f, arguments, 6);
 }
 
 /* log2(lanes) rounds of exchanges between rows that differ in one bit. */
-void tcc_emit_transpose_vectors(tcc_emitter *e, LLVMValueRef *rows, int lanes) {
+void tcc_emit_transpose_vectors(tcc_emitter *e, tcc_emit_value *rows, int lanes) {
     for (int bit = 1; bit < lanes; bit *= 2) {
         int low[64], high[64];
         for (int l = 0; l < lanes; l++) {
@@ -94,7 +93,7 @@ void tcc_emit_transpose_vectors(tcc_emitter *e, LLVMValueRef *rows, int lanes) {
         }
         for (int i = 0; i < lanes; i++) {
             if (i & bit) continue;
-            LLVMValueRef a = rows[i], b = rows[i + bit];
+            tcc_emit_value a = rows[i], b = rows[i + bit];
             rows[i] = shuffle(e, a, b, low, lanes);
             rows[i + bit] = shuffle(e, a, b, high, lanes);
         }

@@ -2,6 +2,7 @@
  * Instructions of NVIDIA GPUs as inline assembly: LLVM's intrinsics for them differ from version to version, PTX does
  * not. */
 #include "codegen/emit/warp.h"
+#include "codegen/emit/functions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +11,14 @@
 enum { SHARED = 3 };
 
 /* One instruction. `effects`: it reads or writes memory, or must stay where it is. */
-static LLVMValueRef assemble(tcc_emitter *e, const char *text, const char *constraints, LLVMTypeRef result,
-                             LLVMValueRef *arguments, int n, bool effects) {
-    LLVMTypeRef types[16];
-    for (int i = 0; i < n; i++) types[i] = LLVMTypeOf(arguments[i]);
-    LLVMTypeRef function = LLVMFunctionType(result, types, (unsigned)n, false);
-    LLVMValueRef code = LLVMGetInlineAsm(function, (char *)text, strlen(text), (char *)constraints, strlen(constraints),
-                                         effects, false, LLVMInlineAsmDialectATT, false);
-    LLVMValueRef call = LLVMBuildCall2(e->builder, function, code, arguments, (unsigned)n, "");
+static tcc_emit_value assemble(tcc_emitter *e, const char *text, const char *constraints, tcc_emit_type result,
+                               tcc_emit_value *arguments, int n, bool effects) {
+    tcc_emit_type types[16];
+    for (int i = 0; i < n; i++) types[i] = tcc_emit_type_of(arguments[i]);
+    tcc_emit_type function = LLVMFunctionType(result, types, (unsigned)n, false);
+    tcc_emit_value code = LLVMGetInlineAsm(function, (char *)text, strlen(text), (char *)constraints,
+                                           strlen(constraints), effects, false, LLVMInlineAsmDialectATT, false);
+    tcc_emit_value call = LLVMBuildCall2(e->builder, function, code, arguments, (unsigned)n, "");
     LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                              LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName("nounwind", 8), 0));
     /* All lanes of a warp meet in it, so it must not move into a branch. */
@@ -26,20 +27,20 @@ static LLVMValueRef assemble(tcc_emitter *e, const char *text, const char *const
     return call;
 }
 
-static LLVMTypeRef several(tcc_emitter *e, LLVMTypeRef type, int n) {
-    LLVMTypeRef types[4] = {type, type, type, type};
+static tcc_emit_type several(tcc_emitter *e, tcc_emit_type type, int n) {
+    tcc_emit_type types[4] = {type, type, type, type};
     return LLVMStructTypeInContext(e->context, types, (unsigned)n, false);
 }
 
-static LLVMValueRef part(tcc_emitter *e, LLVMValueRef all, int i) {
+static tcc_emit_value part(tcc_emitter *e, tcc_emit_value all, int i) {
     return LLVMBuildExtractValue(e->builder, all, (unsigned)i, "");
 }
 
 /* A generic pointer into shared memory as the address that instructions of that space take. */
-static LLVMValueRef shared_address(tcc_emitter *e, LLVMValueRef pointer) {
-    LLVMTypeRef shared = LLVMPointerTypeInContext(e->context, SHARED);
+static tcc_emit_value shared_address(tcc_emitter *e, tcc_emit_value pointer) {
+    tcc_emit_type shared = LLVMPointerTypeInContext(e->context, SHARED);
     pointer = LLVMBuildAddrSpaceCast(e->builder, pointer, shared, "");
-    return LLVMBuildTrunc(e->builder, LLVMBuildPtrToInt(e->builder, pointer, e->i64, ""), e->i32, "");
+    return tcc_emit_trunc(e, tcc_emit_ptrtoint(e, pointer, e->i64), e->i32);
 }
 
 bool tcc_llvm_has_matrix(const tcc_llvm_target *target) {
@@ -47,16 +48,18 @@ bool tcc_llvm_has_matrix(const tcc_llvm_target *target) {
     return target->hw.sm >= FIRST;
 }
 
-LLVMValueRef tcc_emit_thread(tcc_emitter *e) { return assemble(e, "mov.u32 $0, %tid.x;", "=r", e->i32, NULL, 0, true); }
+tcc_emit_value tcc_emit_thread(tcc_emitter *e) {
+    return assemble(e, "mov.u32 $0, %tid.x;", "=r", e->i32, NULL, 0, true);
+}
 
 /* Registers that an access of elements goes to: elements themselves, or words of several narrow ones. */
 typedef struct unit {
-    LLVMTypeRef type;
+    tcc_emit_type type;
     const char *move, *load, *constraint;
     int bytes;
 } unit;
 
-static unit unit_of(tcc_emitter *e, LLVMTypeRef element, int n) {
+static unit unit_of(tcc_emitter *e, tcc_emit_type element, int n) {
     if (element == e->f32) return (unit){e->f32, "f32", "f32", "f", 4};
     if (element == e->f64) return (unit){e->f64, "f64", "f64", "d", 8};
     if (element == e->i64) return (unit){e->i64, "b64", "b64", "l", 8};
@@ -66,8 +69,8 @@ static unit unit_of(tcc_emitter *e, LLVMTypeRef element, int n) {
 }
 
 /* 1, 2 or 4 units in one access. */
-static void load_units(tcc_emitter *e, const unit *u, LLVMValueRef address, int n, LLVMValueRef condition,
-                       LLVMValueRef *out) {
+static void load_units(tcc_emitter *e, const unit *u, tcc_emit_value address, int n, tcc_emit_value condition,
+                       tcc_emit_value *out) {
     static const char *const width[] = {[1] = "", [2] = ".v2", [4] = ".v4"},
                              *const to[] = {[1] = "$0", [2] = "{$0, $1}", [4] = "{$0, $1, $2, $3}"};
     char text[320], constraints[64];
@@ -78,81 +81,80 @@ static void load_units(tcc_emitter *e, const unit *u, LLVMValueRef address, int 
     }
     snprintf(text + at, sizeof text - (size_t)at, "@%%p ld.global%s.%s %s, [$%d]; }", width[n], u->load, to[n], n);
     snprintf(constraints + c, sizeof constraints - (size_t)c, "l,r,%s", u->constraint);
-    LLVMValueRef arguments[] = {address, condition, LLVMConstNull(u->type)};
-    LLVMValueRef all = assemble(e, text, constraints, n == 1 ? u->type : several(e, u->type, n), arguments, 3, true);
+    tcc_emit_value arguments[] = {address, condition, tcc_emit_null(u->type)};
+    tcc_emit_value all = assemble(e, text, constraints, n == 1 ? u->type : several(e, u->type, n), arguments, 3, true);
     for (int i = 0; i < n; i++) out[i] = n == 1 ? all : part(e, all, i);
 }
 
-LLVMValueRef tcc_emit_global_load(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int n, LLVMValueRef inside) {
+tcc_emit_value tcc_emit_global_load(tcc_emitter *e, tcc_dtype dtype, tcc_emit_value address, int n,
+                                    tcc_emit_value inside) {
     enum { WIDEST = 16, MOST_UNITS = 8 };
-    LLVMTypeRef element = tcc_emit_dtype(e, dtype);
+    tcc_emit_type element = tcc_emit_dtype(e, dtype);
     const unit u = unit_of(e, element, n);
     const int bytes = n * (int)tcc_dtype_bytes(dtype), units = bytes / u.bytes, most = WIDEST / u.bytes;
-    LLVMValueRef condition = inside ? LLVMBuildZExt(e->builder, inside, e->i32, "") : tcc_emit_i32(e, 1),
-                 out[MOST_UNITS];
+    tcc_emit_value condition = inside ? tcc_emit_zext(e, inside, e->i32) : tcc_emit_i32(e, 1), out[MOST_UNITS];
     for (int i = 0; i < units; i += most)
         load_units(e, &u, tcc_emit_at_bytes(e, address, (int64_t)i * u.bytes), units < most ? units : most, condition,
                    out + i);
-    if (n == 1) return u.type == element ? out[0] : LLVMBuildTrunc(e->builder, out[0], element, "");
-    LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(u.type, (unsigned)units));
-    for (int i = 0; i < units; i++) vector = LLVMBuildInsertElement(e->builder, vector, out[i], tcc_emit_i32(e, i), "");
-    return u.type == element ? vector : LLVMBuildBitCast(e->builder, vector, LLVMVectorType(element, (unsigned)n), "");
+    if (n == 1) return u.type == element ? out[0] : tcc_emit_trunc(e, out[0], element);
+    tcc_emit_value vector = tcc_emit_poison(tcc_emit_vector_type(u.type, (unsigned)units));
+    for (int i = 0; i < units; i++) vector = tcc_emit_insert(e, vector, out[i], tcc_emit_i32(e, i));
+    return u.type == element ? vector : tcc_emit_bitcast(e, vector, tcc_emit_vector_type(element, n));
 }
 
-LLVMValueRef tcc_emit_widen(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef bits) {
+tcc_emit_value tcc_emit_widen(tcc_emitter *e, tcc_dtype dtype, tcc_emit_value bits) {
     if (dtype == TCC_F32 || dtype == TCC_F64) return bits;
-    LLVMTypeRef type = LLVMTypeOf(bits), wide = tcc_emit_type_like(e, e->f32, type),
-                words = tcc_emit_type_like(e, e->i32, type);
+    tcc_emit_type type = tcc_emit_type_of(bits), wide = tcc_emit_type_like(e, e->f32, type),
+                  words = tcc_emit_type_like(e, e->i32, type);
     if (dtype == TCC_F16)
-        return LLVMBuildFPExt(e->builder, LLVMBuildBitCast(e->builder, bits, tcc_emit_type_like(e, e->f16, type), ""),
-                              wide, "");
-    LLVMValueRef high = LLVMBuildShl(e->builder, LLVMBuildZExt(e->builder, bits, words, ""), tcc_emit_int(e, words, 16),
-                                     "");
-    return LLVMBuildBitCast(e->builder, high, wide, "");
+        return tcc_emit_fpext(e, tcc_emit_bitcast(e, bits, tcc_emit_type_like(e, e->f16, type)), wide);
+    tcc_emit_value high = tcc_emit_shl(e, tcc_emit_zext(e, bits, words), tcc_emit_int(e, words, 16));
+    return tcc_emit_bitcast(e, high, wide);
 }
 
-void tcc_emit_load_matrix(tcc_emitter *e, int n, bool transposed, LLVMValueRef address, LLVMValueRef *out) {
+void tcc_emit_load_matrix(tcc_emitter *e, int n, bool transposed, tcc_emit_value address, tcc_emit_value *out) {
     static const char *const operands[] = {[1] = "{$0}, [$1]", [2] = "{$0, $1}, [$2]", [4] = "{$0, $1, $2, $3}, [$4]"};
     static const char *const constraints[] = {
         [1] = "=r,r,~{memory}", [2] = "=r,=r,r,~{memory}", [4] = "=r,=r,=r,=r,r,~{memory}"};
     char text[96];
     snprintf(text, sizeof text, "ldmatrix.sync.aligned.m8n8.x%d%s.shared.b16 %s;", n, transposed ? ".trans" : "",
              operands[n]);
-    LLVMValueRef from = shared_address(e, address);
-    LLVMValueRef all = assemble(e, text, constraints[n], n == 1 ? e->i32 : several(e, e->i32, n), &from, 1, true);
+    tcc_emit_value from = shared_address(e, address);
+    tcc_emit_value all = assemble(e, text, constraints[n], n == 1 ? e->i32 : several(e, e->i32, n), &from, 1, true);
     for (int i = 0; i < n; i++) out[i] = n == 1 ? all : part(e, all, i);
 }
 
-void tcc_emit_matrix_product(tcc_emitter *e, tcc_dtype type, const LLVMValueRef *a, const LLVMValueRef *b,
-                             LLVMValueRef *sums) {
+void tcc_emit_matrix_product(tcc_emitter *e, tcc_dtype type, const tcc_emit_value *a, const tcc_emit_value *b,
+                             tcc_emit_value *sums) {
     const char *name = type == TCC_F16 ? "f16" : type == TCC_BF16 ? "bf16" : "tf32";
     char text[192];
     snprintf(text, sizeof text,
              "mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, "
              "$12, $13};",
              type == TCC_F32 ? 8 : 16, name, name);
-    LLVMValueRef arguments[] = {a[0], a[1], a[2], a[3], b[0], b[1], sums[0], sums[1], sums[2], sums[3]};
-    LLVMValueRef all = assemble(e, text, "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", several(e, e->f32, 4), arguments, 10,
-                                false);
+    tcc_emit_value arguments[] = {a[0], a[1], a[2], a[3], b[0], b[1], sums[0], sums[1], sums[2], sums[3]};
+    tcc_emit_value all = assemble(e, text, "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", several(e, e->f32, 4), arguments, 10,
+                                  false);
     for (int i = 0; i < 4; i++) sums[i] = part(e, all, i);
 }
 
-LLVMValueRef tcc_emit_pack(tcc_emitter *e, tcc_dtype type, LLVMValueRef low, LLVMValueRef high) {
-    LLVMValueRef arguments[] = {high, low};
+tcc_emit_value tcc_emit_pack(tcc_emitter *e, tcc_dtype type, tcc_emit_value low, tcc_emit_value high) {
+    tcc_emit_value arguments[] = {high, low};
     return assemble(e, type == TCC_F16 ? "cvt.rn.f16x2.f32 $0, $1, $2;" : "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f",
                     e->i32, arguments, 2, false);
 }
 
-LLVMValueRef tcc_emit_round_tf32(tcc_emitter *e, LLVMValueRef value) {
+tcc_emit_value tcc_emit_round_tf32(tcc_emitter *e, tcc_emit_value value) {
     return assemble(e, "cvt.rna.tf32.f32 $0, $1;", "=r,f", e->i32, &value, 1, false);
 }
 
-void tcc_emit_copy_async(tcc_emitter *e, LLVMValueRef shared, LLVMValueRef global, int bytes, LLVMValueRef inside) {
+void tcc_emit_copy_async(tcc_emitter *e, tcc_emit_value shared, tcc_emit_value global, int bytes,
+                         tcc_emit_value inside) {
     char text[64];
-    LLVMValueRef size = tcc_emit_i32(e, bytes);
-    if (inside) size = LLVMBuildSelect(e->builder, inside, size, tcc_emit_i32(e, 0), "");
+    tcc_emit_value size = tcc_emit_i32(e, bytes);
+    if (inside) size = tcc_emit_select(e, inside, size, tcc_emit_i32(e, 0));
     snprintf(text, sizeof text, "cp.async.%s.shared.global [$0], [$1], %d, $2;", bytes == 16 ? "cg" : "ca", bytes);
-    LLVMValueRef arguments[] = {shared_address(e, shared), global, size};
+    tcc_emit_value arguments[] = {shared_address(e, shared), global, size};
     assemble(e, text, "r,l,r,~{memory}", e->void_, arguments, 3, true);
 }
 

@@ -143,11 +143,12 @@ int64_t tcc_choose_grain(const tcc_body *b, double points) {
     return grain < 1 ? 1 : grain;
 }
 
-void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, LLVMValueRef *from, LLVMValueRef *to) {
+void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_value item, tcc_emit_value *from,
+                  tcc_emit_value *to) {
     tcc_emitter *e = r->e;
     for (int i = cut->cut; i >= 0; i--) {
         int64_t extent = r->body->vars.data[cut->order[i]].high + 1, n = i == cut->cut ? cut->chunks : extent;
-        LLVMValueRef index = i == 0 ? item : tcc_emit_rem(e, item, n);
+        tcc_emit_value index = i == 0 ? item : tcc_emit_rem(e, item, n);
         if (i > 0) item = tcc_emit_div(e, item, n);
         if (i < cut->cut) {
             tcc_body_enter(r, cut->order[i], index);
@@ -157,17 +158,19 @@ void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, L
         *to = tcc_emit_i64(e, extent);
         if (cut->chunks == 1) continue;
         *from = tcc_emit_within(e, tcc_emit_mul(e, index, tcc_emit_i64(e, cut->chunk)), extent);
-        LLVMValueRef end = tcc_emit_within(e, tcc_emit_add(e, *from, tcc_emit_i64(e, cut->chunk)), extent + cut->chunk);
+        tcc_emit_value end = tcc_emit_within(e, tcc_emit_add(e, *from, tcc_emit_i64(e, cut->chunk)),
+                                             extent + cut->chunk);
         *to = extent % cut->chunk ? tcc_emit_min(e, end, *to) : end;
     }
 }
 
-void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes, tcc_emit_cut_loops *l) {
+void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_value item, int lanes,
+                        tcc_emit_cut_loops *l) {
     tcc_emitter *e = r->e;
     l->one = false;
     l->lanes = lanes > 0;
     if (cut->cut < 0) return;
-    LLVMValueRef from, to;
+    tcc_emit_value from, to;
     tcc_emit_cut(r, cut, item, &from, &to);
     for (int i = cut->cut; i < cut->n; i++) {
         int var = cut->order[i];
@@ -176,10 +179,10 @@ void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef i
         bool last = i == cut->n - 1;
         if (last && lanes && e->split) { /* all threads stay, for the others of the block wait for them */
             l->one = true;
-            LLVMValueRef index = tcc_emit_add(e, from, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, lanes)));
+            tcc_emit_value index = tcc_emit_add(e, from, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, lanes)));
             index = tcc_emit_within(e, index, extent + tcc_emit_group_lanes(e, lanes));
             if (extent % tcc_emit_group_lanes(e, lanes)) {
-                r->inside = LLVMBuildICmp(e->builder, LLVMIntSLT, index, to, "");
+                r->inside = tcc_emit_icmp(e, TCC_ICMP_SLT, index, to);
                 index = tcc_emit_min(e, index, tcc_emit_i64(e, extent - lanes));
             }
             r->lane_var = lanes > 1 ? var : -1;

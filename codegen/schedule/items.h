@@ -4,7 +4,7 @@
 #define TCC_CODEGEN_SCHEDULE_ITEMS_H
 
 #include "codegen/body/body.h"
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/schedule/lowering.h"
 
 /* Loop `order[cut]` is cut into chunks; the
@@ -28,14 +28,15 @@ int tcc_choose_width(const tcc_body *b);
 /* Items that make a share worth a thread of its own, given the points of an item. */
 int64_t tcc_choose_grain(const tcc_body *b, double points);
 /* Sets the loops before the cut from the item's index and gives the bounds of the cut loop. */
-void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, LLVMValueRef *from, LLVMValueRef *to);
+void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_value item, tcc_emit_value *from,
+                  tcc_emit_value *to);
 /* The same, and the loops of an item from the cut on. The lane group shares the last of them in vectors of `lanes`, 0:
  * it does not. r has lane_var, lanes and mask set inside. */
 typedef struct tcc_emit_cut_loops {
     bool one;   /* the last loop is one vector of the lane group: no loop at all */
     bool lanes; /* the lane group shares the last loop */
 } tcc_emit_cut_loops;
-void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes,
+void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_value item, int lanes,
                         tcc_emit_cut_loops *loops);
 void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loops *loops);
 /* A whole kernel: `line` is emitted inside the cut's loops, with `data`. */

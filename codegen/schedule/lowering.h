@@ -7,7 +7,7 @@
 #include "codegen/calls.h"
 #include "codegen/body/access.h"
 #include "codegen/body/body.h"
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/options.h"
 #include "codegen/schedule/params.h"
 #include "ir/support/context.h"

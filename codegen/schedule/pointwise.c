@@ -39,11 +39,11 @@ static void emit_turns(tcc_body_run *r, int var) {
 }
 
 /* The same, each a vector along the loop around it, and what they store together. */
-static void emit_phases(tcc_body_run *r, const pointwise *p, LLVMValueRef index, LLVMValueRef to, bool whole) {
+static void emit_phases(tcc_body_run *r, const pointwise *p, tcc_emit_value index, tcc_emit_value to, bool whole) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     const int phases = (int)b->vars.data[p->phase_var].high + 1;
-    LLVMValueRef values[MOST_PHASED_STORES][MOST_PHASES], mask = NULL;
+    tcc_emit_value values[MOST_PHASED_STORES][MOST_PHASES], mask = NULL;
     for (int phase = 0; phase < phases; phase++) {
         tcc_body_enter(r, p->phase_var, tcc_emit_i64(e, phase));
         tcc_body_emit(r, 0);
@@ -71,7 +71,7 @@ static const tcc_expr *fold_of(const tcc_body *b) {
 }
 
 static void emit_jam(tcc_body_run *r, const pointwise *p) {
-    LLVMValueRef values[MOST_JAM];
+    tcc_emit_value values[MOST_JAM];
     const tcc_expr *fold = fold_of(p->body);
     const int turns = (int)turns_of(p->body, p->jam_var);
     tcc_body_emit(r, 0);
@@ -86,11 +86,11 @@ static void emit_jam(tcc_body_run *r, const pointwise *p) {
 
 /* The vector loop over [from, to): whole vectors, with a mask or single lanes for the rest where the extent is no
  * multiple. */
-static void emit_vectors(tcc_body_run *r, const pointwise *p, int lanes, int var, LLVMValueRef from, LLVMValueRef to,
-                         bool whole) {
+static void emit_vectors(tcc_body_run *r, const pointwise *p, int lanes, int var, tcc_emit_value from,
+                         tcc_emit_value to, bool whole) {
     tcc_emitter *e = r->e;
     tcc_emit_loop loop;
-    LLVMValueRef end = whole ? to : tcc_emit_vectors_end(e, to, lanes);
+    tcc_emit_value end = whole ? to : tcc_emit_vectors_end(e, to, lanes);
     tcc_emit_lane_loop_begin(e, &loop, from, end, lanes, NULL, 0);
     if (lanes > 1) {
         r->lane_var = var;
@@ -111,7 +111,7 @@ static void emit_vectors(tcc_body_run *r, const pointwise *p, int lanes, int var
 }
 
 /* The loops of an item from the cut on. */
-static void emit_nest(tcc_body_run *r, const pointwise *p, LLVMValueRef from, LLVMValueRef to) {
+static void emit_nest(tcc_body_run *r, const pointwise *p, tcc_emit_value from, tcc_emit_value to) {
     tcc_emitter *e = r->e;
     const tcc_item_cut *cut = &p->cut;
     int last = cut->n - 1;
@@ -121,7 +121,7 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, LLVMValueRef from, LL
         if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
         if (i == last) {
             if (p->past_caches) { /* items begin at whole vectors, and a mask has no such stores */
-                LLVMValueRef end = LLVMBuildAnd(e->builder, to, tcc_emit_i64(e, -p->lanes), "");
+                tcc_emit_value end = tcc_emit_and(e, to, tcc_emit_i64(e, -p->lanes));
                 emit_vectors(r, p, p->lanes, var, from, end, true);
                 from = end;
             }
@@ -160,7 +160,7 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
     run.any_extent = p->any_extent;
     for (int i = 0; i < b->stores.count; i++) tcc_body_need(&run, b->stores.data[i].value);
-    LLVMValueRef extent = p->any_extent ? tcc_emit_param(e, 0) : NULL, from, to;
+    tcc_emit_value extent = p->any_extent ? tcc_emit_param(e, 0) : NULL, from, to;
     tcc_body_emit(&run, 0);
     tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);

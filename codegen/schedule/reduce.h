@@ -206,17 +206,17 @@ double tcc_reduce_points(const tcc_body *b, const int *loops, int n); /* product
 
 typedef struct tcc_reduce_ways {
     int count, n_carry;
-    LLVMTypeRef type[TCC_EMIT_MAX_CARRY];                           /* by carry; those of sums alone have places: */
-    LLVMValueRef all[TCC_EMIT_MAX_CARRY], open[TCC_EMIT_MAX_CARRY]; /* the sums, and those that take terms now */
+    tcc_emit_type type[TCC_EMIT_MAX_CARRY];                           /* by carry; those of sums alone have places: */
+    tcc_emit_value all[TCC_EMIT_MAX_CARRY], open[TCC_EMIT_MAX_CARRY]; /* the sums, and those that take terms now */
 } tcc_reduce_ways;
 /* `has_runs`: the chains are cut. */
 void tcc_reduce_ways_begin(tcc_body_run *r, const tcc_reduce *p, bool has_runs, const bool *is_sum,
-                           const LLVMValueRef *carry, int n_carry, tcc_reduce_ways *w);
+                           const tcc_emit_value *carry, int n_carry, tcc_reduce_ways *w);
 /* Adds a term to sum k. False: it is in a register (w may be NULL). */
-bool tcc_reduce_ways_step(tcc_body_run *r, const tcc_reduce *p, const tcc_reduce_ways *w, int k, LLVMValueRef value);
+bool tcc_reduce_ways_step(tcc_body_run *r, const tcc_reduce *p, const tcc_reduce_ways *w, int k, tcc_emit_value value);
 void tcc_reduce_ways_end_run(tcc_body_run *r, const tcc_reduce_ways *w);
 void tcc_reduce_ways_end_runs(tcc_reduce_ways *w); /* what follows is in no run */
-void tcc_reduce_ways_end(tcc_body_run *r, const tcc_reduce_ways *w, LLVMValueRef *carry);
+void tcc_reduce_ways_end(tcc_body_run *r, const tcc_reduce_ways *w, tcc_emit_value *carry);
 
 /* --- Split reductions */
 
@@ -239,9 +239,9 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p);
 /* Emits the kernel; plan->data is a tcc_reduce. */
 tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 /* Column sums of an item: `sums` are its thread's places by step and store, made at first; unused unless p->steps. */
-void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *sums); /* 0 */
+void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, tcc_emit_value *sums); /* 0 */
 /* Adds the open point, or vector, of store number `store`: to a place of the thread, or in memory if it is NULL. */
-void tcc_reduce_add_to_sum(tcc_body_run *r, const tcc_reduce *p, int store, LLVMValueRef place);
-void tcc_reduce_end_sums(tcc_body_run *r, const tcc_reduce *p, const LLVMValueRef *sums); /* they are in memory */
+void tcc_reduce_add_to_sum(tcc_body_run *r, const tcc_reduce *p, int store, tcc_emit_value place);
+void tcc_reduce_end_sums(tcc_body_run *r, const tcc_reduce *p, const tcc_emit_value *sums); /* they are in memory */
 
 #endif

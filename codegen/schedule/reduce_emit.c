@@ -16,20 +16,20 @@ static bool is_packed(const tcc_body_run *r, const tcc_expr *x) {
     return r->e->target->lane_groups && tcc_dtype_is_narrow(x->dtype);
 }
 
-static LLVMTypeRef slot_type(tcc_body_run *r, const tcc_expr *x) {
+static tcc_emit_type slot_type(tcc_body_run *r, const tcc_expr *x) {
     return is_packed(r, x) ? r->e->i16 : tcc_scalar_register(r->e, x->dtype);
 }
 
 /* The address of a cached value at the open reduced point. */
-static LLVMValueRef slot_address(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
+static tcc_emit_value slot_address(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
     tcc_emitter *e = r->e;
-    LLVMValueRef at = tcc_emit_i64(e, 0);
+    tcc_emit_value at = tcc_emit_i64(e, 0);
     for (int i = 0; i < p->n_reduced; i++) {
         int64_t extent = r->body->vars.data[p->reduced[i]].high + 1;
         if (i == p->n_reduced - 1) extent = (extent + p->lanes - 1) / p->lanes * p->lanes;
         at = tcc_emit_add(e, tcc_emit_mul(e, at, tcc_emit_i64(e, extent)), r->loops[p->reduced[i]]);
     }
-    LLVMValueRef slot = tcc_emit_at(e, e->i8, r->e->scratch, tcc_emit_i64(e, p->slot[x->id]));
+    tcc_emit_value slot = tcc_emit_at(e, e->i8, r->e->scratch, tcc_emit_i64(e, p->slot[x->id]));
     return tcc_emit_at(e, slot_type(r, x), slot, at);
 }
 
@@ -39,15 +39,15 @@ static int slot_alignment(const tcc_body_run *r, const tcc_reduce *p, const tcc_
     return all >= 16 ? 16 : all >= 8 ? 8 : bytes;
 }
 
-static LLVMValueRef load_slot(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
-    LLVMValueRef address = slot_address(r, p, x);
+static tcc_emit_value load_slot(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
+    tcc_emit_value address = slot_address(r, p, x);
     const int alignment = slot_alignment(r, p, x);
     if (!is_packed(r, x)) return tcc_emit_load(r->e, tcc_body_type(r, x->dtype, true), address, alignment);
-    LLVMTypeRef type = r->lanes > 1 ? LLVMVectorType(r->e->i16, (unsigned)r->lanes) : r->e->i16;
+    tcc_emit_type type = r->lanes > 1 ? tcc_emit_vector_type(r->e->i16, r->lanes) : r->e->i16;
     return tcc_scalar_from_memory(r->e, tcc_emit_load(r->e, type, address, alignment), x->dtype);
 }
 
-static void store_slot(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x, LLVMValueRef value) {
+static void store_slot(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x, tcc_emit_value value) {
     if (is_packed(r, x)) value = tcc_scalar_rounded_to_memory(r->e, value, x->dtype);
     tcc_emit_store(r->e, value, slot_address(r, p, x), slot_alignment(r, p, x));
 }
@@ -59,17 +59,17 @@ typedef struct sweep_cx {
     int sweep;
     int n, n_moments; /* folds of the sweep; means and M2 come first */
     const tcc_expr *reductions[TCC_GROUP_MAX_REDUCTIONS];
-    tcc_reduce_ways *ways;      /* of a row in columns; NULL: it is none */
-    const LLVMValueRef *states; /* of the moments, before the open segment */
-    bool *computes;             /* by expr: evaluated in this sweep for the first time, and cached */
-    bool *loads;                /* by expr: cached earlier */
-    LLVMValueRef *kept;         /* p->steps: by step and expr, the cached value */
-    const LLVMValueRef *sums;   /* p->steps: by step and store, a place of the thread for the sum of its columns */
+    tcc_reduce_ways *ways;        /* of a row in columns; NULL: it is none */
+    const tcc_emit_value *states; /* of the moments, before the open segment */
+    bool *computes;               /* by expr: evaluated in this sweep for the first time, and cached */
+    bool *loads;                  /* by expr: cached earlier */
+    tcc_emit_value *kept;         /* p->steps: by step and expr, the cached value */
+    const tcc_emit_value *sums;   /* p->steps: by step and store, a place of the thread for the sum of its columns */
     int step;
 } sweep_cx;
 
 /* The innermost point or vector of points: evaluate, fold, store. */
-static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry) {
+static void emit_inside(tcc_body_run *r, const sweep_cx *s, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     const tcc_reduce *p = s->p;
@@ -81,22 +81,21 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->exprs.count; i++) {
         if (!s->computes[i]) continue;
-        LLVMValueRef value = tcc_body_lanes(r, b->exprs.data[i]);
+        tcc_emit_value value = tcc_body_lanes(r, b->exprs.data[i]);
         if (p->steps) s->kept[s->step * b->exprs.count + i] = value;
         else store_slot(r, p, b->exprs.data[i], value);
     }
     int c = 0;
     for (int i = s->n_moments; i < s->n; i++) {
         const tcc_expr *x = s->reductions[i];
-        LLVMValueRef index = NULL, value = tcc_body_lanes(r, x->operands[0]);
+        tcc_emit_value index = NULL, value = tcc_body_lanes(r, x->operands[0]);
         if (x->op == TCC_OP_ARGMAX) { /* one axis, possibly cut into several loops: the position in it */
-            LLVMValueRef at = tcc_emit_i64(e, 0);
+            tcc_emit_value at = tcc_emit_i64(e, 0);
             for (int k = 0; k < p->n_reduced; k++)
                 at = tcc_emit_add(e, tcc_emit_mul(e, at, tcc_emit_i64(e, b->vars.data[p->reduced[k]].high + 1)),
                                   r->loops[p->reduced[k]]);
-            index = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, at, e->i32, ""), r->lanes);
-            if (!p->columns && r->lanes > 1)
-                index = LLVMBuildAdd(e->builder, index, tcc_emit_iota(e, e->i32, r->lanes), "");
+            index = tcc_emit_splat(e, tcc_emit_trunc(e, at, e->i32), r->lanes);
+            if (!p->columns && r->lanes > 1) index = tcc_emit_iadd(e, index, tcc_emit_iota(e, e->i32, r->lanes));
         }
         if (!tcc_reduce_ways_step(r, p, s->ways, c, value))
             tcc_fold_step(e, x->op, &carry[c], value, index, p->columns ? NULL : r->mask);
@@ -105,7 +104,7 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
     for (int i = 0; i < s->n_moments; i++, c += TCC_MOMENT_SUMS)
         tcc_moment_step(e, s->states + TCC_MOMENT_STATE * i, &carry[c],
                         tcc_body_lanes(r, s->reductions[i]->operands[0]), p->columns ? NULL : r->mask);
-    if (s->n_moments) carry[c] = LLVMBuildAdd(e->builder, carry[c], tcc_emit_i32(e, 1), "");
+    if (s->n_moments) carry[c] = tcc_emit_iadd(e, carry[c], tcc_emit_i32(e, 1));
     for (int i = 0; s->sweep == tcc_reduce_sweep_of_stores(p) && i < b->stores.count; i++) {
         if (b->stores.data[i].sum)
             tcc_reduce_add_to_sum(r, p, i, p->steps ? s->sums[s->step * b->stores.count + i] : NULL);
@@ -115,19 +114,18 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
 
 /* The lane loop of a row, written out. Where the row ends within a step, the threads that are past it leave that step
  * out. */
-static void emit_steps(tcc_body_run *r, sweep_cx *s, LLVMValueRef *carry, int n_carry) {
+static void emit_steps(tcc_body_run *r, sweep_cx *s, tcc_emit_value *carry, int n_carry) {
     tcc_emitter *e = r->e;
     const tcc_reduce *p = s->p;
     const int var = p->reduced[p->n_reduced - 1], n = r->body->exprs.count;
     int64_t extent = r->body->vars.data[var].high + 1, all = tcc_emit_group_lanes(e, p->lanes);
-    LLVMValueRef own = tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes));
+    tcc_emit_value own = tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes));
     for (s->step = 0; s->step < p->steps; s->step++) {
-        LLVMValueRef index = tcc_emit_add(e, own, tcc_emit_i64(e, s->step * all)), before[MOST_CARRIES];
+        tcc_emit_value index = tcc_emit_add(e, own, tcc_emit_i64(e, s->step * all)), before[MOST_CARRIES];
         bool part = (s->step + 1) * all > extent;
         tcc_emit_if branch;
         memcpy(before, carry, sizeof *carry * (size_t)n_carry);
-        if (part)
-            tcc_emit_if_begin(e, &branch, LLVMBuildICmp(e->builder, LLVMIntSLT, index, tcc_emit_i64(e, extent), ""));
+        if (part) tcc_emit_if_begin(e, &branch, tcc_emit_icmp(e, TCC_ICMP_SLT, index, tcc_emit_i64(e, extent)));
         if (p->lanes > 1) r->lane_var = var;
         r->lanes = p->lanes;
         tcc_body_enter(r, var, index);
@@ -139,18 +137,18 @@ static void emit_steps(tcc_body_run *r, sweep_cx *s, LLVMValueRef *carry, int n_
         tcc_emit_if_end(e, &branch);
         for (int k = 0; k < n_carry; k++) carry[k] = tcc_emit_if_value(e, &branch, carry[k], before[k]);
         for (int i = 0; i < n; i++) {
-            LLVMValueRef *value = &s->kept[s->step * n + i];
-            if (s->computes[i]) *value = tcc_emit_if_value(e, &branch, *value, LLVMConstNull(LLVMTypeOf(*value)));
+            tcc_emit_value *value = &s->kept[s->step * n + i];
+            if (s->computes[i]) *value = tcc_emit_if_value(e, &branch, *value, tcc_emit_null(tcc_emit_type_of(*value)));
         }
     }
 }
 
 /* What is left of a row, less than a vector. Returns the mask of the lanes that exist. */
-static LLVMValueRef emit_rest(tcc_body_run *r, const sweep_cx *s, LLVMValueRef end, LLVMValueRef to,
-                              LLVMValueRef *carry) {
+static tcc_emit_value emit_rest(tcc_body_run *r, const sweep_cx *s, tcc_emit_value end, tcc_emit_value to,
+                                tcc_emit_value *carry) {
     const tcc_reduce *p = s->p;
     const int var = p->reduced[p->n_reduced - 1];
-    LLVMValueRef mask = r->mask = tcc_emit_mask(r->e, p->lanes, tcc_emit_sub(r->e, to, end));
+    tcc_emit_value mask = r->mask = tcc_emit_mask(r->e, p->lanes, tcc_emit_sub(r->e, to, end));
     r->lane_var = var;
     r->lanes = p->lanes;
     tcc_body_enter(r, var, end);
@@ -163,8 +161,8 @@ static LLVMValueRef emit_rest(tcc_body_run *r, const sweep_cx *s, LLVMValueRef e
 }
 
 /* The lane loop of a row: whole vectors, then what is left under a mask. */
-static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole,
-                     LLVMValueRef *carry, int n_carry) {
+static void emit_row(tcc_body_run *r, const sweep_cx *s, tcc_emit_value from, tcc_emit_value to, bool whole,
+                     tcc_emit_value *carry, int n_carry) {
     tcc_emitter *e = r->e;
     const tcc_reduce *p = s->p;
     int var = p->reduced[p->n_reduced - 1];
@@ -176,7 +174,7 @@ static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVM
     bool fixed = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last);
     int64_t vectors = fixed ? (last - first) / p->lanes : 0;
     bool peel = fixed && !whole && vectors >= 1;
-    LLVMValueRef end = peel ? tcc_emit_i64(e, first + vectors * p->lanes) : to;
+    tcc_emit_value end = peel ? tcc_emit_i64(e, first + vectors * p->lanes) : to;
     tcc_emit_loop loop;
     tcc_emit_lane_loop_begin(e, &loop, from, end, p->lanes, carry, n_carry);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
@@ -193,32 +191,33 @@ static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVM
 }
 
 /* The number of a segment's steps in the lanes that exist. */
-static LLVMValueRef count_lanes(tcc_body_run *r, LLVMValueRef steps, LLVMTypeRef type, LLVMValueRef mask) {
-    LLVMTypeRef scalar = tcc_emit_lanes_of(type) > 1 ? LLVMGetElementType(type) : type;
-    LLVMValueRef count = tcc_emit_splat(r->e, LLVMBuildUIToFP(r->e->builder, steps, scalar, ""),
-                                        tcc_emit_lanes_of(type));
-    return mask ? tcc_emit_select(r->e, mask, count, LLVMConstNull(type)) : count;
+static tcc_emit_value count_lanes(tcc_body_run *r, tcc_emit_value steps, tcc_emit_type type, tcc_emit_value mask) {
+    tcc_emit_type scalar = tcc_emit_scalar_of(type);
+    tcc_emit_value count = tcc_emit_splat(r->e, tcc_emit_uitofp(r->e, steps, scalar), tcc_emit_lanes_of(type));
+    return mask ? tcc_emit_select(r->e, mask, count, tcc_emit_null(type)) : count;
 }
 
 /* The carries of a segment: of the other folds, and then what its own steps add up. */
-static int begin_segment(tcc_body_run *r, sweep_cx *s, const LLVMValueRef *carry, int n_carry, LLVMValueRef *inner) {
+static int begin_segment(tcc_body_run *r, sweep_cx *s, const tcc_emit_value *carry, int n_carry,
+                         tcc_emit_value *inner) {
     int n = 0;
     for (int k = TCC_MOMENT_STATE * s->n_moments; k < n_carry; k++) inner[n++] = carry[k];
     for (int i = 0; i < s->n_moments; i++)
-        for (int k = 0; k < TCC_MOMENT_SUMS; k++) inner[n++] = LLVMConstNull(LLVMTypeOf(carry[TCC_MOMENT_STATE * i]));
+        for (int k = 0; k < TCC_MOMENT_SUMS; k++)
+            inner[n++] = tcc_emit_null(tcc_emit_type_of(carry[TCC_MOMENT_STATE * i]));
     inner[n++] = tcc_emit_i32(r->e, 0);
     s->states = carry;
     return n;
 }
 
-static void end_segment(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry, int n_carry, const LLVMValueRef *inner,
-                        LLVMValueRef mask) {
+static void end_segment(tcc_body_run *r, const sweep_cx *s, tcc_emit_value *carry, int n_carry,
+                        const tcc_emit_value *inner, tcc_emit_value mask) {
     int n = 0;
     for (int k = TCC_MOMENT_STATE * s->n_moments; k < n_carry; k++) carry[k] = inner[n++];
-    LLVMValueRef steps = inner[n + TCC_MOMENT_SUMS * s->n_moments];
+    tcc_emit_value steps = inner[n + TCC_MOMENT_SUMS * s->n_moments];
     for (int i = 0; i < s->n_moments; i++, n += TCC_MOMENT_SUMS) {
-        LLVMValueRef *state = &carry[TCC_MOMENT_STATE * i];
-        tcc_moment_settle(r->e, state, &inner[n], count_lanes(r, steps, LLVMTypeOf(state[0]), mask));
+        tcc_emit_value *state = &carry[TCC_MOMENT_STATE * i];
+        tcc_moment_settle(r->e, state, &inner[n], count_lanes(r, steps, tcc_emit_type_of(state[0]), mask));
     }
 }
 
@@ -227,17 +226,18 @@ static void end_segment(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry,
 /* The loop over the runs of [*from, *to), which become the bounds of one. `carry` becomes that of a run, whose sums,
  * those of `is_sum`, begin at nothing. */
 static void runs_begin(tcc_emitter *e, const bool *is_sum, tcc_emit_loop *runs, int64_t step, int64_t high,
-                       LLVMValueRef *from, LLVMValueRef *to, LLVMValueRef *carry, int n_carry) {
+                       tcc_emit_value *from, tcc_emit_value *to, tcc_emit_value *carry, int n_carry) {
     tcc_emit_loop_begin(e, runs, *from, *to, step, carry, n_carry);
-    LLVMValueRef end = tcc_emit_within(e, tcc_emit_add(e, runs->index, tcc_emit_i64(e, step)), high + step);
+    tcc_emit_value end = tcc_emit_within(e, tcc_emit_add(e, runs->index, tcc_emit_i64(e, step)), high + step);
     *from = runs->index;
     *to = tcc_emit_min(e, end, *to);
-    for (int k = 0; k < n_carry; k++) carry[k] = is_sum[k] ? LLVMConstNull(LLVMTypeOf(runs->carry[k])) : runs->carry[k];
+    for (int k = 0; k < n_carry; k++)
+        carry[k] = is_sum[k] ? tcc_emit_null(tcc_emit_type_of(runs->carry[k])) : runs->carry[k];
 }
 
 /* Takes a run's sums in. `carry` becomes that of all runs. */
-static void runs_end(tcc_emitter *e, const bool *is_sum, tcc_emit_loop *runs, LLVMValueRef *carry, int n_carry) {
-    LLVMValueRef next[MOST_CARRIES];
+static void runs_end(tcc_emitter *e, const bool *is_sum, tcc_emit_loop *runs, tcc_emit_value *carry, int n_carry) {
+    tcc_emit_value next[MOST_CARRIES];
     for (int k = 0; k < n_carry; k++) {
         next[k] = is_sum[k] ? runs->carry[k] : carry[k];
         if (is_sum[k]) tcc_fold_step(e, TCC_OP_REDUCE_SUM, &next[k], carry[k], NULL, NULL);
@@ -256,8 +256,8 @@ static int find_sums(const sweep_cx *s, int first, bool *is_sum) {
 }
 
 /* The innermost loop of a sweep with moments, in segments. */
-static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole,
-                          LLVMValueRef *carry, int n_carry) {
+static void emit_segments(tcc_body_run *r, sweep_cx *s, tcc_emit_value from, tcc_emit_value to, bool whole,
+                          tcc_emit_value *carry, int n_carry) {
     tcc_emitter *e = r->e;
     const tcc_reduce *p = s->p;
     int var = p->reduced[p->n_reduced - 1], n_inner;
@@ -266,10 +266,10 @@ static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMV
     bool shared = p->columns && p->n_reduced == 1;
     if (!p->columns) stride = tcc_emit_group_lanes(e, p->lanes);
     else if (shared && e->split) stride = e->shape.shape.split;
-    LLVMValueRef inner[MOST_CARRIES], end = to;
+    tcc_emit_value inner[MOST_CARRIES], end = to;
     if (!p->columns && !whole) end = tcc_emit_sub(e, to, tcc_emit_rem(e, tcc_emit_sub(e, to, from), p->lanes));
     tcc_emit_loop segments, runs, loop;
-    LLVMValueRef first = from, last = end;
+    tcc_emit_value first = from, last = end;
     bool is_sum[MOST_CARRIES];
     const bool cut = length / stride > TCC_CHAIN_TERMS;
     tcc_moment_segments_begin(e, &segments, &first, &last, stride, length, high, carry, n_carry);
@@ -323,13 +323,13 @@ static int find_cut(const tcc_body_run *r, const sweep_cx *s, int64_t *length) {
 }
 
 /* The lane loop of a long row. */
-static void emit_row_of_runs(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVMValueRef to, int64_t length,
-                             LLVMValueRef *carry, int n_carry) {
+static void emit_row_of_runs(tcc_body_run *r, const sweep_cx *s, tcc_emit_value from, tcc_emit_value to, int64_t length,
+                             tcc_emit_value *carry, int n_carry) {
     tcc_emitter *e = r->e;
     const tcc_reduce *p = s->p;
     const int64_t high = r->body->vars.data[p->reduced[p->n_reduced - 1]].high + 1;
-    LLVMValueRef rest = tcc_emit_rem(e, tcc_emit_sub(e, to, from), p->lanes), end = tcc_emit_sub(e, to, rest),
-                 last = end;
+    tcc_emit_value rest = tcc_emit_rem(e, tcc_emit_sub(e, to, from), p->lanes), end = tcc_emit_sub(e, to, rest),
+                   last = end;
     int64_t left;
     tcc_emit_loop runs;
     bool is_sum[MOST_CARRIES];
@@ -341,8 +341,8 @@ static void emit_row_of_runs(tcc_body_run *r, const sweep_cx *s, LLVMValueRef fr
 }
 
 /* What is left of a row in columns behind its runs. */
-static void emit_rest_of_ways(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVMValueRef to,
-                              LLVMValueRef *carry, int n_carry) {
+static void emit_rest_of_ways(tcc_body_run *r, const sweep_cx *s, tcc_emit_value from, tcc_emit_value to,
+                              tcc_emit_value *carry, int n_carry) {
     const int var = s->p->reduced[s->p->n_reduced - 1];
     tcc_emit_loop loop;
     tcc_emit_loop_begin(r->e, &loop, from, to, 1, carry, n_carry);
@@ -358,7 +358,7 @@ static void emit_rest_of_ways(tcc_body_run *r, const sweep_cx *s, LLVMValueRef f
 static int value_of_fold(tcc_op op) { return op == TCC_OP_REDUCE_MEAN ? 1 : tcc_fold_carries(op) - 1; }
 
 /* The carries of all loops become the values of the sweep's reductions. */
-static void give_results(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry) {
+static void give_results(tcc_body_run *r, const sweep_cx *s, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     tcc_op ops[TCC_GROUP_MAX_REDUCTIONS];
@@ -378,12 +378,12 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     const tcc_reduce *p = s->p;
-    LLVMValueRef carry[MOST_CARRIES];
+    tcc_emit_value carry[MOST_CARRIES];
     int n_carry = 0, lanes = p->lanes;
     tcc_body_need_none(r);
     for (int i = 0; i < s->n; i++) {
         const tcc_expr *x = s->reductions[i];
-        LLVMTypeRef type = tcc_emit_vector_type(tcc_scalar_register(e, x->operands[0]->dtype), lanes);
+        tcc_emit_type type = tcc_emit_vector_type(tcc_scalar_register(e, x->operands[0]->dtype), lanes);
         tcc_fold_initial(e, x->op, type, tcc_emit_vector_type(e->i32, lanes), &carry[n_carry]);
         n_carry += tcc_fold_carries(x->op);
         tcc_body_need(r, x->operands[0]);
@@ -399,7 +399,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
     const int cut = find_cut(r, s, &length);
     bool is_sum[MOST_CARRIES];
     find_sums(s, 0, is_sum);
-    LLVMValueRef from = tcc_emit_i64(e, 0), to = NULL, rest = NULL, end = NULL;
+    tcc_emit_value from = tcc_emit_i64(e, 0), to = NULL, rest = NULL, end = NULL;
     tcc_reduce_ways ways;
     if (p->turned && p->ways > 1) {
         tcc_reduce_ways_begin(r, p, cut >= 0, is_sum, carry, n_carry, &ways);
@@ -413,7 +413,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         bool whole = extent % lanes == 0;
         if (i == 0 && p->split_var >= 0) {
             from = tcc_emit_mul(e, r->loops[p->split_var], tcc_emit_i64(e, p->split));
-            LLVMValueRef end = tcc_emit_add(e, from, tcc_emit_i64(e, p->split));
+            tcc_emit_value end = tcc_emit_add(e, from, tcc_emit_i64(e, p->split));
             to = extent % p->split ? tcc_emit_min(e, end, to) : end;
             whole = whole && p->split % lanes == 0;
         }
@@ -471,10 +471,10 @@ static void list_folds(const tcc_reduce *p, sweep_cx *s) {
 
 /* The last sweep's loads of the row that no earlier sweep has made, of all steps, ahead of its stores: the assembler
  * moves no load over a store, and would wait for memory in each step. */
-static void gather(tcc_body_run *r, const tcc_reduce *p, bool *in, bool *known, bool *computes, LLVMValueRef *kept) {
+static void gather(tcc_body_run *r, const tcc_reduce *p, bool *in, bool *known, bool *computes, tcc_emit_value *kept) {
     const tcc_body *b = r->body;
     const size_t n = (size_t)b->exprs.count;
-    LLVMValueRef carry[1]; /* nothing is folded */
+    tcc_emit_value carry[1]; /* nothing is folded */
     sweep_cx s = {.p = p, .sweep = -1, .computes = computes, .loads = known, .kept = kept};
     memset(in, 0, n);
     tcc_reduce_mark_sweep(p, tcc_reduce_sweep_of_stores(p), known, in);
@@ -492,8 +492,8 @@ static void gather(tcc_body_run *r, const tcc_reduce *p, bool *in, bool *known, 
 }
 
 /* Everything for one kept point, or one vector of them. */
-static void emit_kept(tcc_body_run *r, const tcc_reduce *p, bool *scratch_flags, LLVMValueRef *kept_values,
-                      const LLVMValueRef *sums) {
+static void emit_kept(tcc_body_run *r, const tcc_reduce *p, bool *scratch_flags, tcc_emit_value *kept_values,
+                      const tcc_emit_value *sums) {
     const tcc_body *b = r->body;
     size_t n = (size_t)b->exprs.count;
     bool *in = scratch_flags, *known = scratch_flags + n, *computes = known + n;
@@ -532,8 +532,8 @@ tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const ch
     const tcc_item_cut *cut = &p->cut;
     size_t n_exprs = (size_t)b->exprs.count, n_stores = (size_t)b->stores.count, steps = (size_t)p->steps;
     bool *flags = tcc__calloc(n_exprs * 3 + 1, sizeof *flags);
-    LLVMValueRef *kept = tcc__calloc((n_exprs + n_stores) * steps + 1, sizeof *kept),
-                 *sums = kept ? kept + n_exprs * steps : NULL;
+    tcc_emit_value *kept = tcc__calloc((n_exprs + n_stores) * steps + 1, sizeof *kept),
+                   *sums = kept ? kept + n_exprs * steps : NULL;
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
     tcc_status status = flags && kept ? tcc_body_run_begin(&run, e, b, 0) : tcc_enomem(e->diag);

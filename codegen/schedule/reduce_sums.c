@@ -8,7 +8,7 @@ static tcc_dtype sum_dtype(const tcc_body_run *r, const tcc_body_write *s) {
     return r->body->buffers.data[s->buffer].dtype;
 }
 
-static LLVMTypeRef sum_type(tcc_body_run *r, const tcc_reduce *p, const tcc_body_write *s) {
+static tcc_emit_type sum_type(tcc_body_run *r, const tcc_reduce *p, const tcc_body_write *s) {
     return tcc_emit_vector_type(tcc_scalar_register(r->e, sum_dtype(r, s)), p->lanes);
 }
 
@@ -19,30 +19,30 @@ static int sum_alignment(const tcc_body_run *r, const tcc_reduce *p, const tcc_b
 }
 
 /* The open columns in the slice's row of partial sums. */
-static LLVMValueRef sum_address(tcc_body_run *r, const tcc_body_write *s) {
+static tcc_emit_value sum_address(tcc_body_run *r, const tcc_body_write *s) {
     return tcc_emit_at(r->e, tcc_emit_dtype(r->e, sum_dtype(r, s)), r->bases[s->buffer],
                        tcc_body_offset(r, &s->offset));
 }
 
-static LLVMValueRef load_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_body_write *s, LLVMValueRef at) {
-    LLVMTypeRef type = tcc_emit_vector_type(tcc_emit_dtype(r->e, sum_dtype(r, s)), p->lanes);
-    LLVMValueRef value = r->mask ? tcc_emit_load_masked(r->e, type, at, r->mask)
-                                 : tcc_emit_load(r->e, type, at, sum_alignment(r, p, s));
+static tcc_emit_value load_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_body_write *s, tcc_emit_value at) {
+    tcc_emit_type type = tcc_emit_vector_type(tcc_emit_dtype(r->e, sum_dtype(r, s)), p->lanes);
+    tcc_emit_value value = r->mask ? tcc_emit_load_masked(r->e, type, at, r->mask)
+                                   : tcc_emit_load(r->e, type, at, sum_alignment(r, p, s));
     return tcc_scalar_from_memory(r->e, value, sum_dtype(r, s));
 }
 
-static void store_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_body_write *s, LLVMValueRef value,
-                      LLVMValueRef at) {
+static void store_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_body_write *s, tcc_emit_value value,
+                      tcc_emit_value at) {
     value = tcc_scalar_to_memory(r->e, value, sum_dtype(r, s));
     if (r->mask) tcc_emit_store_masked(r->e, value, at, r->mask);
     else tcc_emit_store(r->e, value, at, sum_alignment(r, p, s));
 }
 
-void tcc_reduce_add_to_sum(tcc_body_run *r, const tcc_reduce *p, int store, LLVMValueRef place) {
+void tcc_reduce_add_to_sum(tcc_body_run *r, const tcc_reduce *p, int store, tcc_emit_value place) {
     tcc_emitter *e = r->e;
     const tcc_body_write *sum = &r->body->stores.data[store];
-    LLVMValueRef value = tcc_body_lanes(r, sum->value), at = place ? NULL : sum_address(r, sum);
-    LLVMValueRef carry = place ? tcc_emit_load(e, LLVMTypeOf(value), place, 0) : load_sum(r, p, sum, at);
+    tcc_emit_value value = tcc_body_lanes(r, sum->value), at = place ? NULL : sum_address(r, sum);
+    tcc_emit_value carry = place ? tcc_emit_load(e, tcc_emit_type_of(value), place, 0) : load_sum(r, p, sum, at);
     tcc_fold_step(e, TCC_OP_REDUCE_SUM, &carry, value, NULL, NULL);
     if (place) tcc_emit_store(e, carry, place, 0);
     else store_sum(r, p, sum, carry, at);
@@ -53,7 +53,7 @@ static void columns_begin(tcc_body_run *r, const tcc_reduce *p) {
     tcc_emitter *e = r->e;
     for (int i = 0; i < p->n_reduced; i++) {
         int var = p->reduced[i];
-        LLVMValueRef from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, r->body->vars.data[var].high + 1);
+        tcc_emit_value from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, r->body->vars.data[var].high + 1);
         if (i < p->n_reduced - 1) {
             tcc_emit_loop_begin(e, &r->nest[var], from, to, 1, NULL, 0);
         } else {
@@ -79,18 +79,18 @@ static void columns_end(tcc_body_run *r, const tcc_reduce *p) {
     }
 }
 
-void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *sums) {
+void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, tcc_emit_value *sums) {
     const tcc_body *b = r->body;
     if (!p->steps) columns_begin(r, p);
     for (int i = 0; i < b->stores.count; i++) {
         const tcc_body_write *s = &b->stores.data[i];
         if (!s->sum) continue;
-        LLVMTypeRef type = sum_type(r, p, s);
-        if (!p->steps) store_sum(r, p, s, LLVMConstNull(type), sum_address(r, s));
+        tcc_emit_type type = sum_type(r, p, s);
+        if (!p->steps) store_sum(r, p, s, tcc_emit_null(type), sum_address(r, s));
         for (int step = 0; step < p->steps; step++) {
-            LLVMValueRef *place = &sums[step * b->stores.count + i];
+            tcc_emit_value *place = &sums[step * b->stores.count + i];
             if (!*place) *place = tcc_emit_local(r->e, type, 1);
-            tcc_emit_store(r->e, LLVMConstNull(type), *place, 0);
+            tcc_emit_store(r->e, tcc_emit_null(type), *place, 0);
         }
     }
     if (!p->steps) columns_end(r, p);
@@ -98,22 +98,21 @@ void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *s
 
 /* The thread's own sums of store `at`: into the slice's row of partial sums, or, for others of the block, into shared
  * memory. */
-static void put_sums(tcc_body_run *r, const tcc_reduce *p, int at, const LLVMValueRef *sums) {
+static void put_sums(tcc_body_run *r, const tcc_reduce *p, int at, const tcc_emit_value *sums) {
     tcc_emitter *e = r->e;
     const tcc_body_write *s = &r->body->stores.data[at];
     int var = p->reduced[0];
     int64_t extent = r->body->vars.data[var].high + 1, all = tcc_emit_group_lanes(e, p->lanes);
-    LLVMValueRef own = tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes));
+    tcc_emit_value own = tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes));
     for (int step = 0; step < p->steps; step++) {
-        LLVMValueRef index = tcc_emit_add(e, own, tcc_emit_i64(e, step * all));
+        tcc_emit_value index = tcc_emit_add(e, own, tcc_emit_i64(e, step * all));
         bool part = (step + 1) * all > extent;
         tcc_emit_if branch;
-        if (part)
-            tcc_emit_if_begin(e, &branch, LLVMBuildICmp(e->builder, LLVMIntSLT, index, tcc_emit_i64(e, extent), ""));
+        if (part) tcc_emit_if_begin(e, &branch, tcc_emit_icmp(e, TCC_ICMP_SLT, index, tcc_emit_i64(e, extent)));
         tcc_body_enter(r, var, index);
-        LLVMValueRef value = tcc_emit_load(e, sum_type(r, p, s), sums[step * r->body->stores.count + at], 0), place;
+        tcc_emit_value value = tcc_emit_load(e, sum_type(r, p, s), sums[step * r->body->stores.count + at], 0), place;
         if (e->split) {
-            LLVMValueRef row = tcc_emit_add(e, tcc_emit_mul(e, e->split, tcc_emit_i64(e, extent)), index);
+            tcc_emit_value row = tcc_emit_add(e, tcc_emit_mul(e, e->split, tcc_emit_i64(e, extent)), index);
             place = tcc_emit_at(e, tcc_emit_dtype(e, sum_dtype(r, s)), e->scratch, row);
         } else {
             place = sum_address(r, s);
@@ -128,17 +127,17 @@ static void put_sums(tcc_body_run *r, const tcc_reduce *p, int at, const LLVMVal
 static void add_split_sums(tcc_body_run *r, const tcc_reduce *p, int at) {
     tcc_emitter *e = r->e;
     const tcc_body_write *s = &r->body->stores.data[at];
-    LLVMTypeRef memory = tcc_emit_dtype(e, sum_dtype(r, s));
+    tcc_emit_type memory = tcc_emit_dtype(e, sum_dtype(r, s));
     int var = p->reduced[0];
     int64_t extent = r->body->vars.data[var].high + 1;
-    LLVMValueRef thread = tcc_emit_add(e, tcc_emit_mul(e, e->split, tcc_emit_i64(e, p->shape.group)), e->thread);
+    tcc_emit_value thread = tcc_emit_add(e, tcc_emit_mul(e, e->split, tcc_emit_i64(e, p->shape.group)), e->thread);
     tcc_emit_loop loop;
     tcc_emit_loop_begin(e, &loop, tcc_emit_mul(e, thread, tcc_emit_i64(e, p->lanes)), tcc_emit_i64(e, extent),
                         (int64_t)p->shape.threads * p->lanes, NULL, 0);
-    LLVMValueRef sum = NULL;
+    tcc_emit_value sum = NULL;
     for (int d = 0; d < p->shape.split; d++) {
-        LLVMValueRef place = tcc_emit_add(e, tcc_emit_i64(e, d * extent), loop.index);
-        LLVMValueRef value = load_sum(r, p, s, tcc_emit_at(e, memory, e->scratch, place));
+        tcc_emit_value place = tcc_emit_add(e, tcc_emit_i64(e, d * extent), loop.index);
+        tcc_emit_value value = load_sum(r, p, s, tcc_emit_at(e, memory, e->scratch, place));
         if (sum) tcc_fold_step(e, TCC_OP_REDUCE_SUM, &sum, value, NULL, NULL);
         else sum = value;
     }
@@ -148,7 +147,7 @@ static void add_split_sums(tcc_body_run *r, const tcc_reduce *p, int at) {
     tcc_emit_loop_end(e, &loop, NULL);
 }
 
-void tcc_reduce_end_sums(tcc_body_run *r, const tcc_reduce *p, const LLVMValueRef *sums) {
+void tcc_reduce_end_sums(tcc_body_run *r, const tcc_reduce *p, const tcc_emit_value *sums) {
     tcc_emitter *e = r->e;
     bool first = true;
     for (int i = 0; p->steps && i < r->body->stores.count; i++) {

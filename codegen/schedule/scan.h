@@ -19,11 +19,11 @@ typedef struct tcc_scan {
 
 /* Sums of f32, f16 and bf16 gather in f64: in f32 a long line of equal values would stop to grow at 2^24 of them. A
  * value to the type of its sum, and back. */
-LLVMValueRef tcc_scan_widen(tcc_emitter *e, LLVMValueRef value);
-LLVMValueRef tcc_scan_narrow(tcc_emitter *e, LLVMValueRef sum, tcc_dtype dtype);
+tcc_emit_value tcc_scan_widen(tcc_emitter *e, tcc_emit_value value);
+tcc_emit_value tcc_scan_narrow(tcc_emitter *e, tcc_emit_value sum, tcc_dtype dtype);
 
 /* Marks what the line needs and gives the sums before it, 0, over so many lanes; their number. */
-int tcc_scan_begin(tcc_body_run *r, int lanes, LLVMValueRef *carry);
+int tcc_scan_begin(tcc_body_run *r, int lanes, tcc_emit_value *carry);
 
 /* One element of the axis at a time. */
 tcc_status tcc_scan_emit_steps(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);

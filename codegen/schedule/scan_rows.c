@@ -7,33 +7,32 @@
 
 #include <string.h>
 
-static LLVMValueRef sum(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+static tcc_emit_value sum(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
     tcc_fold_step(e, TCC_OP_REDUCE_SUM, &a, b, NULL, NULL);
     return a;
 }
 
-static LLVMValueRef zero_of(LLVMValueRef v) { return LLVMConstNull(LLVMTypeOf(v)); }
+static tcc_emit_value zero_of(tcc_emit_value v) { return tcc_emit_null(tcc_emit_type_of(v)); }
 
 /* What the threads before this one hold in sum, and in *total what all of the group hold. */
-static LLVMValueRef sum_before(tcc_emitter *e, LLVMValueRef own, LLVMValueRef *total) {
-    LLVMBuilderRef b = e->builder;
+static tcc_emit_value sum_before(tcc_emitter *e, tcc_emit_value own, tcc_emit_value *total) {
     const int group = e->shape.shape.group, part = group < TCC_EMIT_WARP ? group : TCC_EMIT_WARP, warps = group / part;
-    LLVMValueRef lane = tcc_emit_rem(e, e->thread, part), before = own;
+    tcc_emit_value lane = tcc_emit_rem(e, e->thread, part), before = own;
     for (int distance = 1; distance < part; distance *= 2) {
-        LLVMValueRef other = tcc_emit_from_before(e, before, distance);
-        LLVMValueRef exists = LLVMBuildICmp(b, LLVMIntUGE, lane, tcc_emit_i64(e, distance), "");
+        tcc_emit_value other = tcc_emit_from_before(e, before, distance);
+        tcc_emit_value exists = tcc_emit_icmp(e, TCC_ICMP_UGE, lane, tcc_emit_i64(e, distance));
         before = tcc_emit_select(e, exists, sum(e, other, before), before);
     }
-    LLVMValueRef through = before, all[TCC_EMIT_WARP];
-    LLVMValueRef first = LLVMBuildICmp(b, LLVMIntEQ, lane, tcc_emit_i64(e, 0), "");
+    tcc_emit_value through = before, all[TCC_EMIT_WARP];
+    tcc_emit_value first = tcc_emit_icmp(e, TCC_ICMP_EQ, lane, tcc_emit_i64(e, 0));
     before = part > 1 ? tcc_emit_select(e, first, zero_of(own), tcc_emit_from_before(e, through, 1)) : zero_of(own);
     tcc_emit_last_threads(e, through, all);
     *total = all[0];
     if (warps == 1) return before;
-    LLVMValueRef warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP), earlier = zero_of(own);
+    tcc_emit_value warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP), earlier = zero_of(own);
     for (int w = 0; w < warps; w++) {
-        earlier = tcc_emit_select(e, LLVMBuildICmp(b, LLVMIntEQ, warp, tcc_emit_i64(e, w), ""),
-                                  w ? *total : zero_of(own), earlier);
+        earlier = tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_EQ, warp, tcc_emit_i64(e, w)), w ? *total : zero_of(own),
+                                  earlier);
         if (w) *total = sum(e, *total, all[w]);
         else *total = all[0];
     }
@@ -41,27 +40,25 @@ static LLVMValueRef sum_before(tcc_emitter *e, LLVMValueRef own, LLVMValueRef *t
 }
 
 /* The running sums of the threads' vectors after `carry`, which becomes that of the whole tile. */
-static LLVMValueRef scan_tile(tcc_emitter *e, const tcc_scan *p, LLVMValueRef vector, LLVMValueRef *carry) {
-    LLVMBuilderRef b = e->builder;
-    LLVMValueRef own[64], total;
+static tcc_emit_value scan_tile(tcc_emitter *e, const tcc_scan *p, tcc_emit_value vector, tcc_emit_value *carry) {
+    tcc_emit_value own[64], total;
     for (int i = 0; i < p->lanes; i++) {
         int at = p->reverse ? p->lanes - 1 - i : i;
-        LLVMValueRef x = p->lanes == 1 ? vector : LLVMBuildExtractElement(b, vector, tcc_emit_i32(e, at), "");
+        tcc_emit_value x = p->lanes == 1 ? vector : tcc_emit_extract(e, vector, tcc_emit_i32(e, at));
         own[i] = i ? sum(e, own[i - 1], x) : x;
     }
-    LLVMValueRef before = sum_before(e, own[p->lanes - 1], &total);
+    tcc_emit_value before = sum_before(e, own[p->lanes - 1], &total);
     before = sum(e, *carry, before);
     *carry = sum(e, *carry, total);
     if (p->lanes == 1) return sum(e, before, own[0]);
-    LLVMValueRef result = LLVMGetPoison(LLVMTypeOf(vector));
+    tcc_emit_value result = tcc_emit_poison(tcc_emit_type_of(vector));
     for (int i = 0; i < p->lanes; i++)
-        result = LLVMBuildInsertElement(b, result, sum(e, before, own[i]),
-                                        tcc_emit_i32(e, p->reverse ? p->lanes - 1 - i : i), "");
+        result = tcc_emit_insert(e, result, sum(e, before, own[i]), tcc_emit_i32(e, p->reverse ? p->lanes - 1 - i : i));
     return result;
 }
 
 /* One vector of each thread: each running sum in order of dependence, then the stores. */
-static void emit_tile(tcc_body_run *r, const tcc_scan *p, LLVMValueRef *carry) {
+static void emit_tile(tcc_body_run *r, const tcc_scan *p, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     int n = 0;
@@ -69,9 +66,9 @@ static void emit_tile(tcc_body_run *r, const tcc_scan *p, LLVMValueRef *carry) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->kind != TCC_EXPR_REDUCE) continue;
         tcc_body_emit(r, 0);
-        LLVMValueRef value = tcc_body_lanes(r, x->operands[0]);
+        tcc_emit_value value = tcc_body_lanes(r, x->operands[0]);
         if (r->inside) value = tcc_emit_select(e, r->inside, value, zero_of(value));
-        LLVMValueRef sums = scan_tile(e, p, tcc_scan_widen(e, value), &carry[n++]);
+        tcc_emit_value sums = scan_tile(e, p, tcc_scan_widen(e, value), &carry[n++]);
         tcc_body_give(r, x, tcc_scan_narrow(e, sums, x->dtype));
     }
     tcc_body_emit(r, 0);
@@ -83,15 +80,15 @@ static void emit_line(tcc_body_run *r, const void *data) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     const int64_t extent = b->vars.data[p->axis[0]].high + 1, tile = tcc_emit_group_lanes(e, p->lanes);
-    LLVMValueRef carry[TCC_SCAN_MOST];
+    tcc_emit_value carry[TCC_SCAN_MOST];
     int n = tcc_scan_begin(r, 1, carry);
     tcc_emit_loop loop;
     tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), tile, carry, n);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n);
-    LLVMValueRef at = tcc_emit_add(e, loop.index, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes)));
+    tcc_emit_value at = tcc_emit_add(e, loop.index, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes)));
     at = tcc_emit_within(e, at, extent + tile);
     if (extent % tile) { /* all threads stay, for the others of the group count on them */
-        r->inside = LLVMBuildICmp(e->builder, LLVMIntSLT, at, tcc_emit_i64(e, extent), "");
+        r->inside = tcc_emit_icmp(e, TCC_ICMP_SLT, at, tcc_emit_i64(e, extent));
         at = tcc_emit_min(e, at, tcc_emit_i64(e, extent - p->lanes));
     }
     if (p->reverse) at = tcc_emit_sub(e, tcc_emit_i64(e, extent - p->lanes), at);

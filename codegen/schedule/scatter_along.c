@@ -27,18 +27,17 @@ bool tcc_scatter_plan_along(tcc_scatter *p, const tcc_expr *place) {
 
 /* One more than how many threads before this one have its key, and in *rounds the most that any has; 0 where it is no
  * hit. i32 */
-static LLVMValueRef turn_of(tcc_emitter *e, LLVMValueRef hit, LLVMValueRef key, LLVMValueRef *rounds) {
-    LLVMBuilderRef b = e->builder;
-    LLVMValueRef lane = LLVMBuildTrunc(b, e->thread, e->i32, "");
-    LLVMValueRef own = tcc_emit_select(e, hit, key, LLVMBuildNot(b, lane, "")); /* keys are not negative */
-    LLVMValueRef before = LLVMBuildSub(b, LLVMBuildShl(b, tcc_emit_i32(e, 1), lane, ""), tcc_emit_i32(e, 1), "");
-    LLVMValueRef same = LLVMBuildAnd(b, tcc_emit_match(e, own), before, "");
-    LLVMValueRef turn = LLVMBuildAdd(b, tcc_emit_intrinsic(e, "llvm.ctpop", e->i32, &same, 1), tcc_emit_i32(e, 1), "");
+static tcc_emit_value turn_of(tcc_emitter *e, tcc_emit_value hit, tcc_emit_value key, tcc_emit_value *rounds) {
+    tcc_emit_value lane = tcc_emit_trunc(e, e->thread, e->i32);
+    tcc_emit_value own = tcc_emit_select(e, hit, key, tcc_emit_not(e, lane)); /* keys are not negative */
+    tcc_emit_value before = tcc_emit_isub(e, tcc_emit_shl(e, tcc_emit_i32(e, 1), lane), tcc_emit_i32(e, 1));
+    tcc_emit_value same = tcc_emit_and(e, tcc_emit_match(e, own), before);
+    tcc_emit_value turn = tcc_emit_iadd(e, tcc_emit_intrinsic(e, "llvm.ctpop", e->i32, &same, 1), tcc_emit_i32(e, 1));
     turn = tcc_emit_select(e, hit, turn, tcc_emit_i32(e, 0));
     *rounds = turn;
     for (int bit = 1; bit < TCC_EMIT_WARP; bit *= 2) {
-        LLVMValueRef other = tcc_emit_exchange(e, *rounds, bit);
-        *rounds = tcc_emit_select(e, LLVMBuildICmp(b, LLVMIntSGT, other, *rounds, ""), other, *rounds);
+        tcc_emit_value other = tcc_emit_exchange(e, *rounds, bit);
+        *rounds = tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_SGT, other, *rounds), other, *rounds);
     }
     return turn;
 }
@@ -46,14 +45,14 @@ static LLVMValueRef turn_of(tcc_emitter *e, LLVMValueRef hit, LLVMValueRef key, 
 static void emit_line(tcc_body_run *r, const void *data) {
     const tcc_scatter *p = data;
     tcc_emitter *e = r->e;
-    LLVMBuilderRef b = e->builder;
     const tcc_body_write *s = &p->body->stores.data[0];
     const int64_t extent = p->body->vars.data[p->positions[0]].high + 1;
     tcc_emit_loop scan, round;
     tcc_emit_loop_begin(e, &scan, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), TCC_EMIT_WARP, NULL, 0);
-    LLVMValueRef at = tcc_emit_within(e, tcc_emit_add(e, scan.index, e->thread), extent + TCC_EMIT_WARP), inside = NULL;
+    tcc_emit_value at = tcc_emit_within(e, tcc_emit_add(e, scan.index, e->thread), extent + TCC_EMIT_WARP),
+                   inside = NULL;
     if (extent % TCC_EMIT_WARP) {
-        inside = LLVMBuildICmp(b, LLVMIntSLT, at, tcc_emit_i64(e, extent), "");
+        inside = tcc_emit_icmp(e, TCC_ICMP_SLT, at, tcc_emit_i64(e, extent));
         at = tcc_emit_min(e, at, tcc_emit_i64(e, extent - 1));
     }
     tcc_body_enter(r, p->positions[0], at);
@@ -62,14 +61,14 @@ static void emit_line(tcc_body_run *r, const void *data) {
     tcc_body_need(r, p->place);
     tcc_body_need(r, p->sum->operands[1]);
     tcc_body_emit(r, 0);
-    LLVMValueRef hit = r->values[s->guard->id], place = r->values[p->place->id], rounds;
-    if (inside) hit = LLVMBuildAnd(b, hit, inside, "");
-    if (LLVMTypeOf(place) != e->i32) place = LLVMBuildTrunc(b, place, e->i32, "");
-    LLVMValueRef turn = turn_of(e, hit, place, &rounds);
-    tcc_emit_loop_begin(e, &round, tcc_emit_i64(e, 0), LLVMBuildZExt(b, rounds, e->i64, ""), 1, NULL, 0);
+    tcc_emit_value hit = r->values[s->guard->id], place = r->values[p->place->id], rounds;
+    if (inside) hit = tcc_emit_and(e, hit, inside);
+    if (tcc_emit_type_of(place) != e->i32) place = tcc_emit_trunc(e, place, e->i32);
+    tcc_emit_value turn = turn_of(e, hit, place, &rounds);
+    tcc_emit_loop_begin(e, &round, tcc_emit_i64(e, 0), tcc_emit_zext(e, rounds, e->i64), 1, NULL, 0);
     tcc_emit_if own;
-    LLVMValueRef next = LLVMBuildAdd(b, LLVMBuildTrunc(b, round.index, e->i32, ""), tcc_emit_i32(e, 1), "");
-    tcc_emit_if_begin(e, &own, LLVMBuildICmp(b, LLVMIntEQ, turn, next, ""));
+    tcc_emit_value next = tcc_emit_iadd(e, tcc_emit_trunc(e, round.index, e->i32), tcc_emit_i32(e, 1));
+    tcc_emit_if_begin(e, &own, tcc_emit_icmp(e, TCC_ICMP_EQ, turn, next));
     tcc_body_need_none(r);
     tcc_body_need(r, p->sum);
     tcc_body_emit(r, 0);

@@ -57,24 +57,24 @@ tcc_status tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p) {
 
 typedef struct row_cx {
     const tcc_scatter *p;
-    LLVMValueRef row, first; /* the row as the index's type; the thread's first element of it */
+    tcc_emit_value row, first; /* the row as the index's type; the thread's first element of it */
 } row_cx;
 
 /* Element of step `step`, and whether it is there; past the end the last one again. */
-static LLVMValueRef element(tcc_body_run *r, const row_cx *c, int step, LLVMValueRef *inside) {
+static tcc_emit_value element(tcc_body_run *r, const row_cx *c, int step, tcc_emit_value *inside) {
     tcc_emitter *e = r->e;
     const tcc_scatter *p = c->p;
     int64_t extent = row_extent(p);
-    LLVMValueRef at = tcc_emit_add(e, c->first, tcc_emit_i64(e, (int64_t)step * p->lanes * TCC_EMIT_WARP));
+    tcc_emit_value at = tcc_emit_add(e, c->first, tcc_emit_i64(e, (int64_t)step * p->lanes * TCC_EMIT_WARP));
     *inside = NULL;
     if (extent % ((int64_t)p->lanes * TCC_EMIT_WARP * p->steps) == 0) return at;
-    *inside = LLVMBuildICmp(e->builder, LLVMIntSLT, at, tcc_emit_i64(e, extent), "");
+    *inside = tcc_emit_icmp(e, TCC_ICMP_SLT, at, tcc_emit_i64(e, extent));
     return tcc_emit_min(e, at, tcc_emit_i64(e, extent - p->lanes));
 }
 
-static void enter_element(tcc_body_run *r, const row_cx *c, int step, LLVMValueRef *inside) {
+static void enter_element(tcc_body_run *r, const row_cx *c, int step, tcc_emit_value *inside) {
     const tcc_scatter *p = c->p;
-    LLVMValueRef at = element(r, c, step, inside);
+    tcc_emit_value at = element(r, c, step, inside);
     if (!p->n_kept) return;
     r->lane_var = p->lanes > 1 ? p->kept[0] : -1;
     r->lanes = p->lanes;
@@ -89,7 +89,7 @@ static void leave_element(tcc_body_run *r, const row_cx *c) {
 }
 
 /* What the row holds before. */
-static void read_row(tcc_body_run *r, const row_cx *c, LLVMValueRef *sums) {
+static void read_row(tcc_body_run *r, const row_cx *c, tcc_emit_value *sums) {
     const tcc_scatter *p = c->p;
     tcc_body_enter(r, p->positions[0],
                    tcc_emit_i64(r->e, 0)); /* any: what depends on it is the place, which is given */
@@ -97,7 +97,7 @@ static void read_row(tcc_body_run *r, const row_cx *c, LLVMValueRef *sums) {
     r->given[p->old->id] = false;
     tcc_body_need_none(r);
     for (int s = 0; s < p->steps; s++) {
-        LLVMValueRef inside;
+        tcc_emit_value inside;
         enter_element(r, c, s, &inside);
         tcc_body_need(r, p->old);
         tcc_body_emit(r, 0);
@@ -108,7 +108,7 @@ static void read_row(tcc_body_run *r, const row_cx *c, LLVMValueRef *sums) {
     r->given[p->old->id] = true;
 }
 
-static void write_row(tcc_body_run *r, const row_cx *c, LLVMValueRef *sums) {
+static void write_row(tcc_body_run *r, const row_cx *c, tcc_emit_value *sums) {
     const tcc_scatter *p = c->p;
     r->values[p->place->id] = c->row;
     for (int s = 0; s < p->steps; s++) {
@@ -126,43 +126,42 @@ static void write_row(tcc_body_run *r, const row_cx *c, LLVMValueRef *sums) {
 }
 
 /* Adds the updates of the positions from `first` whose bits are set. carry: sums, then whether they have been read. */
-static void add_hits(tcc_body_run *r, const row_cx *c, LLVMValueRef first, LLVMValueRef bits, LLVMValueRef *carry) {
+static void add_hits(tcc_body_run *r, const row_cx *c, tcc_emit_value first, tcc_emit_value bits,
+                     tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
-    LLVMBuilderRef b = e->builder;
     const tcc_scatter *p = c->p;
-    LLVMValueRef state[STEPS + 2], count = tcc_emit_intrinsic(e, "llvm.ctpop", e->i32, &bits, 1);
+    tcc_emit_value state[STEPS + 2], count = tcc_emit_intrinsic(e, "llvm.ctpop", e->i32, &bits, 1);
     for (int s = 0; s <= p->steps; s++) state[s] = carry[s];
     state[p->steps + 1] = bits;
     tcc_emit_loop loop;
-    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), LLVMBuildZExt(b, count, e->i64, ""), BATCH, state, p->steps + 2);
+    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_zext(e, count, e->i64), BATCH, state, p->steps + 2);
     for (int s = 0; s < p->steps + 2; s++) state[s] = loop.carry[s];
     /* the row itself, when the first update comes */
-    LLVMValueRef before[STEPS], mask = state[p->steps + 1];
+    tcc_emit_value before[STEPS], mask = state[p->steps + 1];
     tcc_emit_if fresh;
     for (int s = 0; s < p->steps; s++) before[s] = state[s];
-    tcc_emit_if_begin(e, &fresh, LLVMBuildNot(b, state[p->steps], ""));
+    tcc_emit_if_begin(e, &fresh, tcc_emit_not(e, state[p->steps]));
     read_row(r, c, state);
     tcc_emit_if_end(e, &fresh);
     for (int s = 0; s < p->steps; s++) state[s] = tcc_emit_if_value(e, &fresh, state[s], before[s]);
-    state[p->steps] = LLVMConstInt(e->i1, 1, false);
+    state[p->steps] = tcc_emit_int(e, e->i1, 1);
     tcc_body_need_none(r);
     tcc_body_need(r, p->sum);
-    LLVMValueRef lowest = NULL;
+    tcc_emit_value lowest = NULL;
     for (int k = 0; k < BATCH; k++) {
-        LLVMValueRef arguments[] = {mask, LLVMConstInt(e->i1, 0, false)}, live = NULL;
-        LLVMValueRef bit = tcc_emit_intrinsic(e, "llvm.cttz", e->i32, arguments, 2);
+        tcc_emit_value arguments[] = {mask, tcc_emit_int(e, e->i1, 0)}, live = NULL;
+        tcc_emit_value bit = tcc_emit_intrinsic(e, "llvm.cttz", e->i32, arguments, 2);
         if (k == 0) lowest = bit;
         else
-            live = LLVMBuildICmp(b, LLVMIntNE, mask, tcc_emit_i32(e, 0), ""),
-            bit = tcc_emit_select(e, live, bit, lowest);
-        mask = LLVMBuildAnd(b, mask, LLVMBuildSub(b, mask, tcc_emit_i32(e, 1), ""), "");
-        tcc_body_enter(r, p->positions[0], tcc_emit_add(e, first, LLVMBuildZExt(b, bit, e->i64, "")));
+            live = tcc_emit_icmp(e, TCC_ICMP_NE, mask, tcc_emit_i32(e, 0)), bit = tcc_emit_select(e, live, bit, lowest);
+        mask = tcc_emit_and(e, mask, tcc_emit_isub(e, mask, tcc_emit_i32(e, 1)));
+        tcc_body_enter(r, p->positions[0], tcc_emit_add(e, first, tcc_emit_zext(e, bit, e->i64)));
         for (int s = 0; s < p->steps; s++) {
-            LLVMValueRef inside;
+            tcc_emit_value inside;
             enter_element(r, c, s, &inside);
             r->values[p->old->id] = state[s];
             tcc_body_emit(r, 0);
-            LLVMValueRef sum = tcc_body_lanes(r, p->sum);
+            tcc_emit_value sum = tcc_body_lanes(r, p->sum);
             state[s] = live ? tcc_emit_select(e, live, sum, state[s]) : sum;
             leave_element(r, c);
         }
@@ -174,38 +173,37 @@ static void add_hits(tcc_body_run *r, const row_cx *c, LLVMValueRef first, LLVMV
 }
 
 /* Whether the position of this thread in part `scan` names the row. */
-static LLVMValueRef is_hit(tcc_body_run *r, const row_cx *c, LLVMValueRef first) {
+static tcc_emit_value is_hit(tcc_body_run *r, const row_cx *c, tcc_emit_value first) {
     tcc_emitter *e = r->e;
     const tcc_scatter *p = c->p;
     int64_t extent = p->body->vars.data[p->positions[0]].high + 1;
-    LLVMValueRef at = tcc_emit_add(e, first, e->thread), inside = NULL;
+    tcc_emit_value at = tcc_emit_add(e, first, e->thread), inside = NULL;
     if (extent % (TCC_EMIT_WARP * SCANS)) {
-        inside = LLVMBuildICmp(e->builder, LLVMIntSLT, at, tcc_emit_i64(e, extent), "");
+        inside = tcc_emit_icmp(e, TCC_ICMP_SLT, at, tcc_emit_i64(e, extent));
         at = tcc_emit_min(e, at, tcc_emit_i64(e, extent - 1));
     }
     tcc_body_need_none(r);
     tcc_body_need(r, p->place);
     tcc_body_enter(r, p->positions[0], at);
     tcc_body_emit(r, 0);
-    LLVMValueRef hit = LLVMBuildICmp(e->builder, LLVMIntEQ, r->values[p->place->id], c->row, "");
+    tcc_emit_value hit = tcc_emit_icmp(e, TCC_ICMP_EQ, r->values[p->place->id], c->row);
     tcc_body_leave(r, p->positions[0]);
     r->values[p->place->id] = NULL;
-    return inside ? LLVMBuildAnd(e->builder, hit, inside, "") : hit;
+    return inside ? tcc_emit_and(e, hit, inside) : hit;
 }
 
-static void emit_row(tcc_body_run *r, const tcc_scatter *p, LLVMValueRef item) {
+static void emit_row(tcc_body_run *r, const tcc_scatter *p, tcc_emit_value item) {
     tcc_emitter *e = r->e;
-    LLVMBuilderRef b = e->builder;
     row_cx c = {.p = p, .row = tcc_emit_div(e, item, p->chunks)};
-    LLVMValueRef part = tcc_emit_mul(e, tcc_emit_rem(e, item, p->chunks),
-                                     tcc_emit_i64(e, (int64_t)p->steps * p->lanes * TCC_EMIT_WARP));
+    tcc_emit_value part = tcc_emit_mul(e, tcc_emit_rem(e, item, p->chunks),
+                                       tcc_emit_i64(e, (int64_t)p->steps * p->lanes * TCC_EMIT_WARP));
     c.first = tcc_emit_add(e, part, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes)));
-    LLVMTypeRef index = tcc_scalar_register(e, p->place->dtype);
-    if (index != e->i64) c.row = LLVMBuildTrunc(b, c.row, index, "");
-    LLVMValueRef carry[STEPS + 1], before[STEPS + 1], hits[SCANS], any = NULL;
-    LLVMTypeRef type = tcc_emit_vector_type(tcc_scalar_register(e, p->sum->dtype), p->lanes);
-    for (int s = 0; s < p->steps; s++) carry[s] = LLVMConstNull(type);
-    carry[p->steps] = LLVMConstInt(e->i1, 0, false);
+    tcc_emit_type index = tcc_scalar_register(e, p->place->dtype);
+    if (index != e->i64) c.row = tcc_emit_trunc(e, c.row, index);
+    tcc_emit_value carry[STEPS + 1], before[STEPS + 1], hits[SCANS], any = NULL;
+    tcc_emit_type type = tcc_emit_vector_type(tcc_scalar_register(e, p->sum->dtype), p->lanes);
+    for (int s = 0; s < p->steps; s++) carry[s] = tcc_emit_null(type);
+    carry[p->steps] = tcc_emit_int(e, e->i1, 0);
     tcc_emit_loop scan;
     int64_t extent = p->body->vars.data[p->positions[0]].high + 1;
     tcc_emit_loop_begin(e, &scan, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), TCC_EMIT_WARP * SCANS, carry,
@@ -213,10 +211,10 @@ static void emit_row(tcc_body_run *r, const tcc_scatter *p, LLVMValueRef item) {
     for (int s = 0; s <= p->steps; s++) before[s] = carry[s] = scan.carry[s];
     for (int k = 0; k < SCANS; k++) {
         hits[k] = is_hit(r, &c, tcc_emit_add(e, scan.index, tcc_emit_i64(e, k * TCC_EMIT_WARP)));
-        any = any ? LLVMBuildOr(b, any, hits[k], "") : hits[k];
+        any = any ? tcc_emit_or(e, any, hits[k]) : hits[k];
     }
     tcc_emit_if found;
-    tcc_emit_if_begin(e, &found, LLVMBuildICmp(b, LLVMIntNE, tcc_emit_ballot(e, any), tcc_emit_i32(e, 0), ""));
+    tcc_emit_if_begin(e, &found, tcc_emit_icmp(e, TCC_ICMP_NE, tcc_emit_ballot(e, any), tcc_emit_i32(e, 0)));
     for (int k = 0; k < SCANS; k++)
         add_hits(r, &c, tcc_emit_add(e, scan.index, tcc_emit_i64(e, k * TCC_EMIT_WARP)), tcc_emit_ballot(e, hits[k]),
                  carry);

@@ -29,11 +29,11 @@ static int64_t pitch_of(const tcc_tile *p) { return p->dense ? extent_of(p->body
 static int64_t staged_elements(const tcc_tile *p) { return p->rows * pitch_of(p) + (p->dense ? p->lanes : 0); }
 
 /* Element `at` of a load's place in scratch. */
-static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef at, LLVMTypeRef scalar) {
+static tcc_emit_value slot(tcc_emitter *e, const tcc_tile *p, int staged, tcc_emit_value at, tcc_emit_type scalar) {
     return tcc_emit_at(e, scalar, e->scratch, tcc_emit_add(e, at, tcc_emit_i64(e, staged * staged_elements(p))));
 }
 
-static LLVMValueRef row_at(tcc_emitter *e, const tcc_tile *p, LLVMValueRef row) {
+static tcc_emit_value row_at(tcc_emitter *e, const tcc_tile *p, tcc_emit_value row) {
     return tcc_emit_mul(e, row, tcc_emit_i64(e, pitch_of(p)));
 }
 
@@ -43,40 +43,40 @@ static bool calls_transpose(const tcc_tile *p, int index, int lanes) {
 }
 
 /* Brings a square of one load into scratch, as [across][along] from element `to` of its place on. */
-static void stage(tcc_body_run *r, const tcc_tile *p, int index, LLVMValueRef to, LLVMValueRef across_count,
-                  LLVMValueRef along_count) {
+static void stage(tcc_body_run *r, const tcc_tile *p, int index, tcc_emit_value to, tcc_emit_value across_count,
+                  tcc_emit_value along_count) {
     tcc_emitter *e = r->e;
     const tcc_expr *x = p->staged[index];
-    LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype), type = tcc_emit_vector_type(memory, p->lanes);
-    LLVMTypeRef scalar = tcc_scalar_register(e, x->dtype);
-    LLVMValueRef offset = tcc_body_offset(r, &x->affine);
+    tcc_emit_type memory = tcc_emit_dtype(e, x->dtype), type = tcc_emit_vector_type(memory, p->lanes);
+    tcc_emit_type scalar = tcc_scalar_register(e, x->dtype);
+    tcc_emit_value offset = tcc_body_offset(r, &x->affine);
     int64_t stride = tcc_affine_coefficient(&x->affine, p->along);
     if (calls_transpose(p, index, e->lanes)) {
         tcc_emit_transpose(e, tcc_emit_at(e, memory, r->bases[x->buffer], offset), stride, along_count, across_count,
                            slot(e, p, index, to, scalar), pitch_of(p));
         return;
     }
-    LLVMValueRef rows[64], mask = tcc_emit_mask(e, p->lanes, across_count);
-    LLVMValueRef none = LLVMConstNull(LLVMTypeOf(mask));
+    tcc_emit_value rows[64], mask = tcc_emit_mask(e, p->lanes, across_count);
+    tcc_emit_value none = tcc_emit_null(tcc_emit_type_of(mask));
     for (int i = 0; i < p->lanes; i++) {
-        LLVMValueRef exists = LLVMBuildICmp(e->builder, LLVMIntSGT, along_count, tcc_emit_i64(e, i), "");
-        LLVMValueRef at = tcc_emit_at(e, memory, r->bases[x->buffer],
-                                      tcc_emit_add(e, offset, tcc_emit_i64(e, i * stride)));
+        tcc_emit_value exists = tcc_emit_icmp(e, TCC_ICMP_SGT, along_count, tcc_emit_i64(e, i));
+        tcc_emit_value at = tcc_emit_at(e, memory, r->bases[x->buffer],
+                                        tcc_emit_add(e, offset, tcc_emit_i64(e, i * stride)));
         rows[i] = tcc_emit_load_masked(e, type, at, tcc_emit_select(e, exists, mask, none));
         rows[i] = tcc_scalar_from_memory(e, rows[i], x->dtype);
     }
     tcc_emit_transpose_vectors(e, rows, p->lanes);
     for (int i = 0; i < p->lanes; i++) {
-        LLVMValueRef at = tcc_emit_add(e, to, tcc_emit_i64(e, i * pitch_of(p)));
+        tcc_emit_value at = tcc_emit_add(e, to, tcc_emit_i64(e, i * pitch_of(p)));
         tcc_emit_store(e, rows[i], slot(e, p, index, at, scalar), 0);
     }
 }
 
 /* What is staged, from element `at` of its place on, and all that is made of it. */
-static void emit_lanes(tcc_body_run *r, const tcc_tile *p, LLVMValueRef at) {
+static void emit_lanes(tcc_body_run *r, const tcc_tile *p, tcc_emit_value at) {
     tcc_emitter *e = r->e;
     for (int i = 0; i < p->n_staged; i++) {
-        LLVMTypeRef scalar = tcc_scalar_register(e, p->staged[i]->dtype);
+        tcc_emit_type scalar = tcc_scalar_register(e, p->staged[i]->dtype);
         r->values[p->staged[i]->id] = tcc_emit_load(e, tcc_emit_vector_type(scalar, p->lanes),
                                                     slot(e, p, i, at, scalar), 0);
     }
@@ -85,15 +85,15 @@ static void emit_lanes(tcc_body_run *r, const tcc_tile *p, LLVMValueRef at) {
 }
 
 /* Brings the squares of a block into scratch: `count` rows from `first` on, `width` columns from `along` on. */
-static void stage_block(tcc_body_run *r, const tcc_tile *p, LLVMValueRef first, LLVMValueRef count, LLVMValueRef along,
-                        LLVMValueRef width) {
+static void stage_block(tcc_body_run *r, const tcc_tile *p, tcc_emit_value first, tcc_emit_value count,
+                        tcc_emit_value along, tcc_emit_value width) {
     tcc_emitter *e = r->e;
     tcc_emit_loop row, column;
     tcc_emit_loop_begin(e, &row, tcc_emit_i64(e, 0), count, p->lanes, NULL, 0);
     tcc_emit_loop_begin(e, &column, tcc_emit_i64(e, 0), width, p->lanes, NULL, 0);
     r->loops[p->across] = tcc_emit_add(e, first, row.index);
     r->loops[p->along] = tcc_emit_add(e, along, column.index);
-    LLVMValueRef to = tcc_emit_add(e, row_at(e, p, row.index), column.index);
+    tcc_emit_value to = tcc_emit_add(e, row_at(e, p, row.index), column.index);
     for (int i = 0; i < p->n_staged; i++)
         stage(r, p, i, to, tcc_emit_sub(e, count, row.index), tcc_emit_sub(e, width, column.index));
     tcc_emit_loop_end(e, &column, NULL);
@@ -101,13 +101,13 @@ static void stage_block(tcc_body_run *r, const tcc_tile *p, LLVMValueRef first, 
 }
 
 /* Blocks in turn, each row by row, for `count` rows from `first` on. */
-static void emit_blocks(tcc_body_run *r, const tcc_tile *p, LLVMValueRef first, LLVMValueRef count) {
+static void emit_blocks(tcc_body_run *r, const tcc_tile *p, tcc_emit_value first, tcc_emit_value count) {
     tcc_emitter *e = r->e;
     const int64_t extent = extent_of(p->body, p->along);
     tcc_emit_loop along, row, column;
     tcc_emit_loop_begin(e, &along, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), p->columns, NULL, 0);
-    LLVMValueRef left = tcc_emit_sub(e, tcc_emit_i64(e, extent), along.index),
-                 width = tcc_emit_min(e, left, tcc_emit_i64(e, p->columns));
+    tcc_emit_value left = tcc_emit_sub(e, tcc_emit_i64(e, extent), along.index),
+                   width = tcc_emit_min(e, left, tcc_emit_i64(e, p->columns));
     stage_block(r, p, first, count, along.index, width);
     tcc_emit_loop_begin(e, &row, tcc_emit_i64(e, 0), count, 1, NULL, 0);
     tcc_body_enter(r, p->across, tcc_emit_add(e, first, row.index));
@@ -126,7 +126,7 @@ static void emit_blocks(tcc_body_run *r, const tcc_tile *p, LLVMValueRef first, 
 }
 
 /* The elements [from, to) of the rows from `first` on, as one line. `masked`: the last vector may be a part. */
-static void emit_line(tcc_body_run *r, const tcc_tile *p, LLVMValueRef from, LLVMValueRef to, bool masked) {
+static void emit_line(tcc_body_run *r, const tcc_tile *p, tcc_emit_value from, tcc_emit_value to, bool masked) {
     tcc_emitter *e = r->e;
     tcc_emit_loop line;
     tcc_emit_loop_begin(e, &line, from, to, p->lanes, NULL, 0);
@@ -138,13 +138,13 @@ static void emit_line(tcc_body_run *r, const tcc_tile *p, LLVMValueRef from, LLV
 }
 
 /* All squares of `count` rows, then the rows as one line: the first one's loop goes on over the others. */
-static void emit_dense(tcc_body_run *r, const tcc_tile *p, LLVMValueRef first, LLVMValueRef count) {
+static void emit_dense(tcc_body_run *r, const tcc_tile *p, tcc_emit_value first, tcc_emit_value count) {
     tcc_emitter *e = r->e;
     const int64_t extent = extent_of(p->body, p->along);
     tcc_emit_loop square;
     tcc_emit_loop_begin(e, &square, tcc_emit_i64(e, 0), count, p->lanes, NULL, 0);
     r->loops[p->across] = tcc_emit_add(e, first, square.index);
-    LLVMValueRef left = tcc_emit_min(e, tcc_emit_sub(e, count, square.index), tcc_emit_i64(e, p->lanes));
+    tcc_emit_value left = tcc_emit_min(e, tcc_emit_sub(e, count, square.index), tcc_emit_i64(e, p->lanes));
     /* What a row of the last one has past its end lies in the next row, which the others write then. */
     for (int64_t at = (extent - 1) / p->lanes * p->lanes; at >= 0; at -= p->lanes) {
         r->loops[p->along] = tcc_emit_i64(e, at);
@@ -157,8 +157,8 @@ static void emit_dense(tcc_body_run *r, const tcc_tile *p, LLVMValueRef first, L
     tcc_body_emit(r, 0);
     r->lane_var = p->along;
     r->lanes = p->lanes;
-    LLVMValueRef all = tcc_emit_mul(e, count, tcc_emit_i64(e, extent));
-    LLVMValueRef whole = tcc_emit_sub(e, all, tcc_emit_rem(e, all, p->lanes));
+    tcc_emit_value all = tcc_emit_mul(e, count, tcc_emit_i64(e, extent));
+    tcc_emit_value whole = tcc_emit_sub(e, all, tcc_emit_rem(e, all, p->lanes));
     emit_line(r, p, tcc_emit_i64(e, 0), whole, false);
     emit_line(r, p, whole, all, true);
     tcc_body_leave(r, p->across);
@@ -175,7 +175,7 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     tcc_body_emit(r, 0);
     tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
-    LLVMValueRef from, to;
+    tcc_emit_value from, to;
     tcc_emit_cut(r, &p->cut, items.index, &from, &to);
     int last = p->cut.n - 1;
     for (int i = p->cut.cut; i <= last; i++) {
@@ -184,8 +184,8 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
         tcc_emit_loop_begin(e, &r->nest[var], from, to, i == last ? p->rows : 1, NULL, 0);
         if (i < last) tcc_body_enter(r, var, r->nest[var].index);
     }
-    LLVMValueRef first = r->nest[p->cut.order[last]].index,
-                 count = tcc_emit_min(e, tcc_emit_sub(e, to, first), tcc_emit_i64(e, p->rows));
+    tcc_emit_value first = r->nest[p->cut.order[last]].index,
+                   count = tcc_emit_min(e, tcc_emit_sub(e, to, first), tcc_emit_i64(e, p->rows));
     (p->dense ? emit_dense : emit_blocks)(r, p, first, count);
     for (int i = last; i >= p->cut.cut; i--) {
         tcc_body_leave(r, p->cut.order[i]);

@@ -68,49 +68,50 @@ int64_t tcc_tile_block_items(const tcc_tile *p) {
 }
 
 /* Where a staged load keeps vector `chunk` of row `fragment` * lanes + `row`. */
-static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef fragment, int row,
-                         LLVMValueRef chunk, LLVMTypeRef scalar) {
-    LLVMValueRef place = LLVMBuildXor(e->builder, chunk, fragment, "");
-    LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, fragment, tcc_emit_i64(e, side_of(p) * p->lanes)),
-                                   tcc_emit_mul(e, place, tcc_emit_i64(e, p->lanes)));
+static tcc_emit_value slot(tcc_emitter *e, const tcc_tile *p, int staged, tcc_emit_value fragment, int row,
+                           tcc_emit_value chunk, tcc_emit_type scalar) {
+    tcc_emit_value place = tcc_emit_xor(e, chunk, fragment);
+    tcc_emit_value at = tcc_emit_add(e, tcc_emit_mul(e, fragment, tcc_emit_i64(e, side_of(p) * p->lanes)),
+                                     tcc_emit_mul(e, place, tcc_emit_i64(e, p->lanes)));
     at = tcc_emit_offset(e, tcc_emit_add(e, at, tcc_emit_i64(e, row * side_of(p))), 0, side_of(p) * side_of(p),
                          INT64_MAX);
     return tcc_emit_at(e, scalar, tcc_emit_at_bytes(e, e->scratch, staged * staged_bytes(p)), at);
 }
 
-static LLVMValueRef below(tcc_emitter *e, const tcc_tile *p, int var, LLVMValueRef index, LLVMValueRef also) {
+static tcc_emit_value below(tcc_emitter *e, const tcc_tile *p, int var, tcc_emit_value index, tcc_emit_value also) {
     if (extent_of(p, var) % side_of(p) == 0) return also;
-    LLVMValueRef inside = LLVMBuildICmp(e->builder, LLVMIntSLT, index, tcc_emit_i64(e, extent_of(p, var)), "");
-    return also ? LLVMBuildAnd(e->builder, also, inside, "") : inside;
+    tcc_emit_value inside = tcc_emit_icmp(e, TCC_ICMP_SLT, index, tcc_emit_i64(e, extent_of(p, var)));
+    return also ? tcc_emit_and(e, also, inside) : inside;
 }
 
 typedef struct place {
-    LLVMValueRef column, row;   /* of fragments: the thread's own in the lane group, and step `step` of its group's */
-    LLVMValueRef across, along; /* the fragment's first point */
-    LLVMValueRef inside;        /* NULL: always; the fragment is there wholly or not at all */
+    tcc_emit_value column, row;   /* of fragments: the thread's own in the lane group, and step `step` of its group's */
+    tcc_emit_value across, along; /* the fragment's first point */
+    tcc_emit_value inside;        /* NULL: always; the fragment is there wholly or not at all */
 } place;
 
 /* Square `step` of the thread, whose lane group runs along `across` or along `along`. */
-static place place_of(tcc_emitter *e, const tcc_tile *p, LLVMValueRef across0, LLVMValueRef along0, int step,
+static place place_of(tcc_emitter *e, const tcc_tile *p, tcc_emit_value across0, tcc_emit_value along0, int step,
                       bool lanes_across) {
     place at = {.column = e->thread, .row = tcc_emit_add(e, e->split, tcc_emit_i64(e, step * split_of(p)))};
-    LLVMValueRef lanes = tcc_emit_i64(e, p->lanes);
-    LLVMValueRef across = tcc_emit_mul(e, lanes_across ? at.column : at.row, lanes),
-                 along = tcc_emit_mul(e, lanes_across ? at.row : at.column, lanes);
+    tcc_emit_value lanes = tcc_emit_i64(e, p->lanes);
+    tcc_emit_value across = tcc_emit_mul(e, lanes_across ? at.column : at.row, lanes),
+                   along = tcc_emit_mul(e, lanes_across ? at.row : at.column, lanes);
     at.across = tcc_emit_within(e, tcc_emit_add(e, across0, across), extent_of(p, p->across) + side_of(p));
     at.along = tcc_emit_within(e, tcc_emit_add(e, along0, along), extent_of(p, p->along) + side_of(p));
     at.inside = below(e, p, p->along, at.along, below(e, p, p->across, at.across, NULL));
     return at;
 }
 
-static LLVMTypeRef staged_type(tcc_emitter *e, const tcc_tile *p, const tcc_expr *x) {
+static tcc_emit_type staged_type(tcc_emitter *e, const tcc_tile *p, const tcc_expr *x) {
     return as_in_memory(p) ? tcc_emit_dtype(e, x->dtype) : tcc_scalar_register(e, x->dtype);
 }
 
 /* The fragment's rows of one load, contiguous along `across`; zeros where it is not. */
-static void load_fragment(tcc_body_run *r, const tcc_tile *p, const tcc_expr *x, const place *at, LLVMValueRef *rows) {
+static void load_fragment(tcc_body_run *r, const tcc_tile *p, const tcc_expr *x, const place *at,
+                          tcc_emit_value *rows) {
     tcc_emitter *e = r->e;
-    LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype), type = tcc_emit_vector_type(memory, p->lanes);
+    tcc_emit_type memory = tcc_emit_dtype(e, x->dtype), type = tcc_emit_vector_type(memory, p->lanes);
     tcc_emit_if branch;
     r->lane_var = p->across;
     r->lanes = p->lanes;
@@ -124,30 +125,29 @@ static void load_fragment(tcc_body_run *r, const tcc_tile *p, const tcc_expr *x,
     }
     if (at->inside) tcc_emit_if_end(e, &branch);
     for (int i = 0; at->inside && i < p->lanes; i++)
-        rows[i] = tcc_emit_if_value(e, &branch, rows[i], LLVMConstNull(type));
+        rows[i] = tcc_emit_if_value(e, &branch, rows[i], tcc_emit_null(type));
     r->lane_var = -1;
     r->lanes = 1;
 }
 
-static void stage(tcc_body_run *r, const tcc_tile *p, LLVMValueRef across0, LLVMValueRef along0) {
+static void stage(tcc_body_run *r, const tcc_tile *p, tcc_emit_value across0, tcc_emit_value along0) {
     tcc_emitter *e = r->e;
     for (int i = 0; i < p->n_staged; i++) {
         const tcc_expr *x = p->staged[i];
-        LLVMValueRef rows[MOST_STEPS][NARROW_LANES];
+        tcc_emit_value rows[MOST_STEPS][NARROW_LANES];
         for (int step = 0; step < steps_of(p); step++) {
             place at = place_of(e, p, across0, along0, step, true);
             load_fragment(r, p, x, &at, rows[step]);
         }
         for (int step = 0; step < steps_of(p); step++) {
             place at = place_of(e, p, across0, along0, step, true);
-            LLVMValueRef *fragment = rows[step];
+            tcc_emit_value *fragment = rows[step];
             for (int k = 0; !as_in_memory(p) && k < p->lanes; k++)
                 fragment[k] = tcc_scalar_from_memory(e, fragment[k], x->dtype);
             if (p->lanes > 1) tcc_emit_transpose_vectors(e, fragment, p->lanes);
             for (int k = 0; k < p->lanes; k++) {
-                LLVMValueRef to = slot(e, p, i, at.column, k, at.row, staged_type(e, p, x));
-                tcc_emit_store(e, fragment[k], to,
-                               (int)LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), LLVMTypeOf(fragment[k])));
+                tcc_emit_value to = slot(e, p, i, at.column, k, at.row, staged_type(e, p, x));
+                tcc_emit_store(e, fragment[k], to, tcc_emit_type_bytes(e, tcc_emit_type_of(fragment[k])));
             }
         }
     }
@@ -164,10 +164,9 @@ static void emit_vector(tcc_body_run *r, const tcc_tile *p, const place *at, int
     tcc_body_enter(r, p->along, at->along);
     for (int i = 0; i < p->n_staged; i++) {
         const tcc_expr *x = p->staged[i];
-        LLVMTypeRef type = tcc_emit_vector_type(staged_type(e, p, x), p->lanes);
-        LLVMValueRef from = slot(e, p, i, at->row, row, at->column, staged_type(e, p, x));
-        LLVMValueRef value = tcc_emit_load(e, type, from,
-                                           (int)LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), type));
+        tcc_emit_type type = tcc_emit_vector_type(staged_type(e, p, x), p->lanes);
+        tcc_emit_value from = slot(e, p, i, at->row, row, at->column, staged_type(e, p, x));
+        tcc_emit_value value = tcc_emit_load(e, type, from, tcc_emit_type_bytes(e, type));
         r->values[x->id] = as_in_memory(p) ? tcc_scalar_from_memory(e, value, x->dtype) : value;
     }
     tcc_body_emit(r, 0);
@@ -178,7 +177,7 @@ static void emit_vector(tcc_body_run *r, const tcc_tile *p, const place *at, int
     r->lanes = 1;
 }
 
-static void emit_points(tcc_body_run *r, const tcc_tile *p, LLVMValueRef across0, LLVMValueRef along0) {
+static void emit_points(tcc_body_run *r, const tcc_tile *p, tcc_emit_value across0, tcc_emit_value along0) {
     tcc_emitter *e = r->e;
     for (int step = 0; step < steps_of(p); step++) {
         place at = place_of(e, p, across0, along0, step, false);
@@ -200,7 +199,7 @@ tcc_status tcc_tile_emit_block(tcc_emitter *e, const tcc_kernel_plan *plan, cons
     tcc_body_emit(r, 0);
     tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
-    LLVMValueRef item = items.index, at[2];
+    tcc_emit_value item = items.index, at[2];
     const int tiled[] = {p->along, p->across};
     for (int i = 0; i < 2; i++) {
         int64_t tiles = tiles_of(p, tiled[i]);

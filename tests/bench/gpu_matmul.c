@@ -6,7 +6,7 @@
 #include "gpu_timing.h"
 
 #include "codegen/build.h"
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/select.h"
 #include "harness/check.h"
 #include "harness/passes.h"

@@ -59,17 +59,17 @@ tcc_status __wrap_tcc_lowering_keep(tcc_lowering *l, tcc_body *b) {
 }
 
 /* Sums in double precision, which only running sums of float32 are here, are rounded after each step. */
-void __real_tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index,
-                          LLVMValueRef mask);
-void __wrap_tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index,
-                          LLVMValueRef mask);
-void __wrap_tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index,
-                          LLVMValueRef mask) {
+void __real_tcc_fold_step(tcc_emitter *e, tcc_op op, tcc_emit_value *carry, tcc_emit_value value, tcc_emit_value index,
+                          tcc_emit_value mask);
+void __wrap_tcc_fold_step(tcc_emitter *e, tcc_op op, tcc_emit_value *carry, tcc_emit_value value, tcc_emit_value index,
+                          tcc_emit_value mask);
+void __wrap_tcc_fold_step(tcc_emitter *e, tcc_op op, tcc_emit_value *carry, tcc_emit_value value, tcc_emit_value index,
+                          tcc_emit_value mask) {
     __real_tcc_fold_step(e, op, carry, value, index, mask);
-    LLVMTypeRef type = LLVMTypeOf(carry[0]);
+    tcc_emit_type type = tcc_emit_type_of(carry[0]);
     if (fault != NARROW_SUM || op != TCC_OP_REDUCE_SUM || type != tcc_emit_type_like(e, e->f64, type)) return;
-    carry[0] = LLVMBuildFPTrunc(e->builder, carry[0], tcc_emit_type_like(e, e->f32, type), "");
-    carry[0] = LLVMBuildFPExt(e->builder, carry[0], type, "");
+    carry[0] = tcc_emit_fptrunc(e, carry[0], tcc_emit_type_like(e, e->f32, type));
+    carry[0] = tcc_emit_fpext(e, carry[0], type);
     planted++;
 }
 

@@ -10,7 +10,7 @@
 #include "harness/optimizer.h"
 
 #include "codegen/calls.h"
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "passes/pass.h"
 #include "passes/select.h"
 #include "runtime/cuda/cudnn_norm.h"

@@ -10,7 +10,7 @@
 #include "harness/passes.h"
 
 #include "codegen/calls.h"
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "frontend/trace.h"
 #include "ir/support/alloc.h"
 #include "runtime/cuda/cudnn_conv_graph.h"

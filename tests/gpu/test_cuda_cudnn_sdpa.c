@@ -8,7 +8,7 @@
 #include "harness/graphs.h"
 
 #include "codegen/calls.h"
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "runtime/cuda/cudnn_sdpa.h"
 
 #include <stdio.h>

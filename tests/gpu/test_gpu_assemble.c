@@ -5,7 +5,7 @@
 #include "harness/graphs.h"
 #include "harness/passes.h"
 
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "harness/generator.h"
 #include "ir/support/strbuf.h"
 

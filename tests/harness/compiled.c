@@ -2,7 +2,7 @@
  * Graphs compiled, run on the CPU and compared with the interpreter. */
 #include "harness/compiled.h"
 #include "harness/evaluate.h"
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/select.h"
 #include "harness/check.h"
 #include "harness/gradcheck.h"

@@ -4,7 +4,7 @@
 #include "harness/check.h"
 #include "harness/graphs.h"
 
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "ir/support/alloc.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * Programs for a GPU run through the driver's API, and compared with the interpreter. */
 #include "harness/gpu_program.h"
 #include "harness/evaluate.h"
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "harness/check.h"
 #include "harness/cuda_device.h"
 #include "harness/gradcheck.h"

@@ -3,7 +3,7 @@
 #ifndef TCC_TESTS_HARNESS_OBJECT_H
 #define TCC_TESTS_HARNESS_OBJECT_H
 
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 
 typedef struct test_object test_object;
 

@@ -14,7 +14,7 @@ declare -A header=(
     [passes]=passes/pass.h [fuse]=passes/fuse/fuse.h [simplify]=passes/simplify/simplify.h
     [memory]=passes/memory/plan.h [remat]=passes/remat/remat.h [pipeline]=passes/pipeline/dump.h
     [program]=codegen/program.h [options]=codegen/options.h
-    [emit]=codegen/emit/llvm.h [body]=codegen/body/body.h [schedule]=codegen/schedule/lowering.h
+    [emit]=codegen/emit/emitter.h [body]=codegen/body/body.h [schedule]=codegen/schedule/lowering.h
     [library]=codegen/library/call.h
     [contract]=codegen/contract/contract.h
     [attention]=codegen/attention/attention.h [verify]=codegen/verify/verify.h

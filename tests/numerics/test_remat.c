@@ -3,7 +3,7 @@
  * budgets and with segments. What is computed again is marked and has an original. When memory is short, the pass
  * fails cleanly. */
 #include "codegen/select.h"
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "harness/check.h"
 #include "harness/gradcheck.h"
 #include "harness/passes.h"

@@ -186,9 +186,9 @@ static void a_store_to_what_is_read(void **state) {
 
 /* Here a column of several pixels' channels is taken for a channel where that is wanted, as it once was. */
 static bool forgets_pixels;
-void __real_tcc_computed_columns(tcc_computed_run *r, LLVMValueRef column, int64_t n_columns, LLVMValueRef mask);
-void __wrap_tcc_computed_columns(tcc_computed_run *r, LLVMValueRef column, int64_t n_columns, LLVMValueRef mask);
-void __wrap_tcc_computed_columns(tcc_computed_run *r, LLVMValueRef column, int64_t n_columns, LLVMValueRef mask) {
+void __real_tcc_computed_columns(tcc_computed_run *r, tcc_emit_value column, int64_t n_columns, tcc_emit_value mask);
+void __wrap_tcc_computed_columns(tcc_computed_run *r, tcc_emit_value column, int64_t n_columns, tcc_emit_value mask);
+void __wrap_tcc_computed_columns(tcc_computed_run *r, tcc_emit_value column, int64_t n_columns, tcc_emit_value mask) {
     __real_tcc_computed_columns(r, column, forgets_pixels ? 0 : n_columns, mask);
 }
 

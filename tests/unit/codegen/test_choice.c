@@ -5,7 +5,7 @@
 #include "harness/choice_cases.h"
 #include "harness/passes.h"
 
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "ir/support/alloc.h"
 #include "codegen/select.h"
 #include "runtime/cpu/device.h"

@@ -4,7 +4,7 @@
 #include "harness/compiled.h"
 #include "harness/graphs.h"
 
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

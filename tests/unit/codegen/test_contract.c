@@ -438,13 +438,13 @@ static void an_empty_sum_is_zero(void **state) {
 }
 
 /* C = max(sums + bias[n], 0) + residual[m,n]; second output: sums * scale[m], with its columns apart. */
-static LLVMValueRef bias_relu_residual(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place) {
+static tcc_emit_value bias_relu_residual(void *user, tcc_emitter *e, tcc_emit_value sums,
+                                         const tcc_contract_place *place) {
     (void)user;
-    tcc_contract_store(e, place, 4, LLVMBuildFMul(e->builder, sums, tcc_contract_load(e, place, 3), ""));
-    LLVMValueRef y = LLVMBuildFAdd(e->builder, sums, tcc_contract_load(e, place, 1), ""),
-                 zero = tcc_emit_float(e, e->vf32, 0);
-    y = tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, y, zero), y, zero);
-    return LLVMBuildFAdd(e->builder, y, tcc_contract_load(e, place, 2), "");
+    tcc_contract_store(e, place, 4, tcc_emit_fmul(e, sums, tcc_contract_load(e, place, 3)));
+    tcc_emit_value y = tcc_emit_fadd(e, sums, tcc_contract_load(e, place, 1)), zero = tcc_emit_float(e, e->vf32, 0);
+    y = tcc_emit_select(e, tcc_emit_fcmp(e, TCC_FCMP_OGT, y, zero), y, zero);
+    return tcc_emit_fadd(e, y, tcc_contract_load(e, place, 2));
 }
 
 static void epilogues_see_every_element_once(void **state) {

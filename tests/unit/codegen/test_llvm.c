@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The LLVM base: targets, kernels, loops, masked tails, objects without calls, errors as diagnostics. */
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/options.h"
 #include "harness/check.h"
 #include "harness/environment.h"
@@ -12,16 +12,16 @@
 /* y[i] += x[i] * params[1] over params[0] elements, vectors with a masked tail; items are rows. */
 static void emit_axpy(tcc_emitter *e) {
     tcc_emit_kernel_begin(e, "axpy");
-    LLVMValueRef x = tcc_emit_buffer(e, 0), y = tcc_emit_buffer(e, 1), n = tcc_emit_param(e, 0);
-    LLVMValueRef scale = tcc_emit_splat(e, LLVMBuildSIToFP(e->builder, tcc_emit_param(e, 1), e->f32, ""), e->lanes);
+    tcc_emit_value x = tcc_emit_buffer(e, 0), y = tcc_emit_buffer(e, 1), n = tcc_emit_param(e, 0);
+    tcc_emit_value scale = tcc_emit_splat(e, tcc_emit_sitofp(e, tcc_emit_param(e, 1), e->f32), e->lanes);
     tcc_emit_loop items, i;
     tcc_emit_items_begin(e, &items);
-    LLVMValueRef row = tcc_emit_mul(e, items.index, n);
+    tcc_emit_value row = tcc_emit_mul(e, items.index, n);
     tcc_emit_loop_begin(e, &i, tcc_emit_i64(e, 0), n, e->lanes, NULL, 0);
-    LLVMValueRef at = tcc_emit_add(e, row, i.index), mask = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, n, i.index));
-    LLVMValueRef px = tcc_emit_at(e, e->f32, x, at), py = tcc_emit_at(e, e->f32, y, at);
-    LLVMValueRef sum = tcc_emit_fma(e, tcc_emit_load_masked(e, e->vf32, px, mask), scale,
-                                    tcc_emit_load_masked(e, e->vf32, py, mask));
+    tcc_emit_value at = tcc_emit_add(e, row, i.index), mask = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, n, i.index));
+    tcc_emit_value px = tcc_emit_at(e, e->f32, x, at), py = tcc_emit_at(e, e->f32, y, at);
+    tcc_emit_value sum = tcc_emit_fma(e, tcc_emit_load_masked(e, e->vf32, px, mask), scale,
+                                      tcc_emit_load_masked(e, e->vf32, py, mask));
     tcc_emit_store_masked(e, sum, py, mask);
     tcc_emit_loop_end(e, &i, NULL);
     tcc_emit_loop_end(e, &items, NULL);
@@ -31,14 +31,14 @@ static void emit_axpy(tcc_emitter *e) {
 /* buffers[1][item] = sum and [item + items] = maximum of the lanes of buffers[0][item * lanes ...]; a carried loop. */
 static void emit_lanes(tcc_emitter *e) {
     tcc_emit_kernel_begin(e, "lanes");
-    LLVMValueRef x = tcc_emit_buffer(e, 0), y = tcc_emit_buffer(e, 1);
+    tcc_emit_value x = tcc_emit_buffer(e, 0), y = tcc_emit_buffer(e, 1);
     tcc_emit_loop items, twice;
     tcc_emit_items_begin(e, &items);
-    LLVMValueRef v = tcc_emit_load(
+    tcc_emit_value v = tcc_emit_load(
         e, e->vf32, tcc_emit_at(e, e->f32, x, tcc_emit_mul(e, items.index, tcc_emit_i64(e, e->lanes))), 0);
-    LLVMValueRef zero = tcc_emit_float(e, e->vf32, 0);
+    tcc_emit_value zero = tcc_emit_float(e, e->vf32, 0);
     tcc_emit_loop_begin(e, &twice, tcc_emit_i64(e, 0), tcc_emit_param(e, 0), 1, &zero, 1);
-    LLVMValueRef next = LLVMBuildFAdd(e->builder, twice.carry[0], v, "");
+    tcc_emit_value next = tcc_emit_fadd(e, twice.carry[0], v);
     tcc_emit_loop_end(e, &twice, &next);
     tcc_emit_store(e, tcc_emit_sum_lanes(e, twice.carry[0]), tcc_emit_at(e, e->f32, y, items.index), 0);
     tcc_emit_store(e, tcc_emit_max_lanes(e, v), tcc_emit_at(e, e->f32, y, tcc_emit_add(e, items.index, e->end)), 0);

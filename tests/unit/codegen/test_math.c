@@ -23,30 +23,30 @@ static double power(double x) { return pow(x, 1.7f); }
 static double root(double x) { return pow(x, -0.3f); }
 static double cube(double x) { return x * x * x; }
 
-static LLVMValueRef emit_exp2(tcc_emitter *e, LLVMValueRef x) {
-    return tcc_math_pow(e, tcc_emit_float(e, LLVMTypeOf(x), 2), x);
+static tcc_emit_value emit_exp2(tcc_emitter *e, tcc_emit_value x) {
+    return tcc_math_pow(e, tcc_emit_float(e, tcc_emit_type_of(x), 2), x);
 }
-static LLVMValueRef emit_power(tcc_emitter *e, LLVMValueRef x) {
-    return tcc_math_pow(e, x, tcc_emit_float(e, LLVMTypeOf(x), 1.7f));
+static tcc_emit_value emit_power(tcc_emitter *e, tcc_emit_value x) {
+    return tcc_math_pow(e, x, tcc_emit_float(e, tcc_emit_type_of(x), 1.7f));
 }
-static LLVMValueRef emit_root(tcc_emitter *e, LLVMValueRef x) {
-    return tcc_math_pow(e, x, tcc_emit_float(e, LLVMTypeOf(x), -0.3f));
+static tcc_emit_value emit_root(tcc_emitter *e, tcc_emit_value x) {
+    return tcc_math_pow(e, x, tcc_emit_float(e, tcc_emit_type_of(x), -0.3f));
 }
-static LLVMValueRef emit_cube(tcc_emitter *e, LLVMValueRef x) {
-    return tcc_math_pow(e, x, tcc_emit_float(e, LLVMTypeOf(x), 3));
+static tcc_emit_value emit_cube(tcc_emitter *e, tcc_emit_value x) {
+    return tcc_math_pow(e, x, tcc_emit_float(e, tcc_emit_type_of(x), 3));
 }
 
 /* Or what stands for it where the target has no short way. */
-static LLVMValueRef emit_erf_slope(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef slope = tcc_math_erf_slope(e, x);
+static tcc_emit_value emit_erf_slope(tcc_emitter *e, tcc_emit_value x) {
+    tcc_emit_value slope = tcc_math_erf_slope(e, x);
     if (slope) return slope;
-    LLVMValueRef power = LLVMBuildFNeg(e->builder, LLVMBuildFMul(e->builder, x, x, ""), "");
-    return LLVMBuildFMul(e->builder, tcc_math_exp(e, power), tcc_emit_float(e, LLVMTypeOf(x), M_2_SQRTPI), "");
+    tcc_emit_value power = tcc_emit_fneg(e, tcc_emit_fmul(e, x, x));
+    return tcc_emit_fmul(e, tcc_math_exp(e, power), tcc_emit_float(e, tcc_emit_type_of(x), M_2_SQRTPI));
 }
 
 static const struct function {
     const char *name;
-    LLVMValueRef (*emit)(tcc_emitter *e, LLVMValueRef x);
+    tcc_emit_value (*emit)(tcc_emitter *e, tcc_emit_value x);
     double (*exact)(double x);
     double bound; /* ulp */
     float from, to;
@@ -79,13 +79,13 @@ enum { N_WIDTHS = sizeof widths / sizeof *widths };
 static void emit_map(tcc_emitter *e, const struct function *f, int lanes) {
     char symbol[64];
     snprintf(symbol, sizeof symbol, "%s_%d", f->name, lanes);
-    LLVMTypeRef type = tcc_emit_vector_type(e->f32, lanes);
+    tcc_emit_type type = tcc_emit_vector_type(e->f32, lanes);
     tcc_emit_kernel_begin(e, symbol);
-    LLVMValueRef x = tcc_emit_buffer(e, 0), y = tcc_emit_buffer(e, 1);
+    tcc_emit_value x = tcc_emit_buffer(e, 0), y = tcc_emit_buffer(e, 1);
     tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
-    LLVMValueRef at = tcc_emit_mul(e, items.index, tcc_emit_i64(e, lanes));
-    LLVMValueRef value = tcc_emit_load(e, type, tcc_emit_at(e, e->f32, x, at), 0);
+    tcc_emit_value at = tcc_emit_mul(e, items.index, tcc_emit_i64(e, lanes));
+    tcc_emit_value value = tcc_emit_load(e, type, tcc_emit_at(e, e->f32, x, at), 0);
     tcc_emit_store(e, f->emit(e, value), tcc_emit_at(e, e->f32, y, at), 0);
     tcc_emit_loop_end(e, &items, NULL);
     tcc_emit_kernel_end(e);

@@ -17,8 +17,8 @@
 
 static const struct function {
     const char *name;
-    LLVMValueRef (*emit)(tcc_emitter *e, LLVMValueRef x);
-    LLVMValueRef (*emit_two)(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y);
+    tcc_emit_value (*emit)(tcc_emitter *e, tcc_emit_value x);
+    tcc_emit_value (*emit_two)(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y);
 } functions[] = {{"sin", tcc_math64_sin, NULL}, {"cos", tcc_math64_cos, NULL}, {"rem", NULL, tcc_math64_rem}};
 enum { SIN, COS, REM, N_FUNCTIONS, COUNT = 1 << 15 };
 
@@ -30,15 +30,16 @@ static void name_kernel(char *symbol, size_t size, int f, int lanes) {
 static void emit_map(tcc_emitter *e, int f, int lanes) {
     char symbol[64];
     name_kernel(symbol, sizeof symbol, f, lanes);
-    LLVMTypeRef type = tcc_emit_vector_type(e->f64, lanes);
+    tcc_emit_type type = tcc_emit_vector_type(e->f64, lanes);
     tcc_emit_kernel_begin(e, symbol);
-    LLVMValueRef from[2], to = tcc_emit_buffer(e, 2);
+    tcc_emit_value from[2], to = tcc_emit_buffer(e, 2);
     for (int i = 0; i < 2; i++) from[i] = tcc_emit_buffer(e, i);
     tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
-    LLVMValueRef at = tcc_emit_mul(e, items.index, tcc_emit_i64(e, lanes)), value[2];
+    tcc_emit_value at = tcc_emit_mul(e, items.index, tcc_emit_i64(e, lanes)), value[2];
     for (int i = 0; i < 2; i++) value[i] = tcc_emit_load(e, type, tcc_emit_at(e, e->f64, from[i], at), 0);
-    LLVMValueRef z = functions[f].emit ? functions[f].emit(e, value[0]) : functions[f].emit_two(e, value[0], value[1]);
+    tcc_emit_value z = functions[f].emit ? functions[f].emit(e, value[0])
+                                         : functions[f].emit_two(e, value[0], value[1]);
     tcc_emit_store(e, z, tcc_emit_at(e, e->f64, to, at), 0);
     tcc_emit_loop_end(e, &items, NULL);
     tcc_emit_kernel_end(e);

@@ -2,7 +2,7 @@
  * Predicted times are possible: no implementation of attention is expected to do its products faster than the target
  * multiplies, and plain loops pay for what they compute again at each element of a result. On a host all products are
  * predicted to be as fast, beside its bandwidth, as they are. */
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/select.h"
 #include "harness/check.h"
 #include "harness/graphs.h"

@@ -2,7 +2,7 @@
  * How many reductions of a group depend on each other is said twice: fuse counts nodes to bound a kernel's sweeps, and
  * the reduce schedule counts expressions to make them. Both agree on every group of models and of random graphs, but
  * that M2 may be a sum behind the mean's, a level that fuse does not count since it need not be there. */
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/schedule/reduce.h"
 #include "codegen/select.h"
 #include "harness/check.h"

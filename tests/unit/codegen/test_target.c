@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The description of devices: the table by architecture, what a device says of itself in its place, and that kernels
  * keep to it. */
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/target.h"
 #include "harness/check.h"
 #include "harness/compiled.h"

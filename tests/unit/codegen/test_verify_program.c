@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The verifier of finished programs: it takes what was built, and finds each kind of fault that is planted. */
 #include "codegen/build.h"
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/select.h"
 #include "codegen/verify/verify.h"
 #include "harness/check.h"

@@ -4,7 +4,7 @@
 #include "harness/plan_check.h"
 #include "harness/passes.h"
 
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/select.h"
 #include "ir/support/clock.h"
 #include "passes/memory/plan.h"

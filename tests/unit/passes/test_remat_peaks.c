@@ -4,7 +4,7 @@
 #include "harness/check.h"
 #include "harness/passes.h"
 
-#include "codegen/emit/llvm.h"
+#include "codegen/emit/emitter.h"
 #include "codegen/select.h"
 #include "frontend/trace.h"
 #include "harness/generator.h"
