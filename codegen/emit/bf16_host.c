@@ -9,7 +9,7 @@ enum { CONFIGURATION_BYTES = 64, TILES = TCC_EMIT_TILES, ROW_BYTES = 64 };
 
 tcc_emit_value tcc_host_multiply_pairs(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, tcc_emit_value sums) {
     const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(sums));
-    tcc_emit_type type = tcc_emit_vector_type(LLVMBFloatTypeInContext(e->context), (unsigned)(2 * lanes));
+    tcc_emit_type type = tcc_emit_vector_type(LLVMBFloatTypeInContext(e->context), 2 * lanes);
     tcc_emit_value arguments[] = {sums, tcc_emit_bitcast(e, a, type), tcc_emit_bitcast(e, b, type)};
     const char *name = lanes == 16  ? "llvm.x86.avx512bf16.dpbf16ps.512"
                        : lanes == 8 ? "llvm.x86.avx512bf16.dpbf16ps.256"

@@ -97,7 +97,7 @@ tcc_emit_value tcc_emit_global_load(tcc_emitter *e, tcc_dtype dtype, tcc_emit_va
         load_units(e, &u, tcc_emit_at_bytes(e, address, (int64_t)i * u.bytes), units < most ? units : most, condition,
                    out + i);
     if (n == 1) return u.type == element ? out[0] : tcc_emit_trunc(e, out[0], element);
-    tcc_emit_value vector = tcc_emit_poison(tcc_emit_vector_type(u.type, (unsigned)units));
+    tcc_emit_value vector = tcc_emit_poison(LLVMVectorType(u.type, (unsigned)units)); /* a vector of one, too */
     for (int i = 0; i < units; i++) vector = tcc_emit_insert(e, vector, out[i], tcc_emit_i32(e, i));
     return u.type == element ? vector : tcc_emit_bitcast(e, vector, tcc_emit_vector_type(element, n));
 }

@@ -160,9 +160,19 @@ static int64_t steps_of(const tcc_reduce *p, int loop) {
     return extent_of(p, loop) / (p->order->rows && loop == p->n_reduced - 1 ? p->order->lanes : 1);
 }
 
+static bool has_sums(const tcc_body *b) {
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind == TCC_EXPR_REDUCE && (x->op == TCC_OP_REDUCE_SUM || tcc_is_moment(x->op)) &&
+            tcc_dtype_is_float(x->dtype))
+            return true;
+    }
+    return false;
+}
+
 int tcc_reduce_find_cut(const tcc_reduce *p, int64_t *length) {
     int64_t run, inside = 1;
-    const int level = level_cut(p->order, &run);
+    const int level = has_sums(p->body) ? level_cut(p->order, &run) : -1; /* the rest has any order, and any loops */
     if (level < 0) return -1;
     int loop = first_loop(p, level + 1) - 1;
     for (; loop > first_loop(p, level) && run > inside * steps_of(p, loop); loop--) inside *= steps_of(p, loop);
@@ -179,16 +189,6 @@ static bool meets_runs(const tcc_reduce *p, int level, int64_t run) {
         if (run <= inside) return loop == first_loop(p, level) || inside % run == 0;
     }
     return true;
-}
-
-static bool has_sums(const tcc_body *b) {
-    for (int i = 0; i < b->exprs.count; i++) {
-        const tcc_expr *x = b->exprs.data[i];
-        if (x->kind == TCC_EXPR_REDUCE && (x->op == TCC_OP_REDUCE_SUM || tcc_is_moment(x->op)) &&
-            tcc_dtype_is_float(x->dtype))
-            return true;
-    }
-    return false;
 }
 
 /* Whether the loops of rows meet the ends of the slices that column sums have. */
@@ -208,11 +208,13 @@ bool tcc_reduce_follows(const tcc_reduce_trace *t, const tcc_reduce *p) {
     int64_t run = 1, inside = 1;
     if (!o || t->joined) return true;
     if (t->n && t->all[0].across && !meets_slices(t, p)) return false;
-    if (p->n_reduced == o->n || !has_sums(p->body)) return true;
-    if (t->one_sweep) return false; /* states of moments go along the innermost loop */
-    const int cut = level_cut(o, &run), last = p->n_reduced - 1;
-    if (o->rows && first_loop(p, o->n - 1) != last && extent_of(p, last) % o->lanes) return false;
-    if (cut >= 0 && !meets_runs(p, cut, run)) return false;
+    if (p->n_reduced == o->n) return true;
+    if (has_sums(p->body)) {
+        if (t->one_sweep) return false; /* states of moments go along the innermost loop */
+        const int cut = level_cut(o, &run), last = p->n_reduced - 1;
+        if (o->rows && first_loop(p, o->n - 1) != last && extent_of(p, last) % o->lanes) return false;
+        if (cut >= 0 && !meets_runs(p, cut, run)) return false;
+    }
     for (int loop = 1; loop < first_loop(p, 1); loop++) inside *= extent_of(p, loop);
     return o->parts == 1 || tcc_reduce_part_of(o) % inside == 0;
 }
