@@ -111,7 +111,35 @@ static void rows_across_memory(void **state) {
     assert_true(ok);
 }
 
+/* Maxima have loops of their own, also in parts: each element is looked at, whatever loops there are. The largest
+ * product lies towards the end of each axis in turn. */
+static void maxima(void **state) {
+    (void)state;
+    static const struct {
+        const char *x;
+        int rank;
+    } cases[] = {{"256,160,9", 3}, {"3,4,30000", 3}, {"5,3,9000,7", 4}, {"7,30011", 2}, {"70001,3", 2}};
+    static const char *const axes[] = {"", "0", "0, 1", "0, 1, 2", "0, 1, 2, 3"};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tcc_strbuf text = {0};
+        tcc_strbuf_printf(&text, "graph @g {\n  %%0 = input {name=\"x\"} : f32[%s]\n", cases[i].x);
+        for (int d = 0, next = 1; d < cases[i].rank; d++, next += 4)
+            tcc_strbuf_printf(&text,
+                              "  %%%d = iota {axis=%d} : i32[%s]\n  %%%d = cast(%%%d) : f32[%s]\n"
+                              "  %%%d = mul(%%0, %%%d) : f32[%s]\n  %%%d = reduce_max(%%%d) {axes=[%s]} : f32[]\n",
+                              next, d, cases[i].x, next + 1, next, cases[i].x, next + 2, next + 1, cases[i].x, next + 3,
+                              next + 2, axes[cases[i].rank]);
+        for (int d = 0; d < cases[i].rank; d++) tcc_strbuf_printf(&text, "  output \"y%d\" %%%d\n", d, 4 * d + 4);
+        tcc_strbuf_add(&text, "}\n");
+        ok = agrees(text.text) && ok;
+        tcc_strbuf_free(&text);
+    }
+    assert_true(ok);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(neighbouring_axes), cmocka_unit_test(rows_across_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(neighbouring_axes), cmocka_unit_test(rows_across_memory),
+                                       cmocka_unit_test(maxima)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
