@@ -43,7 +43,7 @@ static tcc_emit_value load_slot(tcc_body_run *r, const tcc_reduce *p, const tcc_
     tcc_emit_value address = slot_address(r, p, x);
     const int alignment = slot_alignment(r, p, x);
     if (!is_packed(r, x)) return tcc_emit_load(r->e, tcc_body_type(r, x->dtype, true), address, alignment);
-    tcc_emit_type type = r->lanes > 1 ? tcc_emit_vector_type(r->e->i16, r->lanes) : r->e->i16;
+    tcc_emit_type type = tcc_emit_vector_type(r->e->i16, r->lanes);
     return tcc_scalar_from_memory(r->e, tcc_emit_load(r->e, type, address, alignment), x->dtype);
 }
 

@@ -57,6 +57,11 @@ static int64_t parts_of(const tcc_reduce_trace *t) {
     return (extent + part - 1) / part;
 }
 
+/* The order reads a text's numbers before they are settled. One that cannot be is ignored here: settling refuses it. */
+static bool is_within(const int64_t *given, int64_t most) { return given && *given >= 1 && *given <= most; }
+
+static bool is_vector(const int64_t *lanes) { return is_within(lanes, TCC_CHAIN_TERMS) && !(*lanes & (*lanes - 1)); }
+
 tcc_status tcc_reduce_find_order(tcc_reduce_trace *t) {
     if (t->l->target->lane_groups) return TCC_OK;
     tcc_reduce_order *o = t->order = TCC_ARENA_NEW(t->l->arena, tcc_reduce_order);
@@ -67,8 +72,9 @@ tcc_status tcc_reduce_find_order(tcc_reduce_trace *t) {
     *o = (tcc_reduce_order){.lanes = 1, .parts = 1};
     find_levels(t);
     if (o->rows) o->lanes = tcc_choose_lanes(t->l->target, NULL, -1, o->level[o->n - 1].extent, 1);
-    if (o->rows && lanes && !(along && *along)) o->lanes = (int)*lanes;
-    if (t->n == 0) o->parts = parts ? *parts : parts_of(t); /* column sums have slices instead */
+    if (o->rows && is_vector(lanes) && !(along && *along)) o->lanes = (int)*lanes;
+    if (t->n == 0)
+        o->parts = is_within(parts, o->level[0].extent) ? *parts : parts_of(t); /* column sums have slices instead */
     return TCC_OK;
 }
 
@@ -112,7 +118,7 @@ int64_t tcc_reduce_host_slice(const tcc_reduce_trace *t) {
     if (slices > rows / LEAST_ROWS) slices = rows / LEAST_ROWS;
     if (slices < rows / TCC_CHAIN_TERMS) slices = rows / TCC_CHAIN_TERMS;
     const int64_t most = slices > 1 ? (rows + slices - 1) / slices : rows;
-    return chosen ? *chosen : even_stretch(dims, n, most);
+    return is_within(chosen, rows) ? *chosen : even_stretch(dims, n, most);
 }
 
 /* --- Chains */
