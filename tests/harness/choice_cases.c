@@ -246,7 +246,7 @@ const choice_case choice_cases[] = {
              "  output \"dk\" %7\n"
              "  output \"dv\" %8\n"
              "}\n",
-     .host = {"k_at_once=1,-rows,-keys,-queries", "keys=64,queries=32", "keys=32,queries=64", "queries=32"},
+     .host = {"k_at_once=1,-rows,-keys,-queries", "keys=64,queries=32", "keys=64,queries=64", "queries=32"},
      .gpu = {"columns=32"}},
 };
 const int n_choice_cases = sizeof choice_cases / sizeof choice_cases[0];
