@@ -139,8 +139,9 @@ tcc_status tcc_contract_settle_k(tcc_contract_dims *k, int n_accesses, tcc_param
     const tcc_contract_order by = b && !a ? TCC_CONTRACT_BY_B : TCC_CONTRACT_BY_A;
     tcc_contract_dims other = *k;
     int64_t loops = arrange(k, by, n_accesses);
-    const int64_t *chosen = params ? tcc_params_chosen(params, TCC_PARAM_LOOPS_OF_K) : NULL;
-    const bool follows = chosen || (params && tcc_params_chosen(params, ordering));
+    const tcc_param_range any = tcc_param_between(INT64_MIN, INT64_MAX); /* it is compared, and nothing else */
+    const int64_t *chosen = params ? tcc_params_chosen(params, TCC_PARAM_LOOPS_OF_K, any) : NULL;
+    const bool follows = chosen || (params && tcc_params_has(params, ordering));
     const int64_t wanted = chosen ? *chosen : 0;
     if (follows && loops != wanted &&
         arrange(&other, by == TCC_CONTRACT_BY_A ? TCC_CONTRACT_BY_B : TCC_CONTRACT_BY_A, n_accesses) == wanted) {

@@ -128,20 +128,21 @@ void tcc_lowering_listed_params(const tcc_listed_algorithm *x, tcc_choice_param 
     out[ALGORITHM_PARAMS] = (tcc_choice_param){tcc_param_name(TCC_PARAM_WORKSPACE), x->workspace_bytes};
 }
 
+static tcc_param_range range_of_algorithm_param(int i) { return tcc_param_between(i ? 0 : 1, INT32_MAX); }
+
 /* What the choice says of it; the rest of an algorithm is 0. */
 static void read_algorithm(const tcc_lowering *l, tcc_algorithm_params *by) {
-    for (int i = 0; i < ALGORITHM_PARAMS && tcc_params_chosen(&l->params, TCC_PARAM_ALGORITHM); i++) {
-        const int64_t *chosen = tcc_params_chosen(&l->params, algorithm_params[i]);
+    for (int i = 0; i < ALGORITHM_PARAMS && tcc_params_has(&l->params, TCC_PARAM_ALGORITHM); i++) {
+        const int64_t *chosen = tcc_params_chosen(&l->params, algorithm_params[i], range_of_algorithm_param(i));
         (&by->algorithm)[i] = chosen ? *chosen : 0;
     }
 }
 
 /* The algorithm of the choice; without one nothing is written down. */
 static tcc_status settle_algorithm(tcc_lowering *l, tcc_algorithm_params *by) {
-    if (!by || !tcc_params_chosen(&l->params, TCC_PARAM_ALGORITHM)) return TCC_OK;
+    if (!by || !tcc_params_has(&l->params, TCC_PARAM_ALGORITHM)) return TCC_OK;
     for (int i = 0; i < ALGORITHM_PARAMS; i++)
-        TCC_TRY(tcc_params_settle(&l->params, algorithm_params[i], tcc_param_between(i ? 0 : 1, INT32_MAX),
-                                  &by->algorithm + i));
+        TCC_TRY(tcc_params_settle(&l->params, algorithm_params[i], range_of_algorithm_param(i), &by->algorithm + i));
     return TCC_OK;
 }
 
@@ -201,11 +202,12 @@ tcc_status tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *
     const int n = call < TCC_CALLS ? tcc_call_get_info(call)->n_params : 0;
     tcc_algorithm_params *by = n ? tcc_call_algorithm(call, params) : NULL;
     const int64_t *asked = tcc_arena_copy(l->arena, params, sizeof *params * (size_t)n);
-    const int64_t *chosen = tcc_params_chosen(&l->params, TCC_PARAM_FORM);
+    const int64_t *chosen = tcc_params_chosen(&l->params, TCC_PARAM_FORM, tcc_param_between(0, INT32_MAX));
     int64_t form = l->asked++;
     if (!asked) return tcc_enomem(l->diag);
     if (by) read_algorithm(l, by);
-    if (chosen || !tcc_params_decides(&l->params)) *takes = !chosen || *chosen == form;
+    if (tcc_params_has(&l->params, TCC_PARAM_FORM) || !tcc_params_decides(&l->params))
+        *takes = !chosen || *chosen == form;
     else *takes = ask_library(l, entry, params);
     if (!*takes) return TCC_OK;
     if (l->lists && by) TCC_TRY(list_algorithms(l, entry, asked, n, workspace_bytes - params));

@@ -106,10 +106,17 @@ static const tcc_choice_param *find(const tcc_choice_param *params, int count, c
     return NULL;
 }
 
-const int64_t *tcc_params_chosen(const tcc_params *p, tcc_param which) {
+static const int64_t *find_chosen(const tcc_params *p, tcc_param which) {
     const char *name = p->choice ? name_of(p, which) : NULL;
     const tcc_choice_param *chosen = name ? find(p->choice->params, p->choice->n_params, name) : NULL;
     return chosen ? &chosen->value : NULL;
+}
+
+bool tcc_params_has(const tcc_params *p, tcc_param which) { return find_chosen(p, which); }
+
+const int64_t *tcc_params_chosen(const tcc_params *p, tcc_param which, tcc_param_range range) {
+    const int64_t *chosen = find_chosen(p, which);
+    return chosen && is_in(&range, *chosen) ? chosen : NULL;
 }
 
 /* -- Errors -- */

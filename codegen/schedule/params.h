@@ -59,8 +59,11 @@ int tcc_param_alternatives(const char *name, const tcc_param_range *range, int64
                            int64_t out[TCC_PARAM_ALTERNATIVES]);
 /* Of a parameter's name, the length without its launch's number. */
 size_t tcc_params_name_length(const char *name);
-/* What the text has; NULL: nothing. */
-const int64_t *tcc_params_chosen(const tcc_params *p, tcc_param which);
+/* Whether the text has it, be it possible or not. */
+bool tcc_params_has(const tcc_params *p, tcc_param which);
+/* What the text has, for a decision that is made before the parameter is settled. NULL: nothing, or nothing in `range`;
+ * settling refuses that. */
+const int64_t *tcc_params_chosen(const tcc_params *p, tcc_param which, tcc_param_range range);
 /* *value is what the schedule decided; what it is then is followed. Errors: TCC_EINVAL with the node's line where the
  * text lacks the parameter, or has an impossible value; TCC_BUG where the schedule's own is impossible. */
 tcc_status tcc_params_settle(tcc_params *p, tcc_param which, tcc_param_range range, int64_t *value);

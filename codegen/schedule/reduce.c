@@ -61,7 +61,7 @@ static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
         t->has_m2 = t->has_m2 || t->all[i].node->op == TCC_OP_REDUCE_M2;
         asked = asked || tcc_is_moment(t->all[i].node->op);
     }
-    asked = asked && (t->has_m2 || tcc_params_chosen(&l->params, TCC_PARAM_SWEEPS));
+    asked = asked && (t->has_m2 || tcc_params_has(&l->params, TCC_PARAM_SWEEPS));
     if (!asked || p->n_reduced == 0) return TCC_OK;
     if (tcc_params_decides(&l->params)) {
         TCC_TRY(tcc_reduce_choose_shape(l, p, &points));

@@ -57,24 +57,18 @@ static int64_t parts_of(const tcc_reduce_trace *t) {
     return (extent + part - 1) / part;
 }
 
-/* The order reads a text's numbers before they are settled. One that cannot be is ignored here: settling refuses it. */
-static bool is_within(const int64_t *given, int64_t most) { return given && *given >= 1 && *given <= most; }
-
-static bool is_vector(const int64_t *lanes) { return is_within(lanes, TCC_CHAIN_TERMS) && !(*lanes & (*lanes - 1)); }
-
 tcc_status tcc_reduce_find_order(tcc_reduce_trace *t) {
     if (t->l->target->lane_groups) return TCC_OK;
     tcc_reduce_order *o = t->order = TCC_ARENA_NEW(t->l->arena, tcc_reduce_order);
     if (!o) return tcc_enomem(t->l->diag);
-    const int64_t *along = tcc_params_chosen(&t->l->params, TCC_PARAM_ALONG),
-                  *lanes = tcc_params_chosen(&t->l->params, TCC_PARAM_LANES),
-                  *parts = tcc_params_chosen(&t->l->params, TCC_PARAM_PARTS);
+    const tcc_params *params = &t->l->params;
     *o = (tcc_reduce_order){.lanes = 1, .parts = 1};
     find_levels(t);
     if (o->rows) o->lanes = tcc_choose_lanes(t->l->target, NULL, -1, o->level[o->n - 1].extent, 1);
-    if (o->rows && is_vector(lanes) && !(along && *along)) o->lanes = (int)*lanes;
-    if (t->n == 0)
-        o->parts = is_within(parts, o->level[0].extent) ? *parts : parts_of(t); /* column sums have slices instead */
+    const int64_t *lanes = tcc_params_chosen(params, TCC_PARAM_LANES, tcc_param_powers(1, TCC_CHAIN_TERMS));
+    const int64_t *parts = tcc_params_chosen(params, TCC_PARAM_PARTS, tcc_param_between(1, o->level[0].extent));
+    if (o->rows && lanes && !tcc_params_has(params, TCC_PARAM_ALONG)) o->lanes = (int)*lanes;
+    if (t->n == 0) o->parts = parts ? *parts : parts_of(t); /* column sums have slices instead */
     return TCC_OK;
 }
 
@@ -108,8 +102,8 @@ static int64_t even_stretch(const int64_t *dims, int n, int64_t most) {
 
 int64_t tcc_reduce_host_slice(const tcc_reduce_trace *t) {
     enum { SLICE_POINTS = 4 * TCC_REDUCE_ITEM_POINTS, MOST = 64, LEAST_ROWS = 8 };
-    const int64_t *chosen = tcc_params_chosen(&t->l->params, TCC_PARAM_SLICE);
     const int64_t rows = t->kept_numel;
+    const int64_t *chosen = tcc_params_chosen(&t->l->params, TCC_PARAM_SLICE, tcc_param_between(1, rows));
     int64_t dims[TCC_MAX_RANK], slices = rows * t->reduced_numel / SLICE_POINTS;
     int n = 0;
     for (int i = 0; i < t->space->rank; i++)
@@ -118,7 +112,7 @@ int64_t tcc_reduce_host_slice(const tcc_reduce_trace *t) {
     if (slices > rows / LEAST_ROWS) slices = rows / LEAST_ROWS;
     if (slices < rows / TCC_CHAIN_TERMS) slices = rows / TCC_CHAIN_TERMS;
     const int64_t most = slices > 1 ? (rows + slices - 1) / slices : rows;
-    return is_within(chosen, rows) ? *chosen : even_stretch(dims, n, most);
+    return chosen ? *chosen : even_stretch(dims, n, most);
 }
 
 /* --- Chains */

@@ -7,14 +7,16 @@
 
 #include <string.h>
 
+static tcc_param_range range_of_merged(const tcc_reduce *p) { return tcc_param_between(0, (int64_t)p->pairs); }
+
 /* Loops of the body by class, innermost last, after merging. */
 static tcc_status plan_loops(tcc_lowering *l, tcc_reduce *p, uint64_t reduced_bits) {
     tcc_body *b = p->body;
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
-    const int64_t *chosen = tcc_params_chosen(&l->params, TCC_PARAM_MERGED);
     for (int i = 0; l->target->lane_groups && i + 1 < n; i++)
         p->pairs |= (reduced_bits >> i & reduced_bits >> (i + 1) & 1) << i;
+    const int64_t *chosen = tcc_params_chosen(&l->params, TCC_PARAM_MERGED, range_of_merged(p));
     uint64_t pairs = chosen ? ~p->pairs | (uint64_t)*chosen : UINT64_MAX;
     tcc_body_collapse(b, order, &n, reduced_bits, &pairs);
     p->merged = pairs & p->pairs;
@@ -78,8 +80,8 @@ void tcc_reduce_turn(const tcc_reduce_trace *t, tcc_reduce *p) {
     if (p->order && p->order->parts > 1 && tcc_reduce_part_of(p->order) % p->order->lanes) return;
     const int row = p->reduced[p->n_reduced - 1], kept = p->kept[p->n_kept - 1];
     const int64_t extent = p->body->vars.data[kept].high + 1;
-    const int64_t *along = tcc_params_chosen(&l->params, TCC_PARAM_ALONG);
-    if (along || tcc_params_chosen(&l->params, TCC_PARAM_LANES)) p->turned = along && *along;
+    const bool along = tcc_params_has(&l->params, TCC_PARAM_ALONG);
+    if (along || tcc_params_has(&l->params, TCC_PARAM_LANES)) p->turned = along;
     else p->turned = extent >= l->target->lanes && cost_along(p, kept) < cost_along(p, row);
     if (!p->turned) return;
     p->columns = true;
@@ -96,7 +98,7 @@ static tcc_status settle_loops(tcc_lowering *l, tcc_reduce *p) {
     if (along) TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_ALONG, tcc_param_between(1, 1), &along));
     if (!p->pairs) return TCC_OK;
     int64_t merged = (int64_t)p->merged;
-    TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_MERGED, tcc_param_between(0, (int64_t)p->pairs), &merged));
+    TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_MERGED, range_of_merged(p), &merged));
     if (merged == (int64_t)p->merged) return TCC_OK;
     return tcc_params_refuse(&l->params, TCC_PARAM_MERGED, merged, "of the bits of %lld", (long long)p->merged);
 }
