@@ -213,7 +213,9 @@ typedef struct tcc_launch {
     int64_t bytes, flop, ns; /* predicted: moved from and to memory, computed, and the time that takes */
 } tcc_launch;
 
-/* Scratch that a group needs for itself: parts of sums, copies of operands, a library's workspace. */
+/* Scratch that a group needs for itself: parts of sums, copies of operands, a library's workspace. Plans add the sizes
+ * up, so each has a limit. */
+#define TCC_MAX_TEMPORARY_BYTES (INT64_C(1) << 44)
 typedef struct tcc_temporary {
     int64_t size_bytes;
     int first, last;      /* launches that use it */

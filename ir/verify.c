@@ -262,7 +262,8 @@ static void check_implementation(verifier *v, int index) {
     if (!x->n_launches && !x->n_temporaries) return; /* written by hand: select makes its launches */
     for (int i = 0; i < x->n_temporaries; i++) {
         const tcc_temporary *t = &x->temporaries[i];
-        if (t->size_bytes < 1 || t->first < 0 || t->first > t->last || t->last >= x->n_launches)
+        if (t->size_bytes < 1 || t->size_bytes > TCC_MAX_TEMPORARY_BYTES || t->first < 0 || t->first > t->last ||
+            t->last >= x->n_launches)
             report(v, NULL, "group %d: t%d has %lld bytes from launch %d to %d of %d", index, i,
                    (long long)t->size_bytes, t->first, t->last, x->n_launches);
         if (t->placed && (t->offset_bytes < 0 || t->size_bytes > v->g->arena_bytes - t->offset_bytes))

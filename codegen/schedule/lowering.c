@@ -214,10 +214,14 @@ tcc_status tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *
     TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_FORM, tcc_param_between(0, form), &form));
     TCC_TRY(settle_algorithm(l, by));
     if (by && by->algorithm && l->params.completes) TCC_TRY(check_algorithm(l, entry, params, n));
-    return tcc_params_settle(&l->params, TCC_PARAM_WORKSPACE, tcc_param_between(0, INT64_MAX), workspace_bytes);
+    return tcc_params_settle(&l->params, TCC_PARAM_WORKSPACE, tcc_param_between(0, TCC_MAX_TEMPORARY_BYTES),
+                             workspace_bytes);
 }
 
 tcc_status tcc_lowering_give_up(tcc_lowering *l) {
+    const int64_t *form = tcc_params_chosen(&l->params, TCC_PARAM_FORM, tcc_param_between(l->asked, INT64_MAX));
+    if (form && l->asked) /* nobody asked about that one */
+        return tcc_params_refuse(&l->params, TCC_PARAM_FORM, *form, "from 0 to %d", l->asked - 1);
     l->launches.count = l->temporaries.count = l->params.settled.count = l->params.ranges.count = l->params.launch = 0;
     return TCC_OK;
 }
