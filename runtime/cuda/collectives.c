@@ -183,7 +183,7 @@ void tcc__cuda_collectives_destroy(tcc_cuda_collectives *c) {
 
 void tcc__cuda_collectives_set(tcc_cuda_collectives *c, const tcc_collectives *by) { c->by = by; }
 
-bool tcc__cuda_collectives_meet(const tcc_cuda_collectives *c) { return c->by && c->by->ranks; }
+tcc_device_ranks *tcc__cuda_collectives_ranks(const tcc_cuda_collectives *c) { return c->by ? c->by->ranks : NULL; }
 
 /* -- Running -- */
 

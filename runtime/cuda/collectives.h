@@ -22,8 +22,8 @@ void tcc__cuda_collectives_drop(tcc_cuda_collectives *c);
 void tcc__cuda_collectives_destroy(tcc_cuda_collectives *c);
 /* What runs them; NULL: nothing does. Borrowed. */
 void tcc__cuda_collectives_set(tcc_cuda_collectives *c, const tcc_collectives *by);
-/* Whether ranks must run the program alike. */
-bool tcc__cuda_collectives_meet(const tcc_cuda_collectives *c);
+/* The ranks that must run the program alike; NULL: there are no others. */
+tcc_device_ranks *tcc__cuda_collectives_ranks(const tcc_cuda_collectives *c);
 
 /* Nothing was started yet, in a run or in a part of it that is captured by itself. Entered, as all below. */
 void tcc__cuda_collectives_begin(tcc_cuda_collectives *c);

@@ -434,8 +434,8 @@ static tcc_status run_replay(tcc_commands *c, tcc_diag *d) {
                                   .count = count_launches,
                                   .user = c};
     if (!c->replay) TCC_TRY(tcc__cuda_replay_create(d, &steps, &c->replay));
-    const bool meets = c->collectives && tcc__cuda_collectives_meet(c->collectives);
-    return tcc__cuda_replay_run(c->replay, d, c->mode, meets);
+    return tcc__cuda_replay_run(c->replay, d, c->mode,
+                                c->collectives ? tcc__cuda_collectives_ranks(c->collectives) : NULL);
 }
 
 int64_t tcc__commands_cuda_local_bytes(const tcc_commands *c) { return c->local_bytes; }

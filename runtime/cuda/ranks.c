@@ -37,10 +37,33 @@ static void note_collective(const tcc_device_ranks *r, tcc_diag *d) {
     else tcc_note(d, TCC_NOWHERE, "no collective of a program was running");
 }
 
+void tcc__cuda_ranks_add_graphs(tcc_device_ranks *r, tcc_ranks_graphs *graphs) {
+    graphs->of = r;
+    graphs->next = r->graphs;
+    r->graphs = graphs;
+}
+
+void tcc__cuda_ranks_remove_graphs(tcc_ranks_graphs *graphs) {
+    tcc_ranks_graphs **at = graphs->of ? &graphs->of->graphs : NULL;
+    while (at && *at && *at != graphs) at = &(*at)->next;
+    if (at && *at) *at = graphs->next;
+    graphs->of = NULL;
+}
+
+/* The driver keeps a graph that runs until it is done. */
+static void drop_graphs(tcc_device_ranks *r) {
+    while (r->graphs) {
+        tcc_ranks_graphs *graphs = r->graphs;
+        tcc__cuda_ranks_remove_graphs(graphs);
+        graphs->drop(graphs->user);
+    }
+}
+
 /* NCCL's kernels end, and no further call is made. */
 static void give_up(tcc_device_ranks *r, const char *why) {
     if (*r->failed) return;
     snprintf(r->failed, sizeof r->failed, "%s", why);
+    drop_graphs(r);
     if (r->comm) r->nccl.abort(r->comm);
     r->comm = NULL;
 }
@@ -207,6 +230,7 @@ static void finish(tcc_device_ranks *r) {
     if (status == TCC_OK) status = tcc__cuda_wait_stream(r->cuda, &d, r->stream);
     r->parts = true;
     if (r->with.timeout_s > PARTING_SECONDS) r->with.timeout_s = PARTING_SECONDS;
+    drop_graphs(r);
     if (status == TCC_OK && r->comm)
         status = tcc__cuda_ranks_settle(r, &d, r->nccl.finalize(r->comm), tcc__nccl_symbol_finalize);
     if (status == TCC_OK && r->comm && !r->nccl.destroy(r->comm)) r->comm = NULL;
@@ -222,6 +246,7 @@ void tcc__cuda_leave_ranks(tcc_device_ranks *r, bool orderly) {
         release(r);
         tcc__cuda_leave(cuda);
     }
+    while (r->graphs) tcc__cuda_ranks_remove_graphs(r->graphs);
     tcc_device_ranks **at = &cuda->ranks;
     while (*at && *at != r) at = &(*at)->next;
     if (*at) *at = r->next;

@@ -8,8 +8,23 @@
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/nccl.h"
 
+/* Graphs that may hold captured calls of NCCL: they end before the communicator does, which waits for them without
+ * limit, even to abort it (commDestroySync in init.cc of NCCL 2.28). */
+typedef struct tcc_ranks_graphs tcc_ranks_graphs;
+struct tcc_ranks_graphs {
+    tcc_ranks_graphs *next; /* of `of` */
+    tcc_device_ranks *of;   /* NULL: of none */
+    void (*drop)(void *user);
+    void *user;
+};
+/* Of which ranks they are from now on; entered. Not twice at once. */
+void tcc__cuda_ranks_add_graphs(tcc_device_ranks *r, tcc_ranks_graphs *graphs);
+/* They are of none; entered. */
+void tcc__cuda_ranks_remove_graphs(tcc_ranks_graphs *graphs);
+
 struct tcc_device_ranks {
-    tcc_device_ranks *next; /* of the device's */
+    tcc_device_ranks *next;   /* of the device's */
+    tcc_ranks_graphs *graphs; /* borrowed */
     tcc_device_cuda *cuda;
     tcc_meeting with;
     tcc_nccl nccl;

@@ -37,15 +37,27 @@ struct tcc_cuda_replay {
     bool *refused; /* by step: it cannot be captured */
     bool ran;      /* once, by launches */
     bool old;      /* the graphs have addresses of before */
+    tcc_ranks_graphs of_ranks;
     int trials;
     tcc_replay report;
 };
+
+static void drop_graphs(tcc_cuda_replay *r) {
+    for (int i = 0; i < r->n_segments; i++)
+        if (r->segments[i].graph) r->steps.device->cu.graph_free(r->segments[i].graph);
+    r->n_segments = 0;
+    r->report.captured = r->report.graphs = 0;
+    tcc__cuda_ranks_remove_graphs(&r->of_ranks);
+}
+
+static void drop_for_ranks(void *user) { drop_graphs(user); }
 
 tcc_status tcc__cuda_replay_create(tcc_diag *d, const tcc_cuda_steps *steps, tcc_cuda_replay **out) {
     const size_t n = (size_t)steps->program->n_steps + 1;
     tcc_cuda_replay *r = *out = tcc__calloc(1, sizeof *r);
     if (!r) return tcc_enomem(d);
     r->steps = *steps;
+    r->of_ranks = (tcc_ranks_graphs){.drop = drop_for_ranks, .user = r};
     r->segments = tcc__calloc(n, sizeof *r->segments);
     r->refused = tcc__calloc(n, sizeof *r->refused);
     for (int i = 0; i < steps->program->n_steps; i++) r->report.launches += steps->count(steps->user, i);
@@ -53,13 +65,6 @@ tcc_status tcc__cuda_replay_create(tcc_diag *d, const tcc_cuda_steps *steps, tcc
     tcc__cuda_replay_destroy(r);
     *out = NULL;
     return tcc_enomem(d);
-}
-
-static void drop_graphs(tcc_cuda_replay *r) {
-    for (int i = 0; i < r->n_segments; i++)
-        if (r->segments[i].graph) r->steps.device->cu.graph_free(r->segments[i].graph);
-    r->n_segments = 0;
-    r->report.captured = r->report.graphs = 0;
 }
 
 void tcc__cuda_replay_drop(tcc_cuda_replay *r) {
@@ -228,11 +233,12 @@ static tcc_status try_run(tcc_cuda_replay *r, tcc_diag *d) {
 }
 
 /* Has graphs of the present addresses, if there are to be any. What was measured holds for other addresses too. */
-static tcc_status need_graphs(tcc_cuda_replay *r, tcc_diag *d) {
+static tcc_status need_graphs(tcc_cuda_replay *r, tcc_diag *d, tcc_device_ranks *meets) {
     const tcc_replay_stage stage = r->report.stage;
     if (r->old) drop_graphs(r); /* the driver keeps one that runs until it is done */
     r->old = false;
     if (r->n_segments || stage == TCC_REPLAY_SLOWER || stage == TCC_REPLAY_REFUSED) return TCC_OK;
+    if (meets) tcc__cuda_ranks_add_graphs(meets, &r->of_ranks);
     TCC_TRY(capture_all(r, d));
     if (r->report.stage == TCC_REPLAY_MEASURED && stage == TCC_REPLAY_USED) r->report.stage = stage;
     return TCC_OK;
@@ -259,7 +265,7 @@ static void decide_together(tcc_cuda_replay *r) {
     if (!all) drop_graphs(r);
 }
 
-tcc_status tcc__cuda_replay_run(tcc_cuda_replay *r, tcc_diag *d, tcc_replay_mode mode, bool meets) {
+tcc_status tcc__cuda_replay_run(tcc_cuda_replay *r, tcc_diag *d, tcc_replay_mode mode, tcc_device_ranks *meets) {
     const tcc_device_cuda *cuda = r->steps.device;
     const bool required = mode == TCC_REPLAY_REQUIRED;
     if (!cuda->cu.capture_begin) refuse_for(r, "the driver is of a CUDA before 11.4");
@@ -268,7 +274,7 @@ tcc_status tcc__cuda_replay_run(tcc_cuda_replay *r, tcc_diag *d, tcc_replay_mode
         r->ran = true;
         return launch_all(r, d);
     }
-    TCC_TRY(need_graphs(r, d));
+    TCC_TRY(need_graphs(r, d, meets));
     if (required) {
         TCC_TRY(check_required(r, d));
         r->report.stage = TCC_REPLAY_USED;

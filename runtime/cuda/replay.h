@@ -33,9 +33,9 @@ tcc_status tcc__cuda_replay_create(tcc_diag *d, const tcc_cuda_steps *steps, tcc
 void tcc__cuda_replay_drop(tcc_cuda_replay *r);
 void tcc__cuda_replay_destroy(tcc_cuda_replay *r);
 /* Make a run, entered: a replay, or by launches. `meets`: other ranks make it, too, and all in the same way: so it is
- * not measured which is faster, but replayed where all could be captured. Errors: of the steps; TCC_EUNSUPPORTED where
- * not all could be captured and the mode requires it. */
-tcc_status tcc__cuda_replay_run(tcc_cuda_replay *r, tcc_diag *d, tcc_replay_mode mode, bool meets);
+ * not measured which is faster, but replayed where all could be captured. NULL: nobody else.
+ * Errors: of the steps; TCC_EUNSUPPORTED where not all could be captured and the mode requires it. */
+tcc_status tcc__cuda_replay_run(tcc_cuda_replay *r, tcc_diag *d, tcc_replay_mode mode, tcc_device_ranks *meets);
 /* An address that steps use has changed: they are captured anew before the next run. */
 void tcc__cuda_replay_outdate(tcc_cuda_replay *r);
 void tcc__cuda_replay_get(const tcc_cuda_replay *r, tcc_replay *out);

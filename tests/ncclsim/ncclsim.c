@@ -491,9 +491,18 @@ EXPORT int ncclCommGetAsyncError(comm *c, int *result) {
     return SUCCESS;
 }
 
+/* The library waits for graphs that have captured its work, even where it is to abort. */
+static void check_graphs(const comm *c, const char *call) {
+    int graphs = 0;
+    for (const launch *l = c->launches; l; l = l->next)
+        if (l->says.captured) graphs += ptxsim_graphs_with(&l->work);
+    if (graphs) wrong(INVALID_USAGE, "%s waits for ever for %d captured calls whose graphs are alive", call, graphs);
+}
+
 EXPORT int ncclCommFinalize(comm *c) {
     const int checked = check_comm(c);
     if (checked) return checked;
+    check_graphs(c, "ncclCommFinalize");
     c->ending = true;
     say(c, "bye");
     return IN_PROGRESS;
@@ -516,6 +525,7 @@ EXPORT int ncclCommDestroy(comm *c) {
 }
 
 EXPORT int ncclCommAbort(comm *c) {
+    check_graphs(c, "ncclCommAbort");
     end(c, true);
     mail_close(c->id.folder);
     return SUCCESS;

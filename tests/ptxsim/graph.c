@@ -307,6 +307,23 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
     return api_leave(CUDA_SUCCESS);
 }
 
+__attribute__((visibility("default"))) int ptxsim_graphs_with(const ptxsim_work *work) {
+    int graphs = 0;
+    api_enter(true);
+    for (CUgraph g = sim.graphs; g; g = g->next) {
+        bool has = false;
+        for (int k = 0; k < g->n_nodes && !has; k++) has = g->nodes[k]->work.attempt == work;
+        graphs += has && g->alive;
+    }
+    for (CUgraphExec e = sim.execs; e; e = e->next) {
+        bool has = false;
+        for (int k = 0; k < e->n && !has; k++) has = e->works[k].attempt == work;
+        graphs += has && e->alive;
+    }
+    api_leave(CUDA_SUCCESS);
+    return graphs;
+}
+
 CUresult cuGraphExecDestroy(CUgraphExec exec) {
     CUresult entered = api_enter(true);
     if (entered && entered != sim.sticky) return api_leave(entered);
