@@ -18,9 +18,9 @@ static train_signals signals;
  */
 static void on_interrupt(int signal_number) {
     static const char text[] = "tcc-train: interrupted before the first step\n";
-    if (!signals.saves && signal_number == SIGPIPE) { /* as any program ends whose reader has */
-        signal(SIGPIPE, SIG_DFL);
-        raise(SIGPIPE);
+    if (signals.saved || (!signals.saves && signal_number == SIGPIPE)) { /* as any program ends whose reader has */
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
         return;
     }
     if (!signals.saves) {

@@ -63,6 +63,7 @@ typedef struct train_options {
 typedef struct train_signals {
     volatile sig_atomic_t interrupted; /* by the handler: save and end */
     volatile sig_atomic_t saves;  /* by the run: it has something to save; before that the handler ends it itself */
+    volatile sig_atomic_t saved;  /* by the run: all is written, and a signal ends the program as it ends any */
     volatile sig_atomic_t silent; /* it is a rank that says nothing */
 } train_signals;
 

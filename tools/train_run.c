@@ -292,6 +292,7 @@ int train_run(const train_options *options, recipe *recipe, train_signals *signa
     if (!options->quiet && !options->emit) run_tell_skipped(&s);
     saver_destroy(s.saver);
     tcc_metrics_close(s.metrics);
+    signals->saved = 1;
     tcc_model_destroy(s.model);
     tcc_model_destroy(s.predictor);
     run_forget_times(&s);
