@@ -48,6 +48,8 @@ typedef struct tcc_llvm_target {
 /* The machine we run on. `cpu` NULL: what TCC_CPU says, else all that the machine has; not NULL: an LLVM name
  * ("x86-64-v3") with that CPU's own features. Errors: TCC_EUNSUPPORTED; TCC_EINVAL for a malformed TCC_CPU. */
 tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target *out);
+/* What a host's triple and features say of it, whatever the name of its CPU: vectors, registers, units. */
+void tcc_llvm_target_of_features(tcc_llvm_target *t);
 /* A GPU, by the name of its architecture: "sm_75", "sm_90". PTX of the lowest version that has all of it. The figures
  * are those of `hw` that are known, and else of a usual device of the architecture; NULL: all are. Errors:
  * TCC_EUNSUPPORTED with the names that are known. */

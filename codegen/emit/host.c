@@ -14,28 +14,34 @@
 
 /* The levels of the x86-64 ABI, and CPUs that multiply bf16. */
 static const struct level {
-    const char *name;
-    int lanes, registers;
-    bool fma, f16;
-    unsigned units;
-    const char *features; /* that a program says it needs */
+    const char *name, *features;
 } levels[] = {
-    {"x86-64-v2", 4, 16, false, false, 0, TCC_CPU_V2},
-    {"x86-64-v3", 8, 16, true, true, 0, TCC_CPU_V3},
-    {"x86-64-v4", 16, 32, true, true, 0, TCC_CPU_V4},
-    {"cooperlake", 16, 32, true, true, TCC_HOST_PAIRS, TCC_CPU_V4 ",+avx512bf16"},
-    {"znver4", 16, 32, true, true, TCC_HOST_PAIRS | TCC_HOST_FAST_PAIRS, TCC_CPU_V4 ",+avx512bf16"},
-    {"sapphirerapids", 16, 32, true, true, TCC_HOST_PAIRS | TCC_HOST_TILES,
-     TCC_CPU_V4 ",+avx512bf16,+amx-tile,+amx-bf16"},
+    {"x86-64-v2", TCC_CPU_V2},
+    {"x86-64-v3", TCC_CPU_V3},
+    {"x86-64-v4", TCC_CPU_V4},
+    {"cooperlake", TCC_CPU_V4 ",+avx512bf16"},
+    {"znver4", TCC_CPU_V4 ",+avx512bf16,+sse4a"},
+    {"sapphirerapids", TCC_CPU_V4 ",+avx512bf16,+amx-tile,+amx-bf16"},
 };
 enum { LEVELS = sizeof levels / sizeof *levels };
 
-/* Units of the CPU that we run on. */
-static unsigned units_of(const char *cpu, const char *features) {
-    unsigned units = tcc_cpu_lists(features, "avx512bf16") ? TCC_HOST_PAIRS : 0;
-    if (units && !strncmp(cpu, "znver", 5)) units |= TCC_HOST_FAST_PAIRS;
-    if (tcc_cpu_lists(features, "amx-bf16")) units |= TCC_HOST_TILES;
-    return units;
+void tcc_llvm_target_of_features(tcc_llvm_target *t) {
+    const char *has = t->features;
+    const bool arm = !strncmp(t->triple, "aarch64", 7);
+    unsigned units = 0;
+    if (tcc_cpu_lists(has, "avx512f") && tcc_cpu_lists(has, "avx512vl") && tcc_cpu_lists(has, "avx512dq") &&
+        tcc_cpu_lists(has, "avx512bw")) {
+        t->lanes = 16, t->registers = 32, t->fma = true;
+        if (tcc_cpu_lists(has, "avx512bf16")) units |= TCC_HOST_PAIRS;
+        if (units && tcc_cpu_lists(has, "sse4a")) units |= TCC_HOST_FAST_PAIRS; /* AMD's alone have that */
+        if (tcc_cpu_lists(has, "amx-bf16")) units |= TCC_HOST_TILES;
+    } else if (tcc_cpu_lists(has, "avx2") && tcc_cpu_lists(has, "fma")) {
+        t->lanes = 8, t->registers = 16, t->fma = true;
+    } else { /* SSE2, or another architecture's 128-bit vectors */
+        t->lanes = 4, t->registers = arm ? 32 : 16, t->fma = arm;
+    }
+    t->f16 = arm || tcc_cpu_lists(has, "f16c");
+    tcc_hardware_of_host(t->lanes, units, &t->hw);
 }
 
 /* Tiles that the kernel keeps from us are none. */
@@ -58,7 +64,7 @@ static const struct level *find_level(const char *name) {
 
 bool tcc_codegen_names_host(const char *name) { return find_level(name) != NULL; }
 
-static tcc_status fill_named(const char *cpu, tcc_diag *diag, tcc_llvm_target *out, unsigned *units) {
+static tcc_status fill_named(const char *cpu, tcc_diag *diag, tcc_llvm_target *out) {
     const struct level *level = find_level(cpu);
     if (!level)
         return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
@@ -67,52 +73,34 @@ static tcc_status fill_named(const char *cpu, tcc_diag *diag, tcc_llvm_target *o
                          cpu);
     out->cpu = tcc__strdup(cpu);
     out->features = tcc__strdup(level->features);
-    out->lanes = level->lanes;
-    out->registers = level->registers;
-    out->fma = level->fma;
-    out->f16 = level->f16;
-    *units = level->units;
     return TCC_OK;
 }
 
 /* The CPU that we run on, with all that it has. */
-static tcc_status fill_native(tcc_diag *diag, tcc_llvm_target *out, unsigned *units) {
+static tcc_status fill_native(tcc_diag *diag, tcc_llvm_target *out) {
     out->cpu = take_message(LLVMGetHostCPUName());
     out->features = take_message(LLVMGetHostCPUFeatures());
     if (!out->triple || !out->cpu || !out->features) return tcc_enomem(diag);
-    const char *has = out->features;
-    const bool x86 = !strncmp(out->triple, "x86_64", 6), arm = !strncmp(out->triple, "aarch64", 7);
     if (!tcc_tiles_permitted()) drop_tiles(out->features);
-    if (x86 && !tcc_cpu_lists(has, "sse4.1"))
+    if (!strncmp(out->triple, "x86_64", 6) && !tcc_cpu_lists(out->features, "sse4.1"))
         return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
                          "this CPU lacks SSE4.1; TrainCC needs it (x86-64-v2 or newer)");
-    if (tcc_cpu_lists(has, "avx512f") && tcc_cpu_lists(has, "avx512vl") && tcc_cpu_lists(has, "avx512dq") &&
-        tcc_cpu_lists(has, "avx512bw")) {
-        out->lanes = 16, out->registers = 32, out->fma = true;
-        *units = units_of(out->cpu, has);
-    } else if (tcc_cpu_lists(has, "avx2") && tcc_cpu_lists(has, "fma")) {
-        out->lanes = 8, out->registers = 16, out->fma = true;
-    } else { /* SSE2, or another architecture's 128-bit vectors */
-        out->lanes = 4, out->registers = arm ? 32 : 16, out->fma = arm;
-    }
-    out->f16 = arm || tcc_cpu_lists(has, "f16c");
     return TCC_OK;
 }
 
 tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target *out) {
     *out = (tcc_llvm_target){.kind = TCC_TARGET_HOST, .functions = &tcc_emit_host, .most_narrow = INT32_MAX};
-    unsigned units = 0;
     TCC_TRY(tcc_llvm_initialize_host(diag));
     if (!cpu) TCC_TRY(tcc_cpu_wanted(diag, &cpu));
     out->triple = take_message(LLVMGetDefaultTargetTriple());
-    tcc_status status = cpu ? fill_named(cpu, diag, out, &units) : fill_native(diag, out, &units);
+    tcc_status status = cpu ? fill_named(cpu, diag, out) : fill_native(diag, out);
     if (status == TCC_OK && (!out->triple || !out->cpu || !out->features)) status = tcc_enomem(diag);
     const char *checks = getenv("TCC_CHECK_ACCESS");
     out->checks = checks && !strcmp(checks, "1");
 #ifdef TCC_QUICK_KERNELS
     out->quick = true;
 #endif
-    if (status == TCC_OK) tcc_hardware_of_host(out->lanes, units, &out->hw);
+    if (status == TCC_OK) tcc_llvm_target_of_features(out);
     else tcc_llvm_target_clear(out);
     return status;
 }

@@ -93,8 +93,52 @@ static void long_rows(void **state) {
     assert_true(shared_of(softmax, "sm_90", &small) < 99 * KIB);
 }
 
+#define AVX2 "+avx2,+f16c,+fma"
+#define AVX512 AVX2 ",+avx512f,+avx512bw,+avx512dq,+avx512vl"
+
+/* A host is what its features say. LLVM may know its CPU by no name or by that of a relative, and a virtual machine may
+ * have less than the CPU that is named. */
+static void features_of_hosts(void **state) {
+    (void)state;
+    static const struct {
+        const char *features;
+        int lanes, registers;
+        bool fma, f16;
+        double pairs, tiles; /* multiply-adds in a cycle, of f32's */
+    } hosts[] = {
+        {"+sse4.1", 4, 16, false, false, 0, 0},
+        {"+avx,+f16c,-avx2,-fma", 4, 16, false, true, 0, 0},
+        {AVX2, 8, 16, true, true, 0, 0},
+        {AVX2 ",+avx512f,-avx512bw,+avx512dq,+avx512vl,+avx512bf16", 8, 16, true, true, 0, 0},
+        {AVX512 ",-avx512bf16,-sse4a,-amx-bf16", 16, 32, true, true, 0, 0},
+        {AVX512 ",+sse4a", 16, 32, true, true, 0, 0},
+        {AVX512 ",+avx512bf16,-sse4a,-amx-bf16", 16, 32, true, true, 0.5, 0},
+        {AVX512 ",+avx512bf16,+sse4a,-amx-bf16", 16, 32, true, true, 2, 0},
+        {AVX512 ",+avx512bf16,-sse4a,+amx-bf16", 16, 32, true, true, 0.5, 16},
+    };
+    static const char *const names[] = {"generic", "x86-64-v2", "znver4", "znver5", "sapphirerapids", "imaginary"};
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            tcc_llvm_target t = {.triple = (char[]){"x86_64-pc-linux-gnu"},
+                                 .cpu = (char *)names[k],
+                                 .features = (char *)hosts[i].features};
+            tcc_llvm_target_of_features(&t);
+            assert_int_equal(t.lanes, hosts[i].lanes);
+            assert_int_equal(t.registers, hosts[i].registers);
+            assert_int_equal(t.fma, hosts[i].fma);
+            assert_int_equal(t.f16, hosts[i].f16);
+            assert_true(t.hw.fma_f32 == 2 * t.lanes);
+            assert_true(t.hw.fma_bf16_pairs == hosts[i].pairs * t.hw.fma_f32);
+            assert_true(t.hw.fma_bf16_tiles == hosts[i].tiles * t.hw.fma_f32);
+        }
+    tcc_llvm_target arm = {
+        .triple = (char[]){"aarch64-linux-gnu"}, .cpu = (char[]){"generic"}, .features = (char[]){"+neon"}};
+    tcc_llvm_target_of_features(&arm);
+    assert_true(arm.lanes == 4 && arm.registers == 32 && arm.fma && arm.f16);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(limits), cmocka_unit_test(devices),
-                                       cmocka_unit_test(long_rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(limits), cmocka_unit_test(devices), cmocka_unit_test(long_rows),
+                                       cmocka_unit_test(features_of_hosts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
