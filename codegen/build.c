@@ -69,15 +69,13 @@ static bool is_in_place(const tcc_buffer *buffers, int n) {
 }
 
 /* Counts what the launch evaluates: in `step`, and in `all`, by position in the group. */
-static tcc_status count_evaluations(tcc_builder *b, const tcc_group *group, const tcc_body *body, double *all,
+static tcc_status count_evaluations(tcc_builder *b, const tcc_group *group, const tcc_plan_launch *launch, double *all,
                                     tcc_step *step) {
     double *own = TCC_ARENA_ARRAY(&b->scratch, double, group->n_nodes + 1);
-    if (!own || (body && !tcc_body_count_evaluations(body, own))) return tcc_enomem(b->diag);
+    if (!own || (launch->body && !tcc_body_count_evaluations(launch->body, own))) return tcc_enomem(b->diag);
     for (int i = 0; i < group->n_nodes; i++) {
         const double elements = (double)tcc_type_numel(&group->nodes[i]->type);
-        /* The body of a contraction's epilogue is of the whole result, of which each launch makes a part. */
-        if (group->kind == TCC_GROUP_CONTRACT && own[i] > elements - all[i])
-            own[i] = elements > all[i] ? elements - all[i] : 0;
+        if (launch->part > 0) own[i] *= launch->part;
         step->evaluations += own[i];
         if (own[i] > 0 && !(all[i] > 0)) step->elements += elements;
         all[i] += own[i];
@@ -103,7 +101,7 @@ static tcc_status add_launch(tcc_builder *b, const tcc_lowering *l, int at, cons
     if (nothing) return TCC_OK;
     d.step = (tcc_step){
         .label = label, .lines = lines, .flop = launch->flop, .bytes = bytes_of(buffers, n), .grain = launch->grain};
-    TCC_TRY(count_evaluations(b, l->group, launch->body, evaluations, &d.step));
+    TCC_TRY(count_evaluations(b, l->group, launch, evaluations, &d.step));
     d.step.implementation = "";
     const tcc_implementation *choice = l->params.choice;
     if (choice) {

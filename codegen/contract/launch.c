@@ -376,6 +376,16 @@ static tcc_plan_launch *add_launch(tcc_lowering *l, const contraction *k, bool c
     return launch;
 }
 
+/* Of the result that the epilogue's body is of, what these loops make. */
+static double part_of(const tcc_contract_shape *s) {
+    const tcc_contract_dims *const lists[] = {&s->c.b, &s->c.m, &s->c.n};
+    double points = 1, all = 1;
+    for (int list = 0; list < 3; list++)
+        for (int i = 0; i < lists[list]->n; i++) points *= (double)lists[list]->d[i].extent;
+    for (int i = 0; i < s->n_dims; i++) all *= (double)s->dims[i];
+    return points / all;
+}
+
 static tcc_status launch_kernels(tcc_lowering *l, const tcc_contract_shape *s, const contraction *k,
                                  const int64_t *params, char *key) {
     int n_lead = 0;
@@ -393,6 +403,7 @@ static tcc_status launch_kernels(tcc_lowering *l, const tcc_contract_shape *s, c
     if (!launch) return TCC_ENOMEM;
     if (k->k_splits == 1) {
         TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, n_lead, body));
+        launch->part = part_of(s);
         if (!k->on_gpu && k->prologues[1]) tcc_computed_set_bytes(l, k->prologues[1], launch);
         TCC_TRY(set_params(l, launch, params, 2 + s->c.n_accesses));
         return tcc_lowering_key(l, launch, body, -1, "%s", key);
@@ -406,6 +417,7 @@ static tcc_status launch_kernels(tcc_lowering *l, const tcc_contract_shape *s, c
     if (!launch) return TCC_ENOMEM;
     lead[n_lead].written = false;
     TCC_TRY(tcc_lowering_set_buffers(l, launch, lead + n_lead, 1, body));
+    launch->part = part_of(s);
     TCC_TRY(set_params(l, launch, params + 2, s->c.n_accesses));
     return tcc_lowering_key(l, launch, body, -1, "%s", key);
 }

@@ -66,6 +66,7 @@ typedef struct tcc_plan_launch {
     /* What it does with its buffers (facts.c): those from first_of_body on as the body says. The others are read, or
      * written, wholly, or where `regions` (by buffer; run 0: wholly) says. */
     const tcc_body *body;
+    double part; /* of the points of its body that it runs; 0: all of them */
     int first_of_body;
     const tcc_region *regions;
 } tcc_plan_launch;
