@@ -164,32 +164,18 @@ static void print_json(uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-    setenv("TCC_CACHE_DISABLE", "1", 1); /* it compiles what it checks */
-    const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
-                   count = argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
-    const char *what = argc > 3 ? argv[3] : "", *asked = getenv("CAMPAIGN_WORKERS");
-    const int n_workers = asked && atoi(asked) > 1 ? atoi(asked) : 1;
-    setenv("TCC_NUM_THREADS", "1", 0);
-    setenv("TCC_POISON", "1", 0);
-    setenv("PTXSIM_LOG", "none", 0);
-    if (!strcmp(what, "c")) return print_program(first);
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    const char *what;
+    workers w = workers_of_command(argc, argv, &what);
+    w.seconds = SECONDS, w.one = run_and_report, w.tally_bytes = sizeof(tally);
+    if (!strcmp(what, "c")) return print_program(w.first);
     gpu = !getenv("CAMPAIGN_NO_GPU");
     verbose = !strcmp(what, "show");
-    if (!kernel_cache_create(CACHE_BYTES)) return fputs("no memory\n", stderr), 1;
-    for (uint64_t seed = first; seed < first + count && !strcmp(what, "json"); seed++) print_json(seed);
+    for (uint64_t seed = w.first; seed < w.first + w.seeds && !strcmp(what, "json"); seed++) print_json(seed);
     if (!strcmp(what, "json")) return 0;
     start_seconds = workers_now_seconds();
-    const workers w = {.count = n_workers,
-                       .seconds = SECONDS,
-                       .first = first,
-                       .seeds = count,
-                       .one = run_and_report,
-                       .tally_bytes = sizeof(tally)};
     tally sum = {0};
-    const tally *t = workers_run(&w, &sum.disagreed);
-    if (!t) return fputs("no memory\n", stderr), 1;
-    for (int i = 0; i < n_workers; i++) add(&sum, &t[i]);
+    const tally *t = workers_run(&w, CACHE_BYTES, &sum.disagreed);
+    for (int i = 0; i < w.count; i++) add(&sum, &t[i]);
     report(&sum, workers_now_seconds() - start_seconds);
     return sum.disagreed != 0;
 }

@@ -82,34 +82,21 @@ static void run_one(void *user, uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-    const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
-                   count = argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
-    const char *what = argc > 3 ? argv[3] : "", *asked = getenv("CAMPAIGN_WORKERS");
+    const char *what;
     static user_program p;
-    setenv("TCC_CACHE_DISABLE", "1", 1); /* it compiles what it checks */
-    setenv("TCC_NUM_THREADS", "1", 0);
-    setenv("TCC_POISON", "1", 0);
-    setenv("PTXSIM_LOG", "none", 0);
+    workers w = workers_of_command(argc, argv, &what);
+    w.seconds = SECONDS, w.one = run_one, w.tally_bytes = sizeof(tally);
     gpu = getenv("NET_GPU");
     verbose = !strcmp(what, "show");
     shrink = !strcmp(what, "shrink");
     if (!strcmp(what, "c")) {
-        const char *refused = make(first, &p);
+        const char *refused = make(w.first, &p);
         show(&p);
         return refused ? puts(refused), 1 : 0;
     }
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    if (!kernel_cache_create(CACHE_BYTES)) return fputs("no memory\n", stderr), 1;
-    const workers w = {.count = asked && atoi(asked) > 1 ? atoi(asked) : 1,
-                       .seconds = SECONDS,
-                       .first = first,
-                       .seeds = count,
-                       .one = run_one,
-                       .tally_bytes = sizeof(tally)};
     const double start = workers_now_seconds();
     tally sum = {0};
-    const tally *t = workers_run(&w, &sum.disagreed);
-    if (!t) return fputs("no memory\n", stderr), 1;
+    const tally *t = workers_run(&w, CACHE_BYTES, &sum.disagreed);
     for (int i = 0; i < w.count; i++) {
         sum.ran += t[i].ran, sum.refused += t[i].refused, sum.disagreed += t[i].disagreed;
         sum.compared += t[i].compared, sum.vague += t[i].vague;

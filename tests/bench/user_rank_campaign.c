@@ -2,13 +2,11 @@
  * Many random users' programs on 2 and 3 ranks: user_rank_campaign FIRST_SEED COUNT [c]. Prints a line for each whose
  * bits are not those of micro-batches, and counts in the end. With "c" it prints those programs as C. The test
  * e2e.test_rank_models runs a few of them. CAMPAIGN_WORKERS=2: two processes. */
-#include "bench/kernel_cache.h"
 #include "bench/workers.h"
 #include "harness/user_random.h"
 #include "harness/user_ranks.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CACHE_BYTES ((size_t)2 << 30) /* of kernels; taken as it fills */
@@ -39,27 +37,15 @@ static void run_one(void *user, uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-    const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
-                   count = argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
-    const char *asked = getenv("CAMPAIGN_WORKERS");
-    prints = argc > 3 && !strcmp(argv[3], "c");
-    setenv("TCC_CACHE_DISABLE", "1", 1); /* it compiles what it checks */
-    setenv("TCC_NUM_THREADS", "1", 0);
-    setenv("TCC_POISON", "1", 0);
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    if (!kernel_cache_create(CACHE_BYTES)) return fputs("no memory\n", stderr), 1;
-    const workers w = {.count = asked && atoi(asked) > 1 ? atoi(asked) : 1,
-                       .seconds = SECONDS,
-                       .first = first,
-                       .seeds = count,
-                       .one = run_one,
-                       .tally_bytes = sizeof(tally)};
+    const char *what;
+    workers w = workers_of_command(argc, argv, &what);
+    w.seconds = SECONDS, w.one = run_one, w.tally_bytes = sizeof(tally);
+    prints = !strcmp(what, "c");
     const double start = workers_now_seconds();
     tally sum = {0};
-    const tally *t = workers_run(&w, &sum.disagreed);
-    if (!t) return fputs("no memory\n", stderr), 1;
+    const tally *t = workers_run(&w, CACHE_BYTES, &sum.disagreed);
     for (int i = 0; i < w.count; i++) sum.ran += t[i].ran, sum.disagreed += t[i].disagreed;
-    printf("seeds %llu to %llu: ran %ld in %.0f s, disagreed %ld\n", (unsigned long long)first,
-           (unsigned long long)(first + count - 1), sum.ran, workers_now_seconds() - start, sum.disagreed);
+    printf("seeds %llu to %llu: ran %ld in %.0f s, disagreed %ld\n", (unsigned long long)w.first,
+           (unsigned long long)(w.first + w.seeds - 1), sum.ran, workers_now_seconds() - start, sum.disagreed);
     return sum.disagreed != 0;
 }

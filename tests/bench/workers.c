@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/workers.h"
 
+#include "bench/kernel_cache.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +26,28 @@ double workers_now_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+workers workers_of_command(int argc, char **argv, const char **what) {
+    const char *asked = getenv("CAMPAIGN_WORKERS");
+    *what = argc > 3 ? argv[3] : "";
+    setenv("TCC_CACHE_DISABLE", "1", 1);
+    setenv("TCC_NUM_THREADS", "1", 0);
+    setenv("TCC_POISON", "1", 0);
+    setenv("PTXSIM_LOG", "none", 0);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    return (workers){.count = asked && atoi(asked) > 1 ? atoi(asked) : 1,
+                     .first = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
+                     .seeds = argc > 2 ? strtoull(argv[2], NULL, 0) : 100};
+}
+
+static void end_without_memory(void) {
+    fputs("no memory\n", stderr);
+    exit(1);
+}
+
 static void *shared_memory(size_t bytes) {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
+    if (p == MAP_FAILED) end_without_memory();
+    return p;
 }
 
 static void run_chunk(const workers *w, state *s, void *tally, uint64_t first, uint64_t end) {
@@ -58,12 +79,12 @@ static void run_range(const workers *w, state *s, void *tally, uint64_t first, u
     }
 }
 
-void *workers_run(const workers *w, long *crashed) {
+void *workers_run(const workers *w, size_t cache_bytes, long *crashed) {
     const uint64_t n = (uint64_t)w->count;
+    if (!kernel_cache_create(cache_bytes)) end_without_memory();
     state *states = shared_memory(n * sizeof *states);
     char *tallies = shared_memory(n * w->tally_bytes);
     *crashed = 0;
-    if (!states || !tallies) return NULL;
     for (uint64_t i = 0; i < n; i++) {
         if (fork()) continue;
         run_range(w, &states[i], tallies + i * w->tally_bytes, w->first + w->seeds * i / n,

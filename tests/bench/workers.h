@@ -14,9 +14,14 @@ typedef struct workers {
     size_t tally_bytes;
 } workers;
 
-/* Returns the workers' tallies, one behind another, each of which began as zeros; NULL: there is no memory. *crashed:
- * how many seeds did or hung. They are never freed. */
-void *workers_run(const workers *w, long *crashed);
+/* Of a command line, FIRST_SEED COUNT [WHAT], and of CAMPAIGN_WORKERS: its count and seeds. From now on this process
+ * compiles what it checks, on one thread, and its memory is poisoned. *what: "" where there is none. */
+workers workers_of_command(int argc, char **argv, const char **what);
+
+/* Returns the workers' tallies, one behind another, each of which began as zeros, and never freed. The workers share
+ * their kernels, in up to `cache_bytes` (kernel_cache.h). *crashed: how many seeds did or hung. Ends the process where
+ * there is no memory. */
+void *workers_run(const workers *w, size_t cache_bytes, long *crashed);
 double workers_now_seconds(void);
 
 #endif
