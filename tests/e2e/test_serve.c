@@ -4,6 +4,7 @@
 #include "harness/check.h"
 #include "harness/exported.h"
 #include "harness/files.h"
+#include "harness/patience.h"
 #include "harness/program.h"
 #include "harness/sanitizer.h"
 #include "harness/train_data.h"
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,7 +31,7 @@ static int connect_to_server(void) {
     const struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const struct timeval patience = {.tv_sec = 60};
+    const struct timeval patience = {.tv_sec = (time_t)test_seconds(20)};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (!connect(fd, (const struct sockaddr *)&to, sizeof to)) return fd;
     close(fd);
@@ -246,35 +248,52 @@ static long crowd(int clients, int seconds, pid_t server) {
     return most;
 }
 
-static program_process start_server(const char *folder) {
-    program_process p = program_start(NULL, "example-serve", (const char *const[]){folder, "0", NULL});
-    char line[128] = "";
-    for (int i = 0; i < 600 && !strchr(line, '\n'); i++) {
-        usleep(50000);
-        line[pread(p.out, line, sizeof line - 1, 0)] = '\0';
-    }
-    assert_int_equal(sscanf(line, "http://127.0.0.1:%d/predict", &port), 1);
-    return p;
+static program_process server; /* of the open test; pid 0: none */
+
+static bool says_where(void *unused) {
+    char line[128];
+    (void)unused;
+    const ssize_t n = pread(server.out, line, sizeof line - 1, 0);
+    line[n > 0 ? n : 0] = '\0';
+    return strchr(line, '\n') && sscanf(line, "http://127.0.0.1:%d/predict", &port) == 1;
+}
+
+static void start_server(const char *folder) {
+    server = program_start(NULL, "example-serve", (const char *const[]){folder, "0", NULL});
+    if (!test_wait(says_where, NULL, 10)) fail_msg("the server does not say where it listens");
+}
+
+static void end_server(void) {
+    program_process p = server;
+    server.pid = 0;
+    kill(p.pid, SIGTERM);
+    program_result r = program_wait(&p);
+    if (r.status || *r.err) fail_msg("%d: %s", r.status, r.err);
+    program_free(&r);
+}
+
+/* A test that fails leaves its server. */
+static int clean_up(void **state) {
+    if (server.pid > 0) kill(server.pid, SIGKILL), waitpid(server.pid, NULL, 0);
+    server.pid = 0;
+    return test_folder_remove(state);
 }
 
 static void serves(void **state) {
     const char *clients = getenv("TCC_SERVE_CLIENTS"), *seconds = getenv("TCC_SERVE_SECONDS");
     if (access(TCC_BIN_DIR "/example-serve", X_OK)) skip(); /* libmicrohttpd was not there */
     make_cases(state);
-    program_process p = start_server(test_path(state, "exported"));
+    start_server(test_path(state, "exported"));
     const int crowds = clients ? atoi(clients) : 16, half = seconds ? (atoi(seconds) + 1) / 2 : 1;
-    const long before = crowd(crowds, half, p.pid), after = crowd(crowds, half, p.pid);
+    const long before = crowd(crowds, half, server.pid), after = crowd(crowds, half, server.pid);
     printf("%d answers right, none wrong or lost; resident at most %ld KiB, then %ld KiB\n", right, before, after);
     /* AddressSanitizer keeps what was freed; its leak check looks at the server's end instead. */
     if (after > before + 8192 && !address_sanitizer)
         fail_msg("resident memory grew from %ld to %ld KiB", before, after);
     const int open = connect_to_server(); /* an idle connection does not keep it */
-    kill(p.pid, SIGTERM);
-    program_result r = program_wait(&p);
+    end_server();
     close(open);
-    if (r.status || *r.err) fail_msg("%d: %s", r.status, r.err);
-    program_free(&r);
-    r = program_run(NULL, "example-serve", (const char *const[]){test_path(state, "none"), NULL});
+    program_result r = program_run(NULL, "example-serve", (const char *const[]){test_path(state, "none"), NULL});
     if (r.status != 1 || !strstr(r.err, "tcc-train export writes it")) fail_msg("%d: %s", r.status, r.err);
     program_free(&r);
 }
@@ -347,22 +366,20 @@ static void serves_pictures(void **state) {
     assert_ok(tcc_run_predict(run, data, take_picture, run), &cx->diag);
     tcc_run_close(run);
     tcc_context_destroy(cx);
-    program_process p = start_server(folder);
+    start_server(folder);
     right = wrong = lost = 0;
     for (int i = 0; i < CLIENTS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, show_pictures, (void *)(intptr_t)i), 0);
     refuse_others();
     for (int i = 0; i < CLIENTS; i++) pthread_join(threads[i], NULL);
     if (right != CLIENTS * PICTURE_COUNT) fail_msg("%d right, %d wrong, %d lost", right, wrong, lost);
-    kill(p.pid, SIGTERM);
-    r = program_wait(&p);
-    if (r.status || *r.err) fail_msg("%d: %s", r.status, r.err);
-    program_free(&r);
+    end_server();
     for (int i = 0; i < PICTURE_COUNT; i++) free(shown[i].bytes);
 }
 
 int main(void) {
     program_share_cache();
-    const struct CMUnitTest tests[] = {FOLDER_TEST(serves), FOLDER_TEST(serves_pictures)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(serves, test_folder_create, clean_up),
+                                       cmocka_unit_test_setup_teardown(serves_pictures, test_folder_create, clean_up)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
