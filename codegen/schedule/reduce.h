@@ -238,6 +238,15 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p);
 
 /* Emits the kernel; plan->data is a tcc_reduce. */
 tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+/* A value that a later sweep finds in scratch, at the open reduced point (reduce_slots.c). */
+tcc_emit_value tcc_reduce_load_slot(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x);
+void tcc_reduce_store_slot(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x, tcc_emit_value value);
+/* The loop over the runs of [*from, *to), which become the bounds of one. `carry` becomes that of a run, whose sums,
+ * those of `is_sum`, begin at nothing. */
+void tcc_reduce_runs_begin(tcc_emitter *e, const bool *is_sum, tcc_emit_loop *runs, int64_t step, int64_t high,
+                           tcc_emit_value *from, tcc_emit_value *to, tcc_emit_value *carry, int n_carry);
+/* Takes a run's sums in. `carry` becomes that of all runs. */
+void tcc_reduce_runs_end(tcc_emitter *e, const bool *is_sum, tcc_emit_loop *runs, tcc_emit_value *carry, int n_carry);
 /* Column sums of an item: `sums` are its thread's places by step and store, made at first; unused unless p->steps. */
 void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, tcc_emit_value *sums); /* 0 */
 /* Adds the open point, or vector, of store number `store`: to a place of the thread, or in memory if it is NULL. */

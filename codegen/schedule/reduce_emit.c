@@ -10,48 +10,6 @@
 
 #include <string.h>
 
-/* --- Values in scratch: as registers hold them, or, of a GPU's 16-bit types, as memory does */
-
-static bool is_packed(const tcc_body_run *r, const tcc_expr *x) {
-    return r->e->target->lane_groups && tcc_dtype_is_narrow(x->dtype);
-}
-
-static tcc_emit_type slot_type(tcc_body_run *r, const tcc_expr *x) {
-    return is_packed(r, x) ? r->e->i16 : tcc_scalar_register(r->e, x->dtype);
-}
-
-/* The address of a cached value at the open reduced point. */
-static tcc_emit_value slot_address(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
-    tcc_emitter *e = r->e;
-    tcc_emit_value at = tcc_emit_i64(e, 0);
-    for (int i = 0; i < p->n_reduced; i++) {
-        int64_t extent = r->body->vars.data[p->reduced[i]].high + 1;
-        if (i == p->n_reduced - 1) extent = (extent + p->lanes - 1) / p->lanes * p->lanes;
-        at = tcc_emit_add(e, tcc_emit_mul(e, at, tcc_emit_i64(e, extent)), r->loops[p->reduced[i]]);
-    }
-    tcc_emit_value slot = tcc_emit_at(e, e->i8, r->e->scratch, tcc_emit_i64(e, p->slot[x->id]));
-    return tcc_emit_at(e, slot_type(r, x), slot, at);
-}
-
-/* Slots are padded to whole vectors, which begin at multiples of their lanes. */
-static int slot_alignment(const tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
-    const int bytes = is_packed(r, x) ? 2 : 4, all = bytes * p->lanes;
-    return all >= 16 ? 16 : all >= 8 ? 8 : bytes;
-}
-
-static tcc_emit_value load_slot(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
-    tcc_emit_value address = slot_address(r, p, x);
-    const int alignment = slot_alignment(r, p, x);
-    if (!is_packed(r, x)) return tcc_emit_load(r->e, tcc_body_type(r, x->dtype, true), address, alignment);
-    tcc_emit_type type = tcc_emit_vector_type(r->e->i16, r->lanes);
-    return tcc_scalar_from_memory(r->e, tcc_emit_load(r->e, type, address, alignment), x->dtype);
-}
-
-static void store_slot(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x, tcc_emit_value value) {
-    if (is_packed(r, x)) value = tcc_scalar_rounded_to_memory(r->e, value, x->dtype);
-    tcc_emit_store(r->e, value, slot_address(r, p, x), slot_alignment(r, p, x));
-}
-
 enum { MOST_CARRIES = TCC_EMIT_MAX_CARRY };
 
 typedef struct sweep_cx {
@@ -76,14 +34,14 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, tcc_emit_value *carr
     for (int i = 0; i < b->exprs.count; i++)
         if (s->loads[i] && r->needed[i]) {
             const tcc_expr *x = b->exprs.data[i];
-            r->values[i] = p->steps ? s->kept[s->step * b->exprs.count + i] : load_slot(r, p, x);
+            r->values[i] = p->steps ? s->kept[s->step * b->exprs.count + i] : tcc_reduce_load_slot(r, p, x);
         }
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->exprs.count; i++) {
         if (!s->computes[i]) continue;
         tcc_emit_value value = tcc_body_lanes(r, b->exprs.data[i]);
         if (p->steps) s->kept[s->step * b->exprs.count + i] = value;
-        else store_slot(r, p, b->exprs.data[i], value);
+        else tcc_reduce_store_slot(r, p, b->exprs.data[i], value);
     }
     int c = 0;
     for (int i = s->n_moments; i < s->n; i++) {
@@ -221,31 +179,6 @@ static void end_segment(tcc_body_run *r, const sweep_cx *s, tcc_emit_value *carr
     }
 }
 
-/* -- Long sums are cut into runs of no more than TCC_CHAIN_TERMS terms, whose sums are then added up. -- */
-
-/* The loop over the runs of [*from, *to), which become the bounds of one. `carry` becomes that of a run, whose sums,
- * those of `is_sum`, begin at nothing. */
-static void runs_begin(tcc_emitter *e, const bool *is_sum, tcc_emit_loop *runs, int64_t step, int64_t high,
-                       tcc_emit_value *from, tcc_emit_value *to, tcc_emit_value *carry, int n_carry) {
-    tcc_emit_loop_begin(e, runs, *from, *to, step, carry, n_carry);
-    tcc_emit_value end = tcc_emit_within(e, tcc_emit_add(e, runs->index, tcc_emit_i64(e, step)), high + step);
-    *from = runs->index;
-    *to = tcc_emit_min(e, end, *to);
-    for (int k = 0; k < n_carry; k++)
-        carry[k] = is_sum[k] ? tcc_emit_null(tcc_emit_type_of(runs->carry[k])) : runs->carry[k];
-}
-
-/* Takes a run's sums in. `carry` becomes that of all runs. */
-static void runs_end(tcc_emitter *e, const bool *is_sum, tcc_emit_loop *runs, tcc_emit_value *carry, int n_carry) {
-    tcc_emit_value next[MOST_CARRIES];
-    for (int k = 0; k < n_carry; k++) {
-        next[k] = is_sum[k] ? runs->carry[k] : carry[k];
-        if (is_sum[k]) tcc_fold_step(e, TCC_OP_REDUCE_SUM, &next[k], carry[k], NULL, NULL);
-    }
-    tcc_emit_loop_end(e, runs, next);
-    memcpy(carry, runs->carry, sizeof *carry * (size_t)n_carry);
-}
-
 /* Which carries of the folds from `first` on are sums. Returns how many carries these have. */
 static int find_sums(const sweep_cx *s, int first, bool *is_sum) {
     int n = 0;
@@ -277,7 +210,7 @@ static void emit_segments(tcc_body_run *r, sweep_cx *s, tcc_emit_value from, tcc
     n_inner = begin_segment(r, s, carry, n_carry, inner);
     for (int k = find_sums(s, s->n_moments, is_sum); k < n_inner; k++)
         is_sum[k] = k < n_inner - 1; /* the last counts */
-    if (cut) runs_begin(e, is_sum, &runs, TCC_CHAIN_TERMS * stride, high, &first, &last, inner, n_inner);
+    if (cut) tcc_reduce_runs_begin(e, is_sum, &runs, TCC_CHAIN_TERMS * stride, high, &first, &last, inner, n_inner);
     if (p->columns) {
         if (shared) tcc_emit_split_loop_begin(e, &loop, first, last, inner, n_inner);
         else tcc_emit_loop_begin(e, &loop, first, last, 1, inner, n_inner);
@@ -290,7 +223,7 @@ static void emit_segments(tcc_body_run *r, sweep_cx *s, tcc_emit_value from, tcc
     } else {
         emit_row(r, s, first, last, true, inner, n_inner);
     }
-    if (cut) runs_end(e, is_sum, &runs, inner, n_inner);
+    if (cut) tcc_reduce_runs_end(e, is_sum, &runs, inner, n_inner);
     end_segment(r, s, carry, n_carry, inner, NULL);
     tcc_emit_loop_end(e, &segments, carry);
     memcpy(carry, segments.carry, sizeof *carry * (size_t)n_carry);
@@ -334,9 +267,10 @@ static void emit_row_of_runs(tcc_body_run *r, const sweep_cx *s, tcc_emit_value 
     tcc_emit_loop runs;
     bool is_sum[MOST_CARRIES];
     find_sums(s, 0, is_sum);
-    runs_begin(e, is_sum, &runs, length * tcc_emit_group_lanes(e, p->lanes), high, &from, &last, carry, n_carry);
+    tcc_reduce_runs_begin(e, is_sum, &runs, length * tcc_emit_group_lanes(e, p->lanes), high, &from, &last, carry,
+                          n_carry);
     emit_row(r, s, from, last, true, carry, n_carry);
-    runs_end(e, is_sum, &runs, carry, n_carry);
+    tcc_reduce_runs_end(e, is_sum, &runs, carry, n_carry);
     if (!tcc_emit_is_constant(rest, &left) || left) emit_rest(r, s, end, to, carry);
 }
 
@@ -424,7 +358,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
                 end = to;
                 rest = to = tcc_emit_sub(e, to, tcc_emit_rem(e, tcc_emit_sub(e, to, from), p->ways));
             }
-            if (i == cut) runs_begin(e, is_sum, &runs, length * stride, extent, &from, &to, carry, n_carry);
+            if (i == cut) tcc_reduce_runs_begin(e, is_sum, &runs, length * stride, extent, &from, &to, carry, n_carry);
             if (i == 0 && p->columns) tcc_emit_split_loop_begin(e, &r->nest[var], from, to, carry, n_carry);
             else tcc_emit_loop_begin(e, &r->nest[var], from, to, 1, carry, n_carry);
             memcpy(carry, r->nest[var].carry, sizeof *carry * (size_t)n_carry);
@@ -448,7 +382,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         memcpy(carry, loop->carry, sizeof *carry * (size_t)n_carry);
         if (i != cut) continue;
         if (s->ways) tcc_reduce_ways_end_run(r, s->ways);
-        runs_end(e, is_sum, &runs, carry, n_carry);
+        tcc_reduce_runs_end(e, is_sum, &runs, carry, n_carry);
         if (s->ways) tcc_reduce_ways_end_runs(s->ways);
         if (rest) emit_rest_of_ways(r, s, rest, end, carry, n_carry);
     }
