@@ -6,6 +6,7 @@
 
 #include "ir/support/alloc.h"
 #include "ir/support/clock.h"
+#include "ir/support/thread.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -26,6 +27,11 @@ typedef struct patience {
 static void pause_between(const patience *p, double now) {
     if (now - p->begin < SPIN_SECONDS) sched_yield();
     else nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
+static patience begin_waiting(const tcc_device_ranks *r) {
+    const double now = tcc_clock_seconds();
+    return (patience){now, now, 0, r->progress ? __atomic_load_n(r->progress, __ATOMIC_RELAXED) : 0};
 }
 
 /* -- Giving up -- */
@@ -50,7 +56,7 @@ void tcc__cuda_ranks_remove_graphs(tcc_ranks_graphs *graphs) {
     graphs->of = NULL;
 }
 
-/* The driver keeps a graph that runs until it is done. */
+/* None of them runs. */
 static void drop_graphs(tcc_device_ranks *r) {
     while (r->graphs) {
         tcc_ranks_graphs *graphs = r->graphs;
@@ -59,12 +65,58 @@ static void drop_graphs(tcc_device_ranks *r) {
     }
 }
 
+/* ncclCommAbort under way. */
+typedef struct aborting {
+    tcc_nccl calls;
+    tcc_nccl_comm comm;
+    bool done;
+} aborting;
+
+static void *end_comm(void *user) {
+    aborting *a = user;
+    a->calls.abort(a->comm);
+    __atomic_store_n(&a->done, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static bool is_idle(const tcc_device_ranks *r) {
+    const tcc_cuda_driver *cu = &r->cuda->cu;
+    return cu->stream_query(r->cuda->compute) != TCC_CUDA_NOT_READY &&
+           cu->stream_query(r->stream) != TCC_CUDA_NOT_READY;
+}
+
+/* NCCL's kernels end. What is to abort waits for graphs, and a graph that still runs would wait for those kernels: so
+ * another thread aborts, while this one waits for what runs and drops the graphs behind it. An abort that does not come
+ * back nevertheless keeps its thread. */
+static void abort_comm(tcc_device_ranks *r) {
+    aborting *a = r->graphs ? tcc__calloc(1, sizeof *a) : NULL;
+    pthread_t thread;
+    if (a) *a = (aborting){.calls = r->nccl, .comm = r->comm};
+    if (!a || tcc__thread_create(&thread, end_comm, a)) {
+        tcc__free(a);
+        drop_graphs(r);
+        r->nccl.abort(r->comm);
+        return;
+    }
+    patience p = begin_waiting(r);
+    while (!is_idle(r) && tcc_clock_seconds() - p.begin < PARTING_SECONDS) pause_between(&p, tcc_clock_seconds());
+    drop_graphs(r);
+    p = begin_waiting(r);
+    while (!__atomic_load_n(&a->done, __ATOMIC_ACQUIRE) && tcc_clock_seconds() - p.begin < PARTING_SECONDS)
+        pause_between(&p, tcc_clock_seconds());
+    if (!__atomic_load_n(&a->done, __ATOMIC_ACQUIRE)) {
+        pthread_detach(thread);
+        return;
+    }
+    pthread_join(thread, NULL);
+    tcc__free(a);
+}
+
 /* NCCL's kernels end, and no further call is made. */
 static void give_up(tcc_device_ranks *r, const char *why) {
     if (*r->failed) return;
     snprintf(r->failed, sizeof r->failed, "%s", why);
-    drop_graphs(r);
-    if (r->comm) r->nccl.abort(r->comm);
+    if (r->comm) abort_comm(r);
     r->comm = NULL;
 }
 
@@ -83,11 +135,6 @@ static tcc_status fail(tcc_device_ranks *r, tcc_diag *d, const char *why) {
 }
 
 /* -- Patience -- */
-
-static patience begin_waiting(const tcc_device_ranks *r) {
-    const double now = tcc_clock_seconds();
-    return (patience){now, now, 0, r->progress ? __atomic_load_n(r->progress, __ATOMIC_RELAXED) : 0};
-}
 
 /* Whether to go on waiting: TCC_OK, or TCC_EIO once the communicator was given up. */
 static tcc_status look(tcc_device_ranks *r, tcc_diag *d, patience *p) {

@@ -8,8 +8,8 @@
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/nccl.h"
 
-/* Graphs that may hold captured calls of NCCL: they end before the communicator does, which waits for them without
- * limit, even to abort it (commDestroySync in init.cc of NCCL 2.28). */
+/* Graphs that may hold captured calls of NCCL. A communicator that ends waits for them without limit, even to abort it
+ * (commDestroySync in init.cc of NCCL 2.28). */
 typedef struct tcc_ranks_graphs tcc_ranks_graphs;
 struct tcc_ranks_graphs {
     tcc_ranks_graphs *next; /* of `of` */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 enum { SUCCESS, CUDA_ERROR, SYSTEM_ERROR, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_USAGE, REMOTE_ERROR, IN_PROGRESS };
@@ -491,18 +492,22 @@ EXPORT int ncclCommGetAsyncError(comm *c, int *result) {
     return SUCCESS;
 }
 
-/* The library waits for graphs that have captured its work, even where it is to abort. */
-static void check_graphs(const comm *c, const char *call) {
+/* The library waits for graphs that have captured its work; here no longer than some seconds. */
+static void wait_for_graphs(const comm *c, const char *call, double seconds) {
     int graphs = 0;
-    for (const launch *l = c->launches; l; l = l->next)
-        if (l->says.captured) graphs += ptxsim_graphs_with(&l->work);
+    for (int ms = 0; ms == 0 || (graphs && ms < 1000 * seconds); ms++) {
+        if (ms) usleep(1000);
+        graphs = 0;
+        for (const launch *l = c->launches; l; l = l->next)
+            if (l->says.captured) graphs += ptxsim_graphs_with(&l->work);
+    }
     if (graphs) wrong(INVALID_USAGE, "%s waits for ever for %d captured calls whose graphs are alive", call, graphs);
 }
 
 EXPORT int ncclCommFinalize(comm *c) {
     const int checked = check_comm(c);
     if (checked) return checked;
-    check_graphs(c, "ncclCommFinalize");
+    wait_for_graphs(c, "ncclCommFinalize", 0);
     c->ending = true;
     say(c, "bye");
     return IN_PROGRESS;
@@ -525,8 +530,8 @@ EXPORT int ncclCommDestroy(comm *c) {
 }
 
 EXPORT int ncclCommAbort(comm *c) {
-    check_graphs(c, "ncclCommAbort");
     end(c, true);
+    wait_for_graphs(c, "ncclCommAbort", 3);
     mail_close(c->id.folder);
     return SUCCESS;
 }

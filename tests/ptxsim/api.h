@@ -128,7 +128,7 @@ struct CUgraph_st {
 
 /* A copy of the nodes. `ancestors`: a bit a node for each node; NULL when they form one chain. */
 struct CUgraphExec_st {
-    bool alive;
+    bool alive, ran_on; /* ran_on: it ran when it was destroyed */
     sim_work *works;
     CUgraphNode *origins;
     int n;
@@ -189,6 +189,7 @@ void stream_complete_all(void);                    /* of this thread's device */
 void stream_host_knows(CUstream s);
 CUresult stream_forbid_capture(void); /* an unsafe call while a capture that this thread disturbs is under way */
 bool stream_pending_read(uint64_t begin, uint64_t bytes);
+bool stream_pending_graph(CUgraphExec exec);
 void stream_poll(CUstream s); /* executes one entry */
 
 CUresult graph_capture(CUstream s, sim_work *work);

@@ -318,7 +318,7 @@ __attribute__((visibility("default"))) int ptxsim_graphs_with(const ptxsim_work 
     for (CUgraphExec e = sim.execs; e; e = e->next) {
         bool has = false;
         for (int k = 0; k < e->n && !has; k++) has = e->works[k].attempt == work;
-        graphs += has && e->alive;
+        graphs += has && (e->alive || e->ran_on);
     }
     api_leave(CUDA_SUCCESS);
     return graphs;
@@ -330,6 +330,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
     CUgraphExec e = find_exec(exec);
     if (!e) return api_leave(CUDA_ERROR_INVALID_VALUE);
     e->alive = false; /* launches that are under way still have it */
+    e->ran_on = stream_pending_graph(e);
     return api_leave(entered);
 }
 

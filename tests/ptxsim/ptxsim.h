@@ -94,7 +94,8 @@ typedef struct ptxsim_work {
 } ptxsim_work;
 /* Puts it on the stream, or into the graph that is captured. `work` is borrowed as long as it may run. A CUresult. */
 int ptxsim_enqueue(void *stream, const ptxsim_work *work);
-/* How many graphs and instances of graphs that were not destroyed hold it. */
+/* How many graphs and instances of graphs hold it: those that were not destroyed, and those that were while they ran,
+ * which hold it for good (seen with driver 580). */
 int ptxsim_graphs_with(const ptxsim_work *work);
 /* For an attempt: where the bytes of device memory are on the host; NULL: they are no such memory. */
 void *ptxsim_bytes(uint64_t address, uint64_t bytes);

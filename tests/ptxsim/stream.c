@@ -407,6 +407,13 @@ bool stream_pending_read(uint64_t begin, uint64_t bytes) {
     return false;
 }
 
+bool stream_pending_graph(CUgraphExec exec) {
+    for (CUstream s = sim.streams; s; s = s->next)
+        for (sim_op *op = s->head; op; op = op->next)
+            if (op->work.kind == WORK_GRAPH && op->work.exec == exec) return true;
+    return false;
+}
+
 /* --- work of libraries */
 
 __attribute__((visibility("default"))) int ptxsim_enqueue(void *stream, const ptxsim_work *work) {
