@@ -52,17 +52,16 @@ static tcc_status plan_group(tcc_reduce_trace *t, tcc_reduce **p) {
 
 /* Should M2 be made in the mean's sweep? A second sweep over a row that is in registers, in shared memory or in a
  * thread's cache costs less than the segments of the first; what has to come from memory again costs most. A mean alone
- * is a sum, unless it is computed again and was made beside its M2 before: then the choice says how. */
+ * is made as if its M2 were there: whether that is in its group must not change its bits. */
 static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
     tcc_lowering *l = t->l;
     int64_t points, sweeps = 0;
-    bool asked = false;
+    bool moments = false;
     for (int i = 0; i < t->n; i++) {
         t->has_m2 = t->has_m2 || t->all[i].node->op == TCC_OP_REDUCE_M2;
-        asked = asked || tcc_is_moment(t->all[i].node->op);
+        moments = moments || tcc_is_moment(t->all[i].node->op);
     }
-    asked = asked && (t->has_m2 || tcc_params_has(&l->params, TCC_PARAM_SWEEPS));
-    if (!asked || p->n_reduced == 0) return TCC_OK;
+    if (!moments || p->n_reduced == 0) return TCC_OK;
     if (tcc_params_decides(&l->params)) {
         TCC_TRY(tcc_reduce_choose_shape(l, p, &points));
         const bool gpu = l->target->lane_groups;

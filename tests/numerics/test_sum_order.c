@@ -111,6 +111,29 @@ static void rows_across_memory(void **state) {
     assert_true(ok);
 }
 
+/* A mean is made as it would be beside its M2, also where it is computed without that. */
+static void means(void **state) {
+    (void)state;
+    static const struct {
+        const char *x, *axes, *kept;
+    } cases[] = {
+        {"33,11", "0", "11"},       {"300,301", "0", "301"}, {"300,301", "1", "300"},
+        {"7,300,5", "0, 2", "300"}, {"2,70001", "1", "2"},   {"70001,2", "0", "2"},
+    };
+    bool ok = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[600];
+        snprintf(text, sizeof text,
+                 "graph @g {\n  %%0 = input {name=\"x\"} : f32[%s]\n"
+                 "  %%1 = reduce_mean(%%0) {axes=[%s]} : f32[%s]\n"
+                 "  %%2 = reduce_m2(%%0) {axes=[%s]} : f32[%s]\n"
+                 "  output \"mean\" %%1\n  output \"m2\" %%2\n}\n",
+                 cases[i].x, cases[i].axes, cases[i].kept, cases[i].axes, cases[i].kept);
+        ok = agrees(text) && ok;
+    }
+    assert_true(ok);
+}
+
 /* Maxima have loops of their own, also in parts: each element is looked at, whatever loops there are. The largest
  * product lies towards the end of each axis in turn. */
 static void maxima(void **state) {
@@ -140,6 +163,6 @@ static void maxima(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(neighbouring_axes), cmocka_unit_test(rows_across_memory),
-                                       cmocka_unit_test(maxima)};
+                                       cmocka_unit_test(means), cmocka_unit_test(maxima)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
