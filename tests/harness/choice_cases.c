@@ -27,6 +27,14 @@ const choice_case choice_cases[] = {
              "}\n",
      .host = {"lanes=1,points=7", "lanes=4,points=8"},
      .gpu = {"lanes=2,group=4,points=24", "threads=64", "lanes=1,group=64,-threads,-points"}},
+    {.name = "phases", /* of a stride, one by one where they make no vector that is stored at once */
+     .text = "graph @phases {\n"
+             "  %0 = input {name=\"dy\"} : f32[2,3,8,45]\n"
+             "  %1 = avg_pool_grad(%0) {window=[1, 3], stride=[1, 3], pad_lo=[0, 0], pad_hi=[0, 0]} : "
+             "f32[2,3,8,135]\n"
+             "  output \"y\" %1\n"
+             "}\n",
+     .host = {"lanes=1", "lanes=32"}},
     {.name = "turn",
      .text = "graph @turn {\n"
              "  %0 = input {name=\"x\"} : f32[3,72,100]\n"
