@@ -57,8 +57,10 @@ static tcc_status plan_at_hand(tcc_remat_choice *c, tcc_remat_point *p) {
     TCC_TRY(status);
     p->peak = planned->arena_bytes;
     p->added_ns = predicted_ns(planned) - predicted_ns(c->planned);
-    tcc_logf(c->cx->cx, TCC_LOG_MEMORY, "remat: %d values computed again: arena %lld bytes (model %lld), %+.3f ms",
-             p->values, (long long)p->peak, (long long)p->estimated_peak, 1e-6 * (double)p->added_ns);
+    tcc_logf(c->cx->cx, TCC_LOG_MEMORY,
+             "remat: %d values computed again: arena %lld bytes (model %lld), %+.3f ms (model %+.3f)", p->values,
+             (long long)p->peak, (long long)p->estimated_peak, 1e-6 * (double)p->added_ns,
+             1e-6 * (double)p->estimated_ns);
     const tcc_graph *least = c->least_plan ? c->least_plan : c->planned;
     if (p->peak < least->arena_bytes) {
         tcc_graph_destroy(c->least_plan);
@@ -158,13 +160,10 @@ bool tcc_remat_is_small(const tcc_graph *planned) {
     return planned->arena_bytes < least_bytes;
 }
 
-/* The last point that costs next to nothing by the model; 0: there is none. */
-static int free_point(const tcc_remat_choice *c) {
-    const double most = free_share * (double)c->report->step_ns;
+/* The last point before `end` that takes at most `ns` by the model; 0: there is none. */
+static int last_within(const tcc_remat_choice *c, int end, double ns) {
     int point = 0;
-    if (tcc_remat_is_small(c->planned)) return 0;
-    while (point + 1 < c->report->frontier.count && (double)c->report->frontier.data[point + 1].estimated_ns <= most)
-        point++;
+    while (point + 1 < end && (double)c->report->frontier.data[point + 1].estimated_ns <= ns) point++;
     return point;
 }
 
@@ -181,20 +180,24 @@ static tcc_status plan_point(tcc_remat_choice *c, int point, int64_t *peak) {
 
 /* -- Which set -- */
 
-/* Whether or not there is a budget, what is nearly free is computed again. Segments are the user's own choice of
- * that. */
+/* Whether or not there is a budget, what is nearly free is computed again. Segments are the user's own choice of that.
+ * Where a plan takes longer than the model says, the next one is chosen as if all did by as much. */
 static tcc_status take_free(tcc_remat_choice *c) {
     enum { MOST_TRIED = 4 };
     const double most = free_share * (double)c->report->step_ns;
-    int too_long = 0, next = c->spec->segments ? 0 : free_point(c);
+    if (c->spec->segments || tcc_remat_is_small(c->planned)) return TCC_OK;
+    int next = last_within(c, c->report->frontier.count, most);
     for (int tried = 0; next > c->marked && tried < MOST_TRIED; tried++) {
         int64_t peak;
         TCC_TRY(plan_point(c, next, &peak));
         const tcc_remat_point *p = &c->report->frontier.data[next];
-        if (peak < c->report->frontier.data[c->marked].peak && (double)p->added_ns <= most) c->marked = next;
-        else too_long = next;
-        if (!too_long) break;
-        next = c->marked + (too_long - c->marked) / 2;
+        const double added = (double)p->added_ns, estimated = (double)p->estimated_ns;
+        if (peak < c->report->frontier.data[c->marked].peak && added <= most) {
+            c->marked = next;
+            break;
+        }
+        const bool longer = peak != refused && added > most && estimated > 0;
+        next = longer ? last_within(c, next, most * estimated / added) : c->marked + (next - c->marked) / 2;
     }
     return TCC_OK;
 }
