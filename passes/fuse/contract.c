@@ -72,10 +72,13 @@ static bool is_move(const tcc_node *n) {
     return n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || n->op == TCC_OP_SLICE;
 }
 
-/* A broadcast of a scalar or of a vector along the last dim. */
-static bool is_by_channels(const tcc_node *n) {
-    const tcc_type *from = &n->operands[0]->type;
-    return tcc_type_numel(from) == 1 || (from->rank == 1 && n->attrs->broadcast.dims.v[0] == n->type.rank - 1);
+bool tcc_is_operand_work(const tcc_operand_work *work, const tcc_node *n, const char **reason) {
+    const tcc_type *from = n->op == TCC_OP_BROADCAST ? &n->operands[0]->type : NULL;
+    if (!from)
+        return tcc_fusion_of(n) == TCC_FUSION_POINT || fail(reason, "work in front of a contraction at other indices");
+    if (!work->by_channels || tcc_type_numel(from) == 1) return true;
+    return (from->rank == 1 && n->attrs->broadcast.dims.v[0] == n->type.rank - 1) ||
+           fail(reason, "work in front of a contraction with other vectors than of channels");
 }
 
 /* Counts nodes and tensors that operand n of a contraction is computed from; `seen` by position. */
@@ -111,10 +114,7 @@ static bool check_operand(const tcc_draft *d, const tcc_draft_scratch *s, int k,
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
         if (!seen[i] || (dot && is_move(n))) continue;
-        if (tcc_fusion_of(n) != TCC_FUSION_POINT && n->op != TCC_OP_BROADCAST)
-            return fail(reason, "work in front of a contraction at other indices");
-        if (work->by_channels && n->op == TCC_OP_BROADCAST && !is_by_channels(n))
-            return fail(reason, "work in front of a contraction with other vectors than of channels");
+        if (!tcc_is_operand_work(work, n, reason)) return false;
     }
     if (!tcc_dtype_is_float(dtype)) return fail(reason, "work in front of a contraction of other types");
     if (n_nodes > TCC_FUSE_MAX_FRONT || n_reads > work->reads)

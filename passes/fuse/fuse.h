@@ -86,6 +86,9 @@ static inline bool tcc_is_elementwise(const tcc_node *n) {
     const tcc_fusion_class fusion = tcc_fusion_of(n);
     return fusion == TCC_FUSION_POINT || fusion == TCC_FUSION_VIEW || fusion == TCC_FUSION_INDEX;
 }
+struct tcc_operand_work;
+/* Whether a contraction that computes an operand may do `n` for it; if not, *reason says why. */
+bool tcc_is_operand_work(const struct tcc_operand_work *work, const tcc_node *n, const char **reason);
 static inline bool tcc_is_reduction(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_REDUCE; }
 
 #endif

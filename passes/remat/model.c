@@ -257,6 +257,7 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->first_input = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->first_input);
     m->room = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->room);
     m->node_ns = tcc__calloc(nodes, sizeof *m->node_ns);
+    m->times = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->times);
     m->beside = tcc__calloc(nodes, sizeof *m->beside);
     m->elsewhere = tcc__calloc(nodes, sizeof *m->elsewhere);
     m->hidden = tcc__calloc(nodes, sizeof *m->hidden);
@@ -265,9 +266,9 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->kept = tcc__calloc(nodes, sizeof *m->kept);
     m->mark = tcc__calloc(nodes, sizeof *m->mark);
     m->stack = tcc__malloc(sizeof *m->stack * nodes);
-    if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->beside || !m->elsewhere || !m->hidden ||
-        !m->lives || !m->again || !m->kept || !m->mark || !m->stack || !m->passing || !m->last_reader || !m->computes ||
-        !m->room || !m->first_input || !make_found(m, nodes, values)) {
+    if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->times || !m->beside || !m->elsewhere ||
+        !m->hidden || !m->lives || !m->again || !m->kept || !m->mark || !m->stack || !m->passing || !m->last_reader ||
+        !m->computes || !m->room || !m->first_input || !make_found(m, nodes, values)) {
         tcc_remat_model_free(m);
         return tcc_enomem(diag);
     }
@@ -286,7 +287,8 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
 }
 
 void tcc_remat_model_free(tcc_remat_model *m) {
-    void *const arrays[] = {m->late, m->value_of, m->stored, m->node_ns, m->lives, m->again, m->mark, m->stack};
+    void *const arrays[] = {m->late,  m->value_of, m->stored, m->node_ns, m->times,
+                            m->lives, m->again,    m->mark,   m->stack};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
     tcc__free(m->kept);
     tcc__free(m->beside);
@@ -336,6 +338,13 @@ static void need(tcc_remat_model *m, const tcc_node *n, int moment) {
     if (moment > m->last[v]) m->last[v] = moment;
 }
 
+/* Whether what computes `n` again and stores it loads what no reader does. Results of norms are made beside the norms'
+ * gradients, which read the same. What moves elements is a kernel of its own. */
+static bool loads_for_itself(const tcc_remat_model *m, const tcc_node *n) {
+    const bool moves = tcc_is_elementwise(n) && tcc_fusion_of(n) != TCC_FUSION_POINT;
+    return m->passing[n->id] || (moves && !m->hidden[n->id]);
+}
+
 /* When each node is computed again: before the first late group that needs it, directly or for another. */
 static void find_moments(tcc_remat_model *m) {
     const tcc_graph *g = m->g;
@@ -362,7 +371,7 @@ static void find_moments(tcc_remat_model *m) {
         m->worked[i] |= once;
         if (m->worked[i] && !m->hidden[i]) m->added_ns += m->node_ns[i];
         if (once && !m->hidden[i]) m->added_ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
-        if (once && m->passing[i]) m->added_ns += tcc_remat_loading_ns(m, n);
+        if (once && loads_for_itself(m, n)) m->added_ns += tcc_remat_loading_ns(m, n);
         if (once || m->until[i] < m->when[i]) m->until[i] = m->when[i];
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];

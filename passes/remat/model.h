@@ -18,6 +18,7 @@
 #define TCC_PASSES_REMAT_MODEL_H
 
 #include "passes/memory/plan.h"
+#include "passes/select.h"
 
 /* A value of the arena, by index in plan.values; behind those of the plan come the extra ones. */
 typedef struct tcc_remat_life {
@@ -36,11 +37,10 @@ typedef struct tcc_remat_reader {
     int more;        /* tensors that its kernel reads more if it evaluates the value, by the set at hand */
 } tcc_remat_reader;
 
-/* How a contraction computes an operand as it reads it (passes/select.h). */
-typedef struct tcc_remat_computes {
-    int64_t repeats;
-    double price;
-} tcc_remat_computes;
+/* A launch takes the longer of both. */
+typedef struct tcc_remat_times {
+    double traffic, work;
+} tcc_remat_times;
 
 typedef struct tcc_remat_model {
     const tcc_graph *g; /* planned; borrowed */
@@ -54,9 +54,10 @@ typedef struct tcc_remat_model {
     tcc_vec(tcc_remat_reader) readers;
     tcc_vec(const tcc_node *) inputs; /* of late groups: early work and leaves that they read, once each */
     int *first_input;                 /* by group: where its inputs begin; where they end is the next one's */
-    tcc_remat_computes *computes;     /* by late contraction that computes an operand which may pass */
+    tcc_operand_work *computes;       /* by late contraction that computes an operand which may pass */
     int *room;                        /* by late group: tensors that its kernel may access beside those that it does */
     double *node_ns;                  /* by node: time to evaluate it once more, where it is not loaded */
+    tcc_remat_times *times;           /* by late group that may evaluate values for itself */
     bool *beside;                     /* by node: a late dot's group reads it at the index of its result */
     bool *elsewhere;                  /* by node: a late group reads it in another way */
     bool *hidden;          /* by node: computed again beside a late dot, which hides the time that this takes */
@@ -91,9 +92,8 @@ typedef struct tcc_remat_model {
     const tcc_node **stack;
 } tcc_remat_model;
 
-struct tcc_pass_target;
 /* `planned` has groups and places, and stays the caller's. `target`: as fuse asks it; NULL: there is none. */
-tcc_status tcc_remat_model_create(const tcc_graph *planned, const struct tcc_pass_target *target, tcc_diag *diag,
+tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_target *target, tcc_diag *diag,
                                   tcc_remat_model *out);
 void tcc_remat_model_free(tcc_remat_model *m);
 

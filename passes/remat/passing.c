@@ -49,9 +49,10 @@ static bool evaluates(tcc_remat_model *m, const tcc_pass_target *target, int t, 
         return tcc_fusion_of(reader) != TCC_FUSION_INDEX;
     if (group->kind != TCC_GROUP_CONTRACT) return false;
     if (reader != group->hero) return tcc_fusion_of(reader) == TCC_FUSION_POINT;
-    if (reader->op == TCC_OP_DOT || k > 1 || !target || !target->computes_operand) return false;
+    if (reader->op == TCC_OP_DOT || reader->attrs->conv.groups > 1 || k > 1) return false;
+    if (!target || !target->computes_operand) return false;
     if (!target->computes_operand(target->user, m->g, reader, k, &work) || work.repeats > MOST_REPEATS) return false;
-    m->computes[t] = (tcc_remat_computes){work.repeats, work.price};
+    m->computes[t] = work;
     return true;
 }
 
@@ -78,6 +79,35 @@ static int room_of(const tcc_remat_model *m, int t) {
             if (at == count) inputs[count++] = x;
         }
     return contract ? TCC_GROUP_MAX_ACCESSES - count - group->n_outputs : TCC_FUSE_MAX_INPUTS - count;
+}
+
+/* Of a contraction, the times of the launch that writes its result and waits for arithmetic least: what it reads beside
+ * its operands is free while it does wait. */
+static tcc_remat_times times_of_contraction(const tcc_remat_model *m, const tcc_implementation *x) {
+    tcc_remat_times least = {0};
+    bool found = false;
+    for (int i = 0; i < x->n_launches; i++) {
+        const tcc_launch *launch = &x->launches[i];
+        const double traffic = m->ns_per_byte * (double)launch->bytes, ns = (double)launch->ns;
+        const tcc_remat_times times = {traffic < ns ? traffic : ns, ns};
+        bool result = false;
+        for (int k = 0; k < launch->n_writes; k++) result |= launch->writes[k].node != NULL;
+        if (!result || (found && ns - times.traffic >= least.work - least.traffic)) continue;
+        least = times;
+        found = true;
+    }
+    return least;
+}
+
+static tcc_remat_times times_of(const tcc_remat_model *m, int t) {
+    const tcc_group *group = &m->g->groups.data[t];
+    const tcc_implementation *x = group->implementation;
+    tcc_remat_times times = {0};
+    if (x && group->kind == TCC_GROUP_CONTRACT) return times_of_contraction(m, x);
+    for (int i = 0; x && i < x->n_launches; i++) times.traffic += m->ns_per_byte * (double)x->launches[i].bytes;
+    for (int i = 0; i < group->n_nodes; i++)
+        if (tcc_is_elementwise(group->nodes[i])) times.work += m->node_ns[group->nodes[i]->id];
+    return times;
 }
 
 /* Lists what group t reads of early work and leaves, and the group among the readers of what may pass. False: memory is
@@ -116,7 +146,7 @@ tcc_status tcc_remat_find_passing(tcc_remat_model *m, const tcc_pass_target *tar
             }
     }
     for (int t = 0; t < g->groups.count && ok; t++) {
-        if (is_late_group(m, t)) ok = list_reader(m, t), m->room[t] = room_of(m, t);
+        if (is_late_group(m, t)) ok = list_reader(m, t), m->room[t] = room_of(m, t), m->times[t] = times_of(m, t);
         m->first_input[t + 1] = m->inputs.count;
     }
     return ok ? TCC_OK : tcc_enomem(diag);
@@ -146,19 +176,32 @@ typedef struct evaluation {
     double work_ns, loaded, all; /* bytes: of what the group does not load anyway, and of all */
     int reads, more;             /* tensors: all, and what the group does not load anyway */
     bool elementwise;            /* no contraction, reduction or the like is done again */
+    bool fits;                   /* a contraction that computes the value as an operand may do all of it */
     bool whole;                  /* it is no more than a kernel holds; else this is the part that was looked at */
 } evaluation;
 
-/* Of `x`, by a group that was entered with `stamp`. Behind what no kernel holds may be the whole forward pass. */
-static evaluation evaluate(tcc_remat_model *m, int stamp, const tcc_node *x) {
+/* What a contraction of group t computes an operand by, if it may compute `x` as one; else NULL. */
+static const tcc_operand_work *operand_work(const tcc_remat_model *m, int t, const tcc_node *x) {
+    const tcc_group *group = &m->g->groups.data[t];
+    const tcc_node *hero = group->hero;
+    const bool computed = group->kind == TCC_GROUP_CONTRACT && (hero->operands[0] == x || hero->operands[1] == x);
+    return computed ? &m->computes[t] : NULL;
+}
+
+/* Of `x`, by group t that was entered with `stamp`; t < 0: by any. Behind what no kernel holds may be the whole forward
+ * pass. */
+static evaluation evaluate(tcc_remat_model *m, int t, int stamp, const tcc_node *x) {
+    const tcc_operand_work *work = t < 0 ? NULL : operand_work(m, t, x);
+    const char *reason;
     const int walk = ++m->stamp;
-    evaluation e = {.elementwise = true};
+    evaluation e = {.elementwise = true, .fits = true};
     int waiting = 0, nodes = 0;
     m->mark[x->id] = walk;
     m->stack[waiting++] = x;
     while (waiting && nodes++ < TCC_FUSE_MAX_NODES) {
         const tcc_node *n = m->stack[--waiting];
         e.elementwise &= tcc_is_elementwise(n);
+        e.fits &= !work || tcc_is_operand_work(work, n, &reason);
         e.work_ns += m->node_ns[n->id];
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *y = n->operands[k];
@@ -179,28 +222,40 @@ static evaluation evaluate(tcc_remat_model *m, int stamp, const tcc_node *x) {
     return e;
 }
 
-/* Time for group t, entered with an evaluation of its operand `x`, to evaluate that instead of loading it. */
-static double evaluation_ns(const tcc_remat_model *m, int t, const tcc_node *x, const evaluation *e) {
-    const tcc_group *group = &m->g->groups.data[t];
-    const tcc_node *hero = group->hero;
-    const bool computed = group->kind == TCC_GROUP_CONTRACT && (hero->operands[0] == x || hero->operands[1] == x);
-    const double own = (double)tcc_type_bytes(&x->type);
-    if (!computed) return e->work_ns + m->ns_per_byte * (e->loaded - own);
-    const double repeats = (double)m->computes[t].repeats;
+/* Adds to *more what group t, entered with an evaluation of its operand `x`, has to do to evaluate that instead of
+ * loading it. Of operands that contractions compute the time is returned: it was measured as a whole. */
+static double add_evaluation(const tcc_remat_model *m, int t, const tcc_node *x, const evaluation *e,
+                             tcc_remat_times *more) {
+    const double own = (double)tcc_type_bytes(&x->type), loaded = e->loaded - own;
+    const tcc_operand_work *work = operand_work(m, t, x);
+    if (!work) {
+        more->traffic += m->ns_per_byte * loaded;
+        more->work += e->work_ns;
+        return 0;
+    }
+    const double repeats = (double)work->repeats;
     const double again = e->all > own ? TCC_CACHED_BYTE * (repeats - 1) * (e->all - own) : 0;
-    return m->computes[t].price * (repeats * e->work_ns + m->ns_per_byte * (e->loaded - own + again));
+    return work->price * (repeats * e->work_ns + m->ns_per_byte * (loaded + again));
+}
+
+static double longer(tcc_remat_times x) { return x.traffic > x.work ? x.traffic : x.work; }
+
+/* By how much longer group t takes. */
+static double added_to(const tcc_remat_model *m, int t, tcc_remat_times more) {
+    const tcc_remat_times own = m->times[t], all = {own.traffic + more.traffic, own.work + more.work};
+    return longer(all) - longer(own);
 }
 
 /* Whether the kernel of group t can do an evaluation in place of loading its value. */
 static bool fits(const tcc_remat_model *m, int t, const evaluation *e) {
-    return e->whole && e->reads <= MOST_READS && e->more - 1 <= m->left[t];
+    return e->whole && e->fits && e->reads <= MOST_READS && e->more - 1 <= m->left[t];
 }
 
 void tcc_remat_pass(tcc_remat_model *m, const tcc_node *n) {
     bool passes = m->passing[n->id];
     for (int r = m->last_reader[n->id]; r >= 0 && passes; r = m->readers.data[r].next) {
         tcc_remat_reader *reader = &m->readers.data[r];
-        const evaluation e = evaluate(m, enter_group(m, reader->group), n);
+        const evaluation e = evaluate(m, reader->group, enter_group(m, reader->group), n);
         passes = e.elementwise && fits(m, reader->group, &e);
         reader->more = e.more - 1;
     }
@@ -211,7 +266,7 @@ void tcc_remat_pass(tcc_remat_model *m, const tcc_node *n) {
 
 double tcc_remat_loading_ns(tcc_remat_model *m, const tcc_node *n) {
     const int stamp = ++m->stamp;
-    return m->ns_per_byte * evaluate(m, stamp, n).loaded;
+    return m->ns_per_byte * evaluate(m, -1, stamp, n).loaded;
 }
 
 /* What is saved early: to store a value that early work does not read. */
@@ -224,6 +279,7 @@ double tcc_remat_passing_ns(tcc_remat_model *m) {
     double ns = 0;
     for (int t = 0; t < m->g->groups.count; t++) {
         const tcc_group *group = &m->g->groups.data[t];
+        tcc_remat_times more = {0};
         int stamp = 0;
         if (!is_late_group(m, t)) continue;
         for (int i = 0; i < group->n_nodes; i++)
@@ -232,9 +288,10 @@ double tcc_remat_passing_ns(tcc_remat_model *m) {
                 if (!m->again[x->id] || !is_read(m, group, x) || is_loaded(m, x)) continue;
                 if (!stamp) stamp = enter_group(m, t);
                 if (m->mark[x->id] >= stamp) continue;
-                const evaluation e = evaluate(m, stamp, x);
-                ns += evaluation_ns(m, t, x, &e);
+                const evaluation e = evaluate(m, t, stamp, x);
+                ns += add_evaluation(m, t, x, &e, &more);
             }
+        ns += added_to(m, t, more);
     }
     for (int i = 0; i < m->g->nodes.count; i++) {
         const tcc_node *n = m->g->nodes.data[i];
@@ -250,8 +307,10 @@ bool tcc_remat_passing_cost(tcc_remat_model *m, const tcc_node *n, double *ns) {
     m->again[n->id] = true;
     for (int r = m->last_reader[n->id]; r >= 0 && few; r = m->readers.data[r].next) {
         const int t = m->readers.data[r].group;
-        const evaluation e = evaluate(m, enter_group(m, t), n);
-        total += evaluation_ns(m, t, n, &e);
+        const evaluation e = evaluate(m, t, enter_group(m, t), n);
+        tcc_remat_times more = {0};
+        total += add_evaluation(m, t, n, &e, &more);
+        total += added_to(m, t, more);
         few = fits(m, t, &e);
     }
     m->again[n->id] = again;
