@@ -591,6 +591,23 @@ static void narrow_tiles_are_bound_by_products(void **state) {
         }
 }
 
+/* A matrix that one row is multiplied with is read in place, where its columns fill panels of some width. */
+static void a_matrix_that_is_read_once_is_not_packed(void **state) {
+    (void)state;
+    static const char *const cpus[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+    static const int columns[] = {64, 768, 1024, 2048, 4096};
+    for (size_t k = 0; k < sizeof cpus / sizeof *cpus; k++)
+        for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+            tcc_llvm_target target;
+            tcc_contract_plan p;
+            assert_int_equal(tcc_llvm_target_host(cpus[k], NULL, &target), TCC_OK);
+            tcc_contract c = matmul(1, columns[i], 2048, false, false, false);
+            assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
+            assert_false(p.pack_b);
+            tcc_llvm_target_clear(&target);
+        }
+}
+
 /* The same of Winograd's products; those by tiles are none of its own. */
 static void the_cpu_decides_how_winograd_multiplies(void **state) {
     (void)state;
@@ -708,6 +725,7 @@ int main(void) {
         cmocka_unit_test(bf16_by_its_own_instructions),
         cmocka_unit_test(the_cpu_decides_how_bf16_is_multiplied),
         cmocka_unit_test(narrow_tiles_are_bound_by_products),
+        cmocka_unit_test(a_matrix_that_is_read_once_is_not_packed),
         cmocka_unit_test(the_cpu_decides_how_winograd_multiplies),
         cmocka_unit_test(narrow_types_are_widened_in_vectors),
         cmocka_unit_test(equal_descriptions_have_equal_keys),
