@@ -46,7 +46,7 @@ static tcc_status plan_group(tcc_reduce_trace *t, tcc_reduce **p) {
         tcc_reduce_join_loops(t);
         TCC_TRY(plan_loops(t, p));
     }
-    if (sums == 0) tcc_reduce_turn(t, *p);
+    if (sums == 0) tcc_reduce_shape_loops(t, *p);
     return TCC_OK;
 }
 

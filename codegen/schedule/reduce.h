@@ -180,8 +180,8 @@ static inline tcc_status tcc_reduce_plan_sums(tcc_reduce_trace *t, tcc_body *b, 
     (*out)->order = t->order;
     return TCC_OK;
 }
-/* Makes columns of rows where memory is contiguous along those. */
-void tcc_reduce_turn(const tcc_reduce_trace *t, tcc_reduce *p);
+/* Makes columns of rows where memory is contiguous along those, and orders the reduced loops for parts. */
+void tcc_reduce_shape_loops(const tcc_reduce_trace *t, tcc_reduce *p);
 /* Threads for rows that are too long for registers. */
 tcc_status tcc_reduce_shape_long_rows(tcc_lowering *l, tcc_reduce *p);
 /* Threads for columns side by side: up to a warp; fewer where they then come out even. */

@@ -48,6 +48,8 @@ tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, 
     return TCC_OK;
 }
 
+static int64_t extent_of(const tcc_reduce *p, int loop) { return p->body->vars.data[p->reduced[loop]].high + 1; }
+
 /* What lanes along a loop cost in loads and stores: nothing where they have one address, one vector where they are
  * neighbours, else each for itself, and more where each is on a page of its own. */
 static int64_t cost_of_access(const tcc_reduce *p, const tcc_affine *a, int buffer, int var) {
@@ -73,7 +75,7 @@ static int64_t cost_along(const tcc_reduce *p, int var) {
 
 /* Rows that lie across memory, as the classes of an image's points, are columns of it: lanes go along the last kept
  * loop. A text that has lanes says whether they do, for what is loaded depends on what else the kernel computes. */
-void tcc_reduce_turn(const tcc_reduce_trace *t, tcc_reduce *p) {
+static void turn(const tcc_reduce_trace *t, tcc_reduce *p) {
     const tcc_lowering *l = t->l;
     if (p->columns || p->n_kept == 0 || p->n_reduced == 0) return;
     if (p->order && t->one_sweep) return; /* each lane of a row has states of its own */
@@ -90,6 +92,27 @@ void tcc_reduce_turn(const tcc_reduce_trace *t, tcc_reduce *p) {
     /* A row is not cut into parts where there are several: so there are items for several threads. */
     enum { ENOUGH_ITEMS = 8, LEAST_LANES = 8 };
     while (p->order && p->lanes > LEAST_LANES && t->kept_numel < (int64_t)ENOUGH_ITEMS * p->lanes) p->lanes /= 2;
+}
+
+/* A GPU's parts, and the lane groups of a block, cut the outermost reduced loop. A batch of four images whose loops are
+ * not one with those of their points is too short for that: the longest loop that no lanes go along comes first. */
+static void lead_with_longest(const tcc_reduce_trace *t, tcc_reduce *p) {
+    const tcc_hardware *hw = &t->l->target->hw;
+    const int n = p->columns ? p->n_reduced : p->n_reduced - 1;
+    int longest = 0;
+    for (int i = 0; i < t->n; i++)
+        if (t->all[i].node->op == TCC_OP_ARGMAX) return; /* its value is a position in the loops' order */
+    for (int i = 1; i < n; i++)
+        if (extent_of(p, i) > extent_of(p, longest)) longest = i;
+    if (!t->l->target->lane_groups || p->order || longest == 0 || extent_of(p, 0) >= hw->processors) return;
+    const int var = p->reduced[longest];
+    memmove(p->reduced + 1, p->reduced, sizeof *p->reduced * (size_t)longest);
+    p->reduced[0] = var;
+}
+
+void tcc_reduce_shape_loops(const tcc_reduce_trace *t, tcc_reduce *p) {
+    turn(t, p);
+    lead_with_longest(t, p);
 }
 
 /* Lanes go along the innermost loop, and the cuts of long chains are of one loop: so it matters which loops are one. */

@@ -41,7 +41,7 @@ static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t splits)
     tcc_reduce *p;
     TCC_TRY(tcc_lowering_keep(l, b));
     TCC_TRY(tcc_reduce_plan_sums(t, b, &p));
-    tcc_reduce_turn(t, p);
+    tcc_reduce_shape_loops(t, p);
     TCC_TRY(tcc_reduce_settle_lanes(l, p));
     int64_t extent = b->vars.data[p->reduced[0]].high + 1;
     p->split_var = var;

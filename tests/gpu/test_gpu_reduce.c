@@ -109,10 +109,43 @@ static void sums_beside_long_rows(void **state) {
     }
 }
 
+/* Few images of many points, whose loops are not one: parts and lane groups cut the points. */
+static void few_long_images(void **state) {
+    (void)state;
+    static const struct {
+        int n, points, channels;
+    } shapes[] = {{2, 700, 8}, {3, 1031, 33}, {4, 4096, 16}, {5, 67, 130}, {2, 9, 4}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const int n = shapes[i].n, p = shapes[i].points, c = shapes[i].channels;
+        char text[2048];
+        snprintf(text, sizeof text,
+                 "graph @gated {\n  %%0 = input {name=\"x\"} : f32[%d,%d,%d]\n  %%1 = input {name=\"s\"} : f32[%d,%d]\n"
+                 "  %%2 = broadcast(%%1) {dims=[0, 2]} : f32[%d,%d,%d]\n  %%3 = mul(%%0, %%2) : f32[%d,%d,%d]\n"
+                 "  %%4 = reduce_sum(%%3) {axes=[0, 1]} : f32[%d]\n  %%5 = reduce_max(%%3) {axes=[0, 1]} : f32[%d]\n"
+                 "  output \"a\" %%4\n  output \"b\" %%5\n}\n",
+                 n, p, c, n, c, n, p, c, n, p, c, c, c);
+        check_gpu_text(text, &(compiled_options){.seed = i});
+        snprintf(
+            text, sizeof text,
+            "graph @moments {\n  %%0 = input {name=\"x\"} : f32[%d,%d,%d]\n  %%1 = input {name=\"s\"} : f32[%d,%d]\n"
+            "  %%2 = broadcast(%%1) {dims=[0, 2]} : f32[%d,%d,%d]\n  %%3 = mul(%%0, %%2) : f32[%d,%d,%d]\n"
+            "  %%4 = reduce_mean(%%3) {axes=[0, 1]} : f32[%d]\n"
+            "  %%5 = reduce_m2(%%3) {axes=[0, 1]} : f32[%d]\n  output \"a\" %%4\n  output \"b\" %%5\n}\n",
+            n, p, c, n, c, n, p, c, n, p, c, c, c);
+        check_gpu_text(text, &(compiled_options){.seed = i});
+        snprintf(text, sizeof text,
+                 "graph @turned {\n  %%0 = input {name=\"x\"} : f32[%d,%d,%d]\n"
+                 "  %%1 = transpose(%%0) {perm=[0, 2, 1]} : f32[%d,%d,%d]\n"
+                 "  %%2 = reduce_sum(%%1) {axes=[0, 2]} : f32[%d]\n  output \"a\" %%2\n}\n",
+                 n, p, c, n, c, p, c);
+        check_gpu_text(text, &(compiled_options){.seed = i});
+    }
+}
+
 int main(void) {
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(columns), cmocka_unit_test(channels),
-                                       cmocka_unit_test(sums_beside_long_rows)};
+                                       cmocka_unit_test(sums_beside_long_rows), cmocka_unit_test(few_long_images)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + norm_cases_run(check_gpu) + moment_cases_run(check_gpu);
 }
