@@ -427,6 +427,15 @@ typedef struct heuristic_result {
     int reserved[4];
 } heuristic_result;
 
+/* Tiles of an H100 at once. */
+static float waves_of(const problem *p, uint64_t config) {
+    enum { EDGE = 128, PROCESSORS = 132 };
+    const uint64_t parts = config_get(config, PARTS);
+    return (float)(((p->m + EDGE - 1) / EDGE) * ((p->n + EDGE - 1) / EDGE) * (uint64_t)p->d->batch *
+                   (parts > 1 ? parts : 1)) /
+           PROCESSORS;
+}
+
 int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference,
                                    int asked, heuristic_result *results, int *found);
 int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference,
@@ -459,8 +468,9 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, v
         if (gone_id == (int)config_get(config, ID)) continue;
         if (workspace > o->workspace && config_get(config, PARTS) > 1) continue;
         if (workspace > o->workspace) workspace = 0;
-        results[(*found)++] = (heuristic_result){
-            .algo = algorithm_of(&p, config, alignment, workspace), .workspace = workspace, .waves = 1};
+        results[(*found)++] = (heuristic_result){.algo = algorithm_of(&p, config, alignment, workspace),
+                                                 .workspace = workspace,
+                                                 .waves = waves_of(&p, config)};
     }
     return SUCCESS;
 }
@@ -520,7 +530,8 @@ int cublasLtMatmulAlgoCheck(void *handle, void *desc, void *a, void *b, void *c,
     if (!is_algorithm(algo) || !result) return wrong("checking what is no algorithm");
     for (int rank = 0; rank < answers; rank++) offered |= algo->config == offer(rank);
     if (!offered || gone_id == (int)config_get(algo->config, ID)) return NOT_SUPPORTED;
-    *result = (heuristic_result){.algo = *algo, .workspace = workspace_of(algo->config, p.k), .waves = 1};
+    *result = (heuristic_result){
+        .algo = *algo, .workspace = workspace_of(algo->config, p.k), .waves = waves_of(&p, algo->config)};
     return SUCCESS;
 }
 

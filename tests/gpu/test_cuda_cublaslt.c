@@ -373,7 +373,9 @@ static void check_described(const char *words) {
 static void test_refused(void **state) {
     (void)state;
     skip_without(lt.refuse, STAND_IN_REFUSES);
-    tcc_matmul_params p = product(2, 16, 16, 600, false, false), wrong = product(1, 16, 16, 16, false, false);
+    tcc_matmul_params p = product(2, 16, 16, 600, false, false), wrong = product(1, 16, 16, 16, false, false),
+                      narrow = product(1, 19, 64, 5000, true, false);
+    check_refused(&narrow, TCC_EUNSUPPORTED, "its way fills 0.00758 of the GPU");
     lt.refuse(512);
     check_refused(&p, TCC_EUNSUPPORTED, "cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPPORTED");
     check_refused(&p, TCC_EUNSUPPORTED, "for cublaslt.matmul of 2 x 16 x 16 x 600 (batch, m, n, k)");
