@@ -51,25 +51,25 @@ tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, 
 static int64_t extent_of(const tcc_reduce *p, int loop) { return p->body->vars.data[p->reduced[loop]].high + 1; }
 
 /* What lanes along a loop cost in loads and stores: nothing where they have one address, one vector where they are
- * neighbours, else each for itself, and more where each is on a page of its own. */
-static int64_t cost_of_access(const tcc_reduce *p, const tcc_affine *a, int buffer, int var) {
+ * neighbours, else each for itself, and more where each is on a page of its own. A GPU's threads are lanes, too. */
+static int64_t cost_of_access(const tcc_reduce *p, int64_t lanes, const tcc_affine *a, int buffer, int var) {
     enum { PAGE = 4096 };
     const int64_t stride = tcc_affine_coefficient(a, var);
     if (stride == 0 || stride == 1) return stride;
     const int64_t bytes = (stride < 0 ? -stride : stride) * tcc_dtype_bytes(p->body->buffers.data[buffer].dtype);
-    return bytes < PAGE ? p->lanes : 2 * p->lanes;
+    return bytes < PAGE ? lanes : 2 * lanes;
 }
 
-static int64_t cost_along(const tcc_reduce *p, int var) {
+static int64_t cost_along(const tcc_reduce *p, int64_t lanes, int var) {
     const tcc_body *b = p->body;
     int64_t cost = 0;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
-        if (x->kind == TCC_EXPR_LOAD) cost += cost_of_access(p, &x->affine, x->buffer, var);
+        if (x->kind == TCC_EXPR_LOAD) cost += cost_of_access(p, lanes, &x->affine, x->buffer, var);
     }
     for (int i = 0; i < b->stores.count; i++)
         if (!b->stores.data[i].kept)
-            cost += cost_of_access(p, &b->stores.data[i].offset, b->stores.data[i].buffer, var);
+            cost += cost_of_access(p, lanes, &b->stores.data[i].offset, b->stores.data[i].buffer, var);
     return cost;
 }
 
@@ -82,9 +82,10 @@ static void turn(const tcc_reduce_trace *t, tcc_reduce *p) {
     if (p->order && p->order->parts > 1 && tcc_reduce_part_of(p->order) % p->order->lanes) return;
     const int row = p->reduced[p->n_reduced - 1], kept = p->kept[p->n_kept - 1];
     const int64_t extent = p->body->vars.data[kept].high + 1;
+    const int64_t lanes = l->target->lane_groups ? TCC_EMIT_WARP : p->lanes;
     const bool along = tcc_params_has(&l->params, TCC_PARAM_ALONG);
     if (along || tcc_params_has(&l->params, TCC_PARAM_LANES)) p->turned = along;
-    else p->turned = extent >= l->target->lanes && cost_along(p, kept) < cost_along(p, row);
+    else p->turned = extent >= l->target->lanes && cost_along(p, lanes, kept) < cost_along(p, lanes, row);
     if (!p->turned) return;
     p->columns = true;
     p->ways = p->order ? p->order->lanes : 1;
