@@ -136,7 +136,7 @@ def run_test(name, left, out):
     if not os.path.exists(os.path.join(TESTS, name)):
         return {"ok": False, "why": "there is no such test program"}
     folder = scratch_folder(name, out)
-    status, text, took = run([os.path.join(TESTS, name)], min(left, 120), {"TMPDIR": folder}, folder)
+    status, text, took = run([os.path.join(TESTS, name)], min(left, 200), {"TMPDIR": folder}, folder)
     shutil.rmtree(folder, ignore_errors=True)
     with open(os.path.join(out, name + ".txt"), "w") as f:
         f.write(text)
@@ -300,7 +300,7 @@ def part_guide(seconds, out):
 
 PARTS = {
     "device": (part_device, 60),
-    "tests": (part_tests, 150),
+    "tests": (part_tests, 240),
     "libraries": (part_libraries, 90),
     "sanitizer": (part_sanitizer, 60),
     "bandwidth": (part_bandwidth, 60),
