@@ -180,6 +180,10 @@ static inline tcc_status tcc_reduce_plan_sums(tcc_reduce_trace *t, tcc_body *b, 
     (*out)->order = t->order;
     return TCC_OK;
 }
+/* Iterations of a reduced loop of the plan, by its place in p->reduced. */
+static inline int64_t tcc_reduce_extent(const tcc_reduce *p, int loop) {
+    return p->body->vars.data[p->reduced[loop]].high + 1;
+}
 /* Makes columns of rows where memory is contiguous along those, and orders the reduced loops for parts. */
 void tcc_reduce_shape_loops(const tcc_reduce_trace *t, tcc_reduce *p);
 /* Threads for rows that are too long for registers. */

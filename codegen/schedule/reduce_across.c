@@ -34,7 +34,7 @@ static int64_t sums_row_bytes(const tcc_reduce *p) {
         int bytes = b->stores.data[i].sum ? tcc_dtype_bytes(b->buffers.data[b->stores.data[i].buffer].dtype) : 0;
         if (bytes > widest) widest = bytes;
     }
-    return (b->vars.data[p->reduced[0]].high + 1) * widest;
+    return tcc_reduce_extent(p, 0) * widest;
 }
 
 enum { MOST_SPLIT = 32 };

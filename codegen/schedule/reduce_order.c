@@ -146,18 +146,16 @@ static int level_cut(const tcc_reduce_order *o, int64_t *run) {
 
 /* --- The loops of a plan */
 
-static int64_t extent_of(const tcc_reduce *p, int loop) { return p->body->vars.data[p->reduced[loop]].high + 1; }
-
 /* The first loop of level `i`; of the number of levels: behind all loops. */
 static int first_loop(const tcc_reduce *p, int i) {
     int loop = 0;
     for (int level = 0; level < i; level++)
-        for (int64_t inside = 1; inside < p->order->level[level].extent; loop++) inside *= extent_of(p, loop);
+        for (int64_t inside = 1; inside < p->order->level[level].extent; loop++) inside *= tcc_reduce_extent(p, loop);
     return loop;
 }
 
 static int64_t steps_of(const tcc_reduce *p, int loop) {
-    return extent_of(p, loop) / (p->order->rows && loop == p->n_reduced - 1 ? p->order->lanes : 1);
+    return tcc_reduce_extent(p, loop) / (p->order->rows && loop == p->n_reduced - 1 ? p->order->lanes : 1);
 }
 
 static bool has_sums(const tcc_body *b) {
@@ -212,9 +210,9 @@ bool tcc_reduce_follows(const tcc_reduce_trace *t, const tcc_reduce *p) {
     if (has_sums(p->body)) {
         if (t->one_sweep) return false; /* states of moments go along the innermost loop */
         const int cut = level_cut(o, &run), last = p->n_reduced - 1;
-        if (o->rows && first_loop(p, o->n - 1) != last && extent_of(p, last) % o->lanes) return false;
+        if (o->rows && first_loop(p, o->n - 1) != last && tcc_reduce_extent(p, last) % o->lanes) return false;
         if (cut >= 0 && !meets_runs(p, cut, run)) return false;
     }
-    for (int loop = 1; loop < first_loop(p, 1); loop++) inside *= extent_of(p, loop);
+    for (int loop = 1; loop < first_loop(p, 1); loop++) inside *= tcc_reduce_extent(p, loop);
     return o->parts == 1 || tcc_reduce_part_of(o) % inside == 0;
 }

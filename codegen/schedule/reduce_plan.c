@@ -48,8 +48,6 @@ tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, 
     return TCC_OK;
 }
 
-static int64_t extent_of(const tcc_reduce *p, int loop) { return p->body->vars.data[p->reduced[loop]].high + 1; }
-
 /* What lanes along a loop cost in loads and stores: nothing where they have one address, one vector where they are
  * neighbours, else each for itself, and more where each is on a page of its own. A GPU's threads are lanes, too. */
 static int64_t cost_of_access(const tcc_reduce *p, int64_t lanes, const tcc_affine *a, int buffer, int var) {
@@ -104,8 +102,8 @@ static void lead_with_longest(const tcc_reduce_trace *t, tcc_reduce *p) {
     for (int i = 0; i < t->n; i++)
         if (t->all[i].node->op == TCC_OP_ARGMAX) return; /* its value is a position in the loops' order */
     for (int i = 1; i < n; i++)
-        if (extent_of(p, i) > extent_of(p, longest)) longest = i;
-    if (!t->l->target->lane_groups || p->order || longest == 0 || extent_of(p, 0) >= hw->processors) return;
+        if (tcc_reduce_extent(p, i) > tcc_reduce_extent(p, longest)) longest = i;
+    if (!t->l->target->lane_groups || p->order || longest == 0 || tcc_reduce_extent(p, 0) >= hw->processors) return;
     const int var = p->reduced[longest];
     memmove(p->reduced + 1, p->reduced, sizeof *p->reduced * (size_t)longest);
     p->reduced[0] = var;
@@ -276,7 +274,7 @@ static int64_t bytes_of_columns(const tcc_reduce *p) {
 /* Rows that the lane groups of a block share. */
 static int64_t rows_of_columns(const tcc_reduce *p) {
     if (p->n_reduced == 0) return 1;
-    return p->split_var >= 0 ? p->split : p->body->vars.data[p->reduced[0]].high + 1;
+    return p->split_var >= 0 ? p->split : tcc_reduce_extent(p, 0);
 }
 
 /* Columns: up to a warp side by side, and so many below each other that the GPU is busy. Blocks that combine parts
@@ -344,7 +342,7 @@ static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_ex
 tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     tcc_body *b = p->body;
     double points = tcc_reduce_points(b, p->reduced, p->n_reduced) * tcc_reduce_points(b, p->kept, p->n_kept);
-    if (p->split_var >= 0) points = points * (double)p->split / (double)(b->vars.data[p->reduced[0]].high + 1);
+    if (p->split_var >= 0) points = points * (double)p->split / (double)tcc_reduce_extent(p, 0);
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
@@ -369,7 +367,7 @@ tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *poin
     const tcc_body *b = p->body;
     TCC_TRY(tcc_reduce_choose_slots(l, p));
     double reduced = tcc_reduce_points(b, p->reduced, p->n_reduced);
-    if (p->split_var >= 0) reduced = reduced * (double)p->split / (double)(b->vars.data[p->reduced[0]].high + 1);
+    if (p->split_var >= 0) reduced = reduced * (double)p->split / (double)tcc_reduce_extent(p, 0);
     *points = (int64_t)(TCC_REDUCE_ITEM_POINTS / reduced);
     if (!l->target->lane_groups) return TCC_OK;
     *points = 1;

@@ -43,7 +43,7 @@ static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t splits)
     TCC_TRY(tcc_reduce_plan_sums(t, b, &p));
     tcc_reduce_shape_loops(t, p);
     TCC_TRY(tcc_reduce_settle_lanes(l, p));
-    int64_t extent = b->vars.data[p->reduced[0]].high + 1;
+    int64_t extent = tcc_reduce_extent(p, 0);
     p->split_var = var;
     p->split = (extent + splits - 1) / splits;
     if (p->order) {
@@ -133,7 +133,7 @@ static int64_t choose_splits_for_blocks(const tcc_hardware *hw, const tcc_reduce
     while (2 * most_blocks <= MOST * hw->processors) most_blocks *= 2;
     const tcc_body *b = p->body;
     double kept = tcc_reduce_points(b, p->kept, p->n_kept), points = tcc_reduce_points(b, p->reduced, p->n_reduced);
-    int64_t extent = b->vars.data[p->reduced[0]].high + 1, columns = 1;
+    int64_t extent = tcc_reduce_extent(p, 0), columns = 1;
     if (p->columns) {
         int64_t last = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = tcc_reduce_columns_group(p);
         columns = group;
@@ -162,7 +162,7 @@ tcc_status tcc_reduce_settle_splits(const tcc_reduce_trace *t, const tcc_reduce 
     if (!can_split(t, p)) return TCC_OK;
     const bool whole = t->has_m2 && !t->one_sweep;
     if (!whole && tcc_params_decides(&t->l->params)) *splits = tcc_reduce_choose_splits(t, p);
-    const int64_t extent = p->order ? p->order->level[0].extent : p->body->vars.data[p->reduced[0]].high + 1;
+    const int64_t extent = p->order ? p->order->level[0].extent : tcc_reduce_extent(p, 0);
     return tcc_params_settle(&t->l->params, TCC_PARAM_PARTS, tcc_param_between(1, whole ? 1 : extent), splits);
 }
 
