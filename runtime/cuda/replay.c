@@ -73,6 +73,7 @@ void tcc__cuda_replay_drop(tcc_cuda_replay *r) {
 
 void tcc__cuda_replay_destroy(tcc_cuda_replay *r) {
     if (!r) return;
+    tcc__cuda_ranks_remove_graphs(&r->of_ranks); /* of a lost device, whose graphs nobody could drop */
     tcc__free(r->segments);
     tcc__free(r->refused);
     tcc__free(r);
