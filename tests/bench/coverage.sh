@@ -82,5 +82,5 @@ report() {
 case $part in
 all) build; run; report ;;
 build | run | report) "$part" ;;
-*) sed -n '3,16p' "$0"; exit 2 ;;
+*) sed -n '3,14p' "$0"; exit 2 ;;
 esac
