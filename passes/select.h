@@ -24,8 +24,18 @@ typedef struct tcc_operand_work {
     double price;     /* as part of what work and traffic of the cache cost elsewhere */
 } tcc_operand_work;
 
+/* What work costs on a target, as the bytes of memory traffic that take equally long: what fuse and remat weigh against
+ * stores and loads. */
+typedef struct tcc_pass_costs {
+    double launch;
+    double instruction; /* a simple one, for an element */
+    double beside;      /* the same one, beside products, which leave an instruction no time of its own */
+    double exposed;     /* the part of arithmetic that takes time in a kernel which waits for memory */
+} tcc_pass_costs;
+
 typedef struct tcc_pass_target {
     void *user;
+    tcc_pass_costs costs;
     /* What was found to run `group` of g best, by measurements or by a file, and agrees with all that the group's own
      * choice prescribes: *out is that, with an implementation or a cut; or zeroed, where nothing was found. NULL:
      * select compares predictions. Errors: TCC_EINVAL where what was found does not fit. */
@@ -59,6 +69,9 @@ typedef struct tcc_pass_target {
      * into a group. NULL: no. */
     bool (*sums_operands)(void *user, const tcc_graph *g, tcc_node *hero, tcc_node *sum);
 } tcc_pass_target;
+
+/* Of a target; NULL: of a usual CPU. */
+tcc_pass_costs tcc_costs_of(const tcc_pass_target *target);
 
 /* The choice by prediction: the index of the candidate that is taken. */
 int tcc_select_best(const tcc_candidate *candidates, int count);

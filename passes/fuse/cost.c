@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * fuse: what a group costs. The unit is a byte of memory traffic. Vector arithmetic is counted as the traffic that
- * takes equally long on a CPU whose cores share a few bytes per cycle. A GPU has more arithmetic for its bandwidth, so
- * there the figures err on the side of storing. */
+ * takes equally long, as the target says (passes/select.h). */
 #include "passes/fuse/draft.h"
 #include "passes/group.h"
 #include "passes/select.h"
 
-/* Of those cores. */
-static const double bytes_a_ns = 16.384;
-
-/* The traffic that takes as long as one simple instruction for each element. */
-static const double instruction_bytes = 0.4;
-
 static bool draws(tcc_op op) { return op == TCC_OP_RNG_BITS || op == TCC_OP_RNG_UNIFORM || op == TCC_OP_RNG_NORMAL; }
 
 /* Random draws are recomputed wherever they are needed, since a stored mask would live from forward to backward. */
-double tcc_op_cost(tcc_op op) { return draws(op) ? 0 : instruction_bytes * tcc_op_get_info(op)->cost; }
+double tcc_op_cost(const tcc_pass_costs *costs, tcc_op op) {
+    return draws(op) ? 0 : costs->instruction * tcc_op_get_info(op)->cost;
+}
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -34,7 +29,7 @@ static double cost_of_repeats(const tcc_draft *d, tcc_draft_scratch *s) {
         const bool hero = n == d->hero;
         if (!hero && !repeats[i]) continue;
         if (!hero && tcc_type_numel(&n->type) > 1 && tcc_fusion_of(n) == TCC_FUSION_POINT)
-            work += (price[i] * (double)repeats[i] - 1) * (double)tcc_type_numel(&n->type) * instruction_bytes *
+            work += (price[i] * (double)repeats[i] - 1) * (double)tcc_type_numel(&n->type) * s->costs.beside *
                     tcc_op_get_info(n->op)->cost,
                 computes = true;
         for (int k = 0; k < n->n_operands; k++) {
@@ -70,15 +65,14 @@ static bool moves_last_dim(const tcc_node *n) {
 }
 
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
-    const double launch = TCC_LAUNCH_NS * bytes_a_ns;
     const double hoisted = 1.0 / 4096; /* a scalar is computed once a work item, not in the loop */
-    double cost = launch;
+    double cost = s->costs.launch;
     count_loads(d, s);
     if (d->kind == TCC_GROUP_CONTRACT) cost += cost_of_repeats(d, s);
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
         if (d->stored[i]) cost += (double)tcc_type_bytes(&n->type);
-        double work = tcc_op_cost(n->op) * (double)s->times[i];
+        double work = tcc_op_cost(&s->costs, n->op) * (double)s->times[i];
         cost += tcc_type_numel(&n->type) == 1 ? hoisted * work : work;
         bool strided = moves_last_dim(n) && (d->kind == TCC_GROUP_POINTWISE || d->kind == TCC_GROUP_REDUCE);
         if (strided) cost += (double)tcc_type_bytes(&n->type);

@@ -6,6 +6,7 @@
 #include "ir/ir.h"
 #include "passes/fuse/evaluations.h"
 #include "passes/pass.h"
+#include "passes/select.h"
 
 enum {
     TCC_FUSE_MAX_NODES = 150, /* what keeps a kernel's code in the instruction cache and its compilation short */
@@ -57,7 +58,8 @@ struct tcc_draft_scratch {
     tcc_draft_places places;
     double *loaded; /* by node id: bytes that are loaded of it; 0 between checks */
     const tcc_graph *graph;
-    const struct tcc_pass_target *target; /* NULL: none */
+    const tcc_pass_target *target; /* NULL: none */
+    tcc_pass_costs costs;
     /* What the target answered, by node id; 0: it was not asked. */
     struct tcc_operand_work *work; /* of the two operands of each contraction: repeats -1 none */
     int *summed;                   /* by sum: the id of the dot that was asked about, plus one; negative: no */
@@ -75,7 +77,7 @@ bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s);
 
 /* Work of one evaluation of `op`, in bytes of traffic that take as long. */
-double tcc_op_cost(tcc_op op);
+double tcc_op_cost(const tcc_pass_costs *costs, tcc_op op);
 /* A byte that comes from the cache, as part of a byte of traffic: what a kernel reads again. */
 #define TCC_CACHED_BYTE 0.5
 

@@ -89,7 +89,7 @@ static bool try_inline(tcc_fuser *f, int v, const tcc_fuse_ids *chain, tcc_fuse_
     /* Updates are kept apart, but they widen a gradient of 16 bits that others read as well: no copy is stored. */
     for (int i = 0; i < readers->count; i++)
         if (f->units.data[readers->data[i]].update != f->units.data[u].update &&
-            tcc_op_cost(f->g->nodes.data[v]->op) > 0 && !only_casts(f, v, chain))
+            tcc_op_cost(&f->scratch.costs, f->g->nodes.data[v]->op) > 0 && !only_casts(f, v, chain))
             return false;
     double before = f->units.data[u].draft.n_nodes ? f->units.data[u].draft.cost : 0;
     for (int i = 0; i < readers->count; i++) before += f->units.data[readers->data[i]].draft.cost;

@@ -13,12 +13,6 @@
 #include <limits.h>
 #include <string.h>
 
-/* Of the time by which fuse counts arithmetic, what it takes where predicted times are made: kernels that work on
- * elements wait for memory most of the time, and compute meanwhile (codegen/schedule/predict.c takes the longer of
- * both). Else a projection is computed again, where an activation's function would save as much at a fraction of the
- * time. */
-static const double arithmetic = 1.0 / 4;
-
 /* -- What the plan says -- */
 
 /* Time of a byte of traffic, as the target predicts it for the work of elements. */
@@ -33,14 +27,13 @@ static double traffic_time(const tcc_graph *g) {
     return bytes > 0 && ns > 0 ? ns / bytes : without_target;
 }
 
-static void predict_times(tcc_remat_model *m) {
+static void predict_times(tcc_remat_model *m, const tcc_pass_costs *costs) {
     const tcc_graph *g = m->g;
     m->ns_per_byte = traffic_time(g);
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *n = g->nodes.data[i];
-        m->node_ns[i] = tcc_is_leaf(n)
-                            ? 0
-                            : arithmetic * tcc_op_cost(n->op) * (double)tcc_type_numel(&n->type) * m->ns_per_byte;
+        const double bytes = costs->exposed * tcc_op_cost(costs, n->op) * (double)tcc_type_numel(&n->type);
+        m->node_ns[i] = tcc_is_leaf(n) ? 0 : bytes * m->ns_per_byte;
     }
     for (int t = 0; t < g->groups.count; t++) {
         const tcc_group *group = &g->groups.data[t];
@@ -243,6 +236,7 @@ static bool make_found(tcc_remat_model *m, size_t nodes, size_t values) {
 tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_target *target, tcc_diag *diag,
                                   tcc_remat_model *out) {
     const size_t nodes = (size_t)planned->nodes.count + 1;
+    const tcc_pass_costs costs = tcc_costs_of(target);
     *out = (tcc_remat_model){.g = planned};
     tcc_remat_model *m = out;
     TCC_TRY(tcc_plan_read(planned, &m->plan, diag));
@@ -275,7 +269,7 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     for (int i = 0; i < planned->nodes.count; i++) m->value_of[i] = m->last_reader[i] = -1;
     mark_late(m);
     read_lives(m);
-    predict_times(m);
+    predict_times(m, &costs);
     for (int t = 0; t < planned->groups.count; t++)
         if (is_late_group(m, t)) mark_beside(m, t);
     if (tcc_remat_find_passing(m, target, diag) != TCC_OK || !add_extras(m)) {

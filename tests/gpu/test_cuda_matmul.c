@@ -312,7 +312,7 @@ static void mlp(tcc_trace *t, void *user) {
 static void gpt(tcc_trace *t, void *user) {
     (void)user;
     tcc_tensor y = tcc_gpt(t, tcc_input(t, "x"),
-                           &(tcc_gpt_options){.layers = 1,
+                           &(tcc_gpt_options){.layers = 2,
                                               .heads = 2,
                                               .width = 128,
                                               .context = CONTEXT,
@@ -388,15 +388,13 @@ static void test_gpt(void **state) {
     cublasltsim_counts counts;
     check_training(gpt, batch, &counts);
     if (!lt.get_counts) return;
-    assert_int_equal(
-        counts.products,
-        STEPS * 9); /* queries, keys and values together, and the two layers behind: forward, by inputs, by weights */
-    assert_int_equal(counts.added, STEPS);            /* a residual */
-    assert_int_equal(counts.epilogues[5], STEPS);     /* gelu_tanh ... */
-    assert_int_equal(counts.epilogues[7], 2 * STEPS); /* ... with its input stored, and its gradient */
-    assert_int_equal(
-        counts.epilogues[9],
-        2 * STEPS); /* with the weights' gradients those of two biases; the third's is a norm's kernel's work */
+    /* Of each layer, forward, by inputs, by weights: queries, keys and values together, and the two layers behind. */
+    assert_int_equal(counts.products, 2 * STEPS * 9);
+    assert_int_equal(counts.added, STEPS);            /* a residual that is stored */
+    assert_int_equal(counts.epilogues[5], 2 * STEPS); /* gelu_tanh ... */
+    assert_int_equal(counts.epilogues[7], 4 * STEPS); /* ... with its input stored, and its gradient */
+    /* With the weights' gradients those of two biases; the third's is a norm's kernel's work. */
+    assert_int_equal(counts.epilogues[9], 4 * STEPS);
 }
 
 int main(void) {

@@ -79,12 +79,16 @@ const choice_case choice_cases[] = {
     {.name = "columns",
      .text = "graph @columns {\n"
              "  %0 = input {name=\"x\"} : f32[300,40]\n"
-             "  %1 = softmax(%0) {axis=0} : f32[300,40]\n"
-             "  output \"y\" %1\n"
+             "  %1 = exp(%0) : f32[300,40]\n"
+             "  %2 = reduce_sum(%1) {axes=[0]} : f32[40]\n"
+             "  %3 = broadcast(%2) {dims=[1]} : f32[300,40]\n"
+             "  %4 = div(%1, %3) : f32[300,40]\n"
+             "  output \"e\" %1\n"
+             "  output \"y\" %4\n"
              "}\n",
      .host = {"lanes=4,lines=1", "parts=3"},
-     .gpu = {"parts=1,-lanes_1,-group_1,-split_1,-lanes_2,-group_2,-threads_2,-points_2", "split=2,split_1=1",
-             "group=8,lanes=2", "split=1,group=4"}},
+     .gpu = {"parts=1,-lanes_1,-group_1,-split_1,-lanes_2,-group_2,-points_2", "split=2,split_1=1", "group=8,lanes=2",
+             "split=1,group=4"}},
     {.name = "scan_rows",
      .text = "graph @scan_rows {\n"
              "  %0 = input {name=\"x\"} : f32[12,300]\n"

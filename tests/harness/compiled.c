@@ -198,6 +198,7 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
     preferring preferred = {asked, options->prefer};
     if (options->prefer) {
         asked = (tcc_pass_target){.user = &preferred,
+                                  .costs = asked.costs,
                                   .candidates = prefer,
                                   .follow = forward_follow,
                                   .row_elements = asked.row_elements ? forward_row : NULL,
