@@ -133,7 +133,8 @@ static void reach_bilinear(const tcc_node *n, int d TCC_UNUSED, int64_t in, int6
         else source = fmax(((double)o + 0.5) * (double)in / (double)out - 0.5, 0);
         int64_t first = (int64_t)source;
         double part = source - (double)first;
-        if (first >= in - 1) table[o] = (reach){.first = in - 1, .count = 1, .weight = {1}};
+        if (in == out) table[o] = (reach){.first = o, .count = 1, .weight = {1}};
+        else if (first >= in - 1) table[o] = (reach){.first = in - 1, .count = 1, .weight = {1}};
         else table[o] = (reach){.first = first, .count = 2, .weight = {1 - part, part}};
     }
 }

@@ -33,8 +33,8 @@
  *            gradients of activations), which is recomputed for each tile of the other operand. If a library's call of
  *            the target computes it, a dot that is stored as it is may have the sum of an operand over the contracted
  *            dims beside it (a bias's gradient), which nothing in the group reads.
- * WINDOW     The hero is a pooling or resizing op; POINT work behind it. max_pool and max_pool_place of equal windows
- *            may both be inside.
+ * WINDOW     The hero is a pooling or resizing op; POINT work behind it, in front of it a cast that widens its operand.
+ *            max_pool and max_pool_place of equal windows may both be inside.
  * ATTENTION  The heroes are sdpa and sdpa_lse of equal operands, or the sdpa_grad_* of equal operands: one kernel
  *            stores all. Views may be inside, so that heads are read and written in place: in front those that permute,
  *            re-split or slice dims, behind those that permute or re-split. The only output may also be one concat of

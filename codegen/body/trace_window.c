@@ -39,6 +39,8 @@ static void window_of(const tcc_node *n, int64_t in, int64_t out, int64_t o, int
         *first = !corners ? o * in / out : out == 1 ? 0 : (2 * o * (in - 1) + out - 1) / (2 * (out - 1));
         return;
     default: {
+        *first = o;
+        if (in == out) return;
         double source = fmax(((double)o + 0.5) * (double)in / (double)out - 0.5, 0);
         if (corners) source = out == 1 ? 0 : (double)(o * (in - 1)) / (double)(out - 1);
         *first = (int64_t)source;

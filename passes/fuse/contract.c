@@ -142,11 +142,18 @@ bool tcc_draft_check_contract(const tcc_draft *d, tcc_draft_scratch *s, const ch
     return check_front(d, s, reason) && check_sums(d, s, reason);
 }
 
+/* A cast of a value in memory to a type that has all of its values: free wherever they are read. */
+static bool widens(const tcc_draft_scratch *s, const tcc_node *n) {
+    const tcc_node *x = n->operands[0];
+    return n->op == TCC_OP_CAST && s->position[x->id] < 0 && tcc_dtype_is_narrow(x->type.dtype) &&
+           tcc_dtype_is_float(n->type.dtype);
+}
+
 bool tcc_draft_check_window(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     if (!tcc_draft_check_epilogue(d, s, reason)) return false;
     bool front[TCC_FUSE_MAX_NODES];
     mark_front(d, s, front, is_window);
     for (int i = 0; i < d->n_nodes; i++)
-        if (front[i]) return fail(reason, "work in front of a window");
+        if (front[i] && !widens(s, d->nodes[i])) return fail(reason, "work in front of a window");
     return true;
 }

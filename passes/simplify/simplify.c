@@ -19,7 +19,7 @@
 static tcc_node *all_rules(tcc_simplifier *s, tcc_node *n) {
     static const tcc_simplify_rule rules[] = {tcc__simplify_fold,    tcc__simplify_point,    tcc__simplify_view,
                                               tcc__simplify_reshape, tcc__simplify_contract, tcc__simplify_window,
-                                              tcc__simplify_gather,  tcc__simplify_rows};
+                                              tcc__simplify_resize,  tcc__simplify_gather,   tcc__simplify_rows};
     enum { COUNT = sizeof rules / sizeof rules[0] };
     for (int i = 0; n && i < COUNT && tcc_op_get_info(n->op)->fusion != TCC_FUSION_LEAF; i++) {
         tcc_ir_set_origin(s->g, n);

@@ -30,6 +30,7 @@ tcc_node *tcc__simplify_reshape(tcc_simplifier *s, tcc_node *n);  /* reshape.c: 
 tcc_node *tcc__simplify_contract(tcc_simplifier *s, tcc_node *n); /* contract.c: dot, convolution */
 tcc_node *tcc__simplify_gather(tcc_simplifier *s, tcc_node *n);   /* gather.c: picked elements */
 tcc_node *tcc__simplify_window(tcc_simplifier *s, tcc_node *n);   /* window.c: pools by larger windows */
+tcc_node *tcc__simplify_resize(tcc_simplifier *s, tcc_node *n);   /* resize.c: images by much larger ones */
 
 /* -- Small questions -- */
 

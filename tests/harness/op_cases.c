@@ -279,6 +279,26 @@ static void windows(void **state) {
                "}\n");
 }
 
+static void enlarged_images(void **state) {
+    (void)state;
+    check_both("graph @enlarged {\n"
+               "  %0 = input {name=\"x\"} : f32[2,3,2,19]\n"
+               "  %1 = input {name=\"y\"} : f32[2,3,3,1,2]\n"
+               "  %2 = resize_bilinear(%0) {channels_last=true} : f32[2,12,17,19]\n"
+               "  %3 = resize_bilinear(%0) {align_corners=true, channels_last=true} : f32[2,13,2,19]\n"
+               "  %4 = resize_bilinear_grad(%2) {channels_last=true} : f32[2,3,2,19]\n"
+               "  %5 = resize_bilinear_grad(%2) {align_corners=true, channels_last=true} : f32[2,1,4,19]\n"
+               "  %6 = resize_bilinear(%1) : f32[2,3,14,5,2]\n"
+               "  %7 = resize_bilinear_grad(%6) : f32[2,3,3,1,2]\n"
+               "  output \"a\" %2\n"
+               "  output \"b\" %3\n"
+               "  output \"c\" %4\n"
+               "  output \"d\" %5\n"
+               "  output \"e\" %6\n"
+               "  output \"f\" %7\n"
+               "}\n");
+}
+
 static void reductions(void **state) {
     (void)state;
     check_both("graph @batch_statistics {\n"
@@ -428,6 +448,7 @@ int op_cases_run(graph_check *check) {
         cmocka_unit_test(random_draws),
         cmocka_unit_test(views_of_views),
         cmocka_unit_test(windows),
+        cmocka_unit_test(enlarged_images),
         cmocka_unit_test(reductions),
         cmocka_unit_test(sums_of_narrow_floats),
         cmocka_unit_test(functions_of_far_arguments),
