@@ -180,6 +180,14 @@ tcc_status tcc_reduce_shape_long_rows(tcc_lowering *l, tcc_reduce *p) {
     return TCC_OK;
 }
 
+/* Whether so many threads a row leave fewer of them idle than `together` would, by a quarter. The rows of a warp lie
+ * side by side, so what it reads is a segment, too; but a row's threads read whole sectors of the cache. */
+static bool spares_lanes(const tcc_reduce *p, int64_t vectors, int64_t group, int64_t together) {
+    enum { SECTOR = 32 };
+    const int64_t all = (vectors + group - 1) / group * group, usual = (vectors + together - 1) / together * together;
+    return group * p->lanes * 4 >= SECTOR && 4 * all <= 3 * usual;
+}
+
 /* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads
  * a row. */
 static tcc_status shape_rows(tcc_lowering *l, tcc_reduce *p) {
@@ -196,10 +204,11 @@ static tcc_status shape_rows(tcc_lowering *l, tcc_reduce *p) {
     const tcc_body *b = p->body;
     const int64_t vectors = vectors_of(p);
     int64_t rows = (int64_t)tcc_reduce_points(b, p->kept, p->n_kept), words = p->words, found = 0;
+    const int64_t together = SEGMENT / 4 / p->lanes; /* neighbours, which read at once */
     if (words < 1) words = 1;
     for (int64_t group = 1; can_be_in_registers(p) && group <= largest; group *= 2) {
         int64_t steps = (vectors + group - 1) / group, elements = steps * p->lanes;
-        if (group < vectors && group * p->lanes * 4 < SEGMENT) continue; /* neighbours read together */
+        if (group < vectors && group < together && !spares_lanes(p, vectors, group, together)) continue;
         if (elements > ELEMENTS || elements * words > (group == largest       ? REGISTERS / 4
                                                        : group == largest / 2 ? REGISTERS / 2
                                                                               : REGISTERS))
