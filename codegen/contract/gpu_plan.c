@@ -12,7 +12,7 @@
 
 enum {
     USUAL_REGISTERS = 128, /* of a thread whose tile is f32: so many threads keep a processor busy as have them */
-    MOST_SPLITS = 64,
+    MOST_SPLITS = 512,
     LEAST_SPLIT_K = 128,
     COMBINE_THREADS = 128,
     CHUNK = 16,       /* bytes of the widest access */
