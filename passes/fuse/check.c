@@ -247,10 +247,13 @@ static int64_t sweeps_of(const tcc_draft *d, const tcc_draft_scratch *s) {
     return d->kind == TCC_GROUP_REDUCE ? s->levels + 2 : 1;
 }
 
-/* Marks in front of a contraction, which is paid for by how often its kernel repeats it (cost.c). */
+/* Marks in front of a contraction, which is paid for by how often its kernel repeats it (cost.c), and casts in front of
+ * a window, which widen what it loads. */
 static void mark_unbounded(const tcc_draft *d, const tcc_draft_scratch *s, int64_t *evaluations) {
     for (int i = d->n_nodes - 1; i >= 0; i--) {
-        const bool front = d->kind == TCC_GROUP_CONTRACT && (d->nodes[i] == d->hero || evaluations[i] == INT64_MAX);
+        const bool repeats = d->kind == TCC_GROUP_WINDOW ? tcc_fusion_of(d->nodes[i]) == TCC_FUSION_WINDOW
+                                                         : d->kind == TCC_GROUP_CONTRACT && d->nodes[i] == d->hero;
+        const bool front = repeats || evaluations[i] == INT64_MAX;
         for (int k = 0; front && k < d->nodes[i]->n_operands; k++) {
             const int p = position_of(s, d->nodes[i]->operands[k]);
             if (p >= 0) evaluations[p] = INT64_MAX;

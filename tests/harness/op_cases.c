@@ -290,12 +290,22 @@ static void enlarged_images(void **state) {
                "  %5 = resize_bilinear_grad(%2) {align_corners=true, channels_last=true} : f32[2,1,4,19]\n"
                "  %6 = resize_bilinear(%1) : f32[2,3,14,5,2]\n"
                "  %7 = resize_bilinear_grad(%6) : f32[2,3,3,1,2]\n"
+               "  %8 = input {name=\"z\"} : f16[2,3,2,19]\n"
+               "  %9 = cast(%8) : f32[2,3,2,19]\n"
+               "  %10 = resize_bilinear(%9) {channels_last=true} : f32[2,12,2,19]\n"
+               "  %11 = cast(%8) : f32[2,3,2,19]\n"
+               "  %12 = max_pool(%11) {window=[2, 2], stride=[1, 1], pad_lo=[0, 0], pad_hi=[0, 0], channels_last=true} "
+               ": f32[2,2,1,19]\n"
+               "  %13 = resize_bilinear_grad(%9) {channels_last=true} : f32[2,3,1,19]\n"
                "  output \"a\" %2\n"
                "  output \"b\" %3\n"
                "  output \"c\" %4\n"
                "  output \"d\" %5\n"
                "  output \"e\" %6\n"
                "  output \"f\" %7\n"
+               "  output \"g\" %10\n"
+               "  output \"h\" %12\n"
+               "  output \"i\" %13\n"
                "}\n");
 }
 
