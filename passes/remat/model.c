@@ -93,8 +93,10 @@ static void mark_what_stays(tcc_remat_model *m, const tcc_group *group) {
     for (int i = 0; i < group->n_outputs; i++) {
         const tcc_node *n = group->outputs[i];
         const bool beside = tcc_fusion_of(n) == TCC_FUSION_ATTENTION && n->op != TCC_OP_SDPA;
-        if (m->value_of[n->id] >= 0)
-            m->lives[m->value_of[n->id]].stays = columns || beside || tcc_op_is_collective(n->op);
+        if (m->value_of[n->id] < 0) continue;
+        m->lives[m->value_of[n->id]].stays = columns || beside || tcc_op_is_collective(n->op);
+        for (int k = 0; k < group->n_nodes && n->op == TCC_OP_SDPA_LSE; k++)
+            if (group->nodes[k]->op == TCC_OP_SDPA) m->made_by[n->id] = group->nodes[k]->id;
     }
 }
 
@@ -245,6 +247,7 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->late = tcc__malloc(sizeof *m->late * nodes);
     m->value_of = tcc__malloc(sizeof *m->value_of * nodes);
     m->stored = tcc__calloc(nodes, sizeof *m->stored);
+    m->made_by = tcc__malloc(sizeof *m->made_by * nodes);
     m->passing = tcc__calloc(nodes, sizeof *m->passing);
     m->last_reader = tcc__malloc(sizeof *m->last_reader * nodes);
     m->computes = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->computes);
@@ -260,13 +263,13 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->kept = tcc__calloc(nodes, sizeof *m->kept);
     m->mark = tcc__calloc(nodes, sizeof *m->mark);
     m->stack = tcc__malloc(sizeof *m->stack * nodes);
-    if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->times || !m->beside || !m->elsewhere ||
-        !m->hidden || !m->lives || !m->again || !m->kept || !m->mark || !m->stack || !m->passing || !m->last_reader ||
-        !m->computes || !m->room || !m->first_input || !make_found(m, nodes, values)) {
+    if (!m->late || !m->value_of || !m->stored || !m->made_by || !m->node_ns || !m->times || !m->beside ||
+        !m->elsewhere || !m->hidden || !m->lives || !m->again || !m->kept || !m->mark || !m->stack || !m->passing ||
+        !m->last_reader || !m->computes || !m->room || !m->first_input || !make_found(m, nodes, values)) {
         tcc_remat_model_free(m);
         return tcc_enomem(diag);
     }
-    for (int i = 0; i < planned->nodes.count; i++) m->value_of[i] = m->last_reader[i] = -1;
+    for (int i = 0; i < planned->nodes.count; i++) m->value_of[i] = m->last_reader[i] = m->made_by[i] = -1;
     mark_late(m);
     read_lives(m);
     predict_times(m, &costs);
@@ -284,6 +287,7 @@ void tcc_remat_model_free(tcc_remat_model *m) {
     void *const arrays[] = {m->late,  m->value_of, m->stored, m->node_ns, m->times,
                             m->lives, m->again,    m->mark,   m->stack};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
+    tcc__free(m->made_by);
     tcc__free(m->kept);
     tcc__free(m->beside);
     tcc__free(m->elsewhere);

@@ -49,6 +49,7 @@ typedef struct tcc_remat_model {
     bool *late;       /* by node: no early group evaluates it */
     int *value_of;    /* by node: index in plan.values; -1: it is not in the arena */
     bool *stored;     /* by node: some group stores it */
+    int *made_by;     /* by node: what attention's kernel makes it beside, and makes it again with; -1: none */
     bool *passing;    /* by node: each late group that reads it could evaluate it for itself */
     int *last_reader; /* by node that may pass: the last of its readers; -1: none */
     tcc_vec(tcc_remat_reader) readers;

@@ -29,6 +29,7 @@ bool tcc_remat_may_repeat(const tcc_remat_model *m, int value) {
 
 bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n) {
     if (tcc_is_leaf(n) || tcc_op_is_collective(n->op) || m->kept[n->id]) return true;
+    if (m->made_by[n->id] >= 0 && m->again[m->made_by[n->id]]) return false;
     if (!m->stored[n->id] || m->again[n->id]) return false;
     const int v = m->value_of[n->id];
     if (v < 0 || m->lives[v].late_begin != INT_MAX) return true; /* in a binding, or kept for late work */
