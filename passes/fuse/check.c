@@ -250,12 +250,14 @@ static int64_t sweeps_of(const tcc_draft *d, const tcc_draft_scratch *s) {
 /* Marks in front of a contraction, which is paid for by how often its kernel repeats it (cost.c), and casts in front of
  * a window, which widen what it loads. */
 static void mark_unbounded(const tcc_draft *d, const tcc_draft_scratch *s, int64_t *evaluations) {
+    const bool window = d->kind == TCC_GROUP_WINDOW;
+    if (!window && d->kind != TCC_GROUP_CONTRACT) return;
     for (int i = d->n_nodes - 1; i >= 0; i--) {
-        const bool repeats = d->kind == TCC_GROUP_WINDOW ? tcc_fusion_of(d->nodes[i]) == TCC_FUSION_WINDOW
-                                                         : d->kind == TCC_GROUP_CONTRACT && d->nodes[i] == d->hero;
+        const tcc_node *n = d->nodes[i];
+        const bool repeats = window ? tcc_fusion_of(n) == TCC_FUSION_WINDOW : n == d->hero;
         const bool front = repeats || evaluations[i] == INT64_MAX;
-        for (int k = 0; front && k < d->nodes[i]->n_operands; k++) {
-            const int p = position_of(s, d->nodes[i]->operands[k]);
+        for (int k = 0; front && k < n->n_operands; k++) {
+            const int p = position_of(s, n->operands[k]);
             if (p >= 0) evaluations[p] = INT64_MAX;
         }
     }
