@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Another build of this tree and its tests:
 #   run.sh build CLANG SOURCE_DIR BUILD_DIR SANITIZERS FUZZ_SECONDS TARGET
-#   run.sh test BUILD_DIR CTEST_ARGUMENT...
+#   run.sh test BUILD_DIR JOBS CTEST_ARGUMENT...
 set -eu
 action=$1
 shift
@@ -25,11 +25,11 @@ build)
     ninja -C "$folder" --quiet "$target"
     ;;
 test)
-    folder=$1
-    shift
+    folder=$1 jobs=$2
+    shift 2
     [ -e "$folder/CTestTestfile.cmake" ] || { echo "skipped: not built (no clang)"; exit 77; }
     unset TMPDIR TCC_CACHE_DIR ASAN_OPTIONS UBSAN_OPTIONS LSAN_OPTIONS TSAN_OPTIONS # the inner tests set their own
-    ctest --test-dir "$folder" --output-on-failure --no-tests=error --parallel "$(($(nproc) + 1))" "$@" || {
+    ctest --test-dir "$folder" --output-on-failure --no-tests=error --parallel "$jobs" "$@" || {
         status=$?
         # fuzzers, which are run alone, share the folder's log; their lines are the last ones anyway
         [ "$1" = -R ] || "$(dirname "$0")/failures.sh" "$folder"
