@@ -30,15 +30,17 @@ typedef struct tcc_reduction {
  *
  * Neighbouring reduced dims are one loop, a `level`. Of a row (the last dim is reduced), lane l of `lanes` adds the
  * terms l, l + lanes ... of the innermost level, and the lanes are added up as a tree. A column has one chain. A chain
- * that is longer than TCC_CHAIN_TERMS is cut into runs. Parts are equally long stretches of the first level.
+ * that is longer than TCC_CHAIN_TERMS is cut into runs, that of a column at least so. Parts are equally long stretches
+ * of the first level. Of columns beside rows a slice is a run.
  *
  * A kernel whose loops over a level cannot be merged keeps to this order where its loops meet the ends of vectors, runs
  * and parts (tcc_reduce_follows). Else its loops are joined: coordinates are then quotients of the one loop. A row that
  * lies across memory is made in columns with a sum for each of its lanes (reduce_ways.c). */
 typedef struct tcc_reduce_order {
     bool rows;
-    int lanes; /* of rows */
-    int n;     /* levels, outermost first */
+    int64_t kept; /* sums that there are */
+    int lanes;    /* of rows */
+    int n;        /* levels, outermost first */
     struct {
         int n;
         int64_t dims[TCC_MAX_RANK], extent; /* their product */
@@ -53,9 +55,9 @@ typedef struct tcc_reduce_trace {
     bool reduced[TCC_MAX_RANK];
     int64_t kept_numel, reduced_numel;
     tcc_iteration it;
-    bool joined;             /* neighbouring dims that are summed up as one have one loop: see tcc_reduce_join_loops */
-    int run[TCC_MAX_RANK];   /* then: the first dim of the loop that the dim is in */
-    tcc_reduce_order *order; /* NULL: on a GPU */
+    bool joined;           /* neighbouring dims that are summed up as one have one loop: see tcc_reduce_join_loops */
+    int run[TCC_MAX_RANK]; /* then: the first dim of the loop that the dim is in */
+    tcc_reduce_order *order, *order_across; /* NULL: on a GPU; the latter of column sums beside rows */
     uint64_t reduced_bits;
     bool *across; /* by position in the group */
     int n;
@@ -101,6 +103,7 @@ typedef struct tcc_reduce {
     bool combines;          /* parts of sums: little work for a row */
     bool columns;           /* lanes along the last kept loop, else along the last reduced one */
     bool turned;            /* so although the last reduced loop is inside it */
+    int64_t run;            /* of partial results: so many are added up before others are; 0: as many as there may be */
     int ways;               /* then, on the host: the lanes of the row, each of which has a sum of its own */
     int lanes;
     tcc_thread_shape shape;
@@ -132,6 +135,8 @@ int64_t tcc_reduce_part_of(const tcc_reduce_order *o);
 int tcc_reduce_find_cut(const tcc_reduce *p, int64_t *length);
 /* Rows of a slice, beside whose rows there are column sums; on the host, where that follows from the shape. */
 int64_t tcc_reduce_host_slice(const tcc_reduce_trace *t);
+/* How many slices are added up before others are, to keep the order of column sums; 0: any. */
+int64_t tcc_reduce_slices_of_part(const tcc_reduce_trace *t, int64_t slice);
 /* Whether the plan's loops keep to the order. */
 bool tcc_reduce_follows(const tcc_reduce_trace *t, const tcc_reduce *p);
 
@@ -228,8 +233,8 @@ void tcc_reduce_ways_end(tcc_body_run *r, const tcc_reduce_ways *w, tcc_emit_val
 int64_t tcc_reduce_choose_splits(const tcc_reduce_trace *t, const tcc_reduce *p);
 tcc_status tcc_reduce_settle_splits(const tcc_reduce_trace *t, const tcc_reduce *p, int64_t *splits);
 tcc_status tcc_reduce_launch_split(tcc_reduce_trace *t, int levels, int64_t splits);
-/* Plans and launches a traced body of tcc_reduce_open_combine. */
-tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var);
+/* Plans and launches a traced body of tcc_reduce_open_combine. `run`: of the plan. */
+tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var, int64_t run);
 
 /* --- Column sums */
 

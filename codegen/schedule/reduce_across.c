@@ -188,5 +188,5 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p) {
     for (int i = 0; i < l->group->n_outputs; i++)
         if (tcc_reduce_is_across(t, l->group->outputs[i]))
             tcc_body_store(sums, l->group->outputs[i], t->reduced_position, true);
-    return tcc_reduce_combine(l, sums, var);
+    return tcc_reduce_combine(l, sums, var, tcc_reduce_slices_of_part(t, rows_of_item(b, &p->cut)));
 }

@@ -239,7 +239,7 @@ static int find_cut(const tcc_body_run *r, const sweep_cx *s, int64_t *length) {
     for (int i = s->n_moments; i < s->n; i++)
         sums |= s->reductions[i]->op == TCC_OP_REDUCE_SUM && tcc_dtype_is_float(s->reductions[i]->dtype);
     if (!sums || s->n_moments || p->steps) return -1;
-    if (p->order) return tcc_reduce_find_cut(p, length);
+    if (p->order || p->run) return tcc_reduce_find_cut(p, length);
     int64_t below = 1; /* terms in one step of the loop */
     for (int i = p->n_reduced - 1; i >= 0; i--) {
         int64_t steps = r->body->vars.data[p->reduced[i]].high + 1;

@@ -8,53 +8,53 @@
 
 /* --- From the shape */
 
-static void find_levels(tcc_reduce_trace *t) {
-    tcc_reduce_order *o = t->order;
+/* Of the group's sums of rows, or of the column sums beside them (`across`). */
+static void find_levels(const tcc_reduce_trace *t, bool across, tcc_reduce_order *o) {
     int last = -1;
     for (int i = 0; i < t->space->rank; i++) {
         if (t->space->dims[i] == 1) continue;
-        const bool joins = last >= 0 && t->reduced[last];
+        const bool reduced = t->reduced[i] != across, joins = last >= 0 && t->reduced[last] != across;
         last = i;
-        if (!t->reduced[i]) continue;
+        if (!reduced) continue;
         if (!joins) o->level[o->n++].extent = 1;
         o->level[o->n - 1].dims[o->level[o->n - 1].n++] = t->space->dims[i];
         o->level[o->n - 1].extent *= t->space->dims[i];
     }
-    o->rows = last >= 0 && t->reduced[last];
+    o->rows = last >= 0 && t->reduced[last] != across;
 }
 
 /* Columns that a thread takes at once, where it does little else. */
-static int64_t columns_at_once(const tcc_reduce_trace *t) {
+static int64_t columns_at_once(const tcc_reduce_trace *t, bool across) {
     enum { WIDE = 4 };
     int64_t extent = 1;
     for (int i = t->space->rank - 1; i >= 0; i--)
-        if (t->space->dims[i] > 1 && t->reduced[i]) break;
+        if (t->space->dims[i] > 1 && t->reduced[i] != across) break;
         else extent *= t->space->dims[i];
-    const bool wide = tcc_dtype_bytes(t->l->group->hero->type.dtype) <= 4;
-    return tcc_choose_lanes(t->l->target, NULL, -1, extent, wide ? WIDE : 1);
+    return tcc_choose_lanes(t->l->target, NULL, -1, extent, WIDE);
 }
 
 /* Too few items for the data: see reduce_split.c. */
-static int64_t parts_of(const tcc_reduce_trace *t) {
+static int64_t parts_of(const tcc_reduce_trace *t, bool across, const tcc_reduce_order *o) {
     enum {
         SPLIT_POINTS = 64 * 1024, /* fewer points than this are not worth a second launch */
         SPLIT_ITEMS = 8,          /* so many items are parallel enough */
         MOST = 64,
         LEAST = 8 /* steps of a part */
     };
-    const tcc_reduce_order *o = t->order;
-    const double points = (double)t->kept_numel * (double)t->reduced_numel;
-    const double items = o->rows ? (double)t->kept_numel : (double)t->kept_numel / (double)columns_at_once(t);
+    const double points = (double)t->kept_numel * (double)t->reduced_numel, kept = (double)o->kept;
+    const double items = o->rows ? kept : kept / (double)columns_at_once(t, across);
     if (!o->n || points < SPLIT_POINTS || items >= (o->rows ? SPLIT_ITEMS : 2 * SPLIT_ITEMS)) return 1;
     int64_t parts = (int64_t)(points / (2 * TCC_REDUCE_ITEM_POINTS));
     const int64_t extent = o->level[0].extent, least = o->rows && o->n == 1 ? LEAST * o->lanes : LEAST;
     if (parts > MOST) parts = MOST;
     if (parts > extent / least) parts = extent / least;
-    if (parts < 2) return 1;
     tcc_reduce_order cut = *o;
-    cut.parts = parts;
-    const int64_t part = tcc_reduce_part_of(&cut);
-    return (extent + part - 1) / part;
+    for (cut.parts = 0; parts > 1 && cut.parts != parts;) { /* none is empty */
+        cut.parts = parts;
+        const int64_t part = tcc_reduce_part_of(&cut);
+        parts = (extent + part - 1) / part;
+    }
+    return parts < 1 ? 1 : parts;
 }
 
 tcc_status tcc_reduce_find_order(tcc_reduce_trace *t) {
@@ -62,25 +62,22 @@ tcc_status tcc_reduce_find_order(tcc_reduce_trace *t) {
     tcc_reduce_order *o = t->order = TCC_ARENA_NEW(t->l->arena, tcc_reduce_order);
     if (!o) return tcc_enomem(t->l->diag);
     const tcc_params *params = &t->l->params;
-    *o = (tcc_reduce_order){.lanes = 1, .parts = 1};
-    find_levels(t);
+    *o = (tcc_reduce_order){.kept = t->kept_numel, .lanes = 1, .parts = 1};
+    find_levels(t, false, o);
     if (o->rows) o->lanes = tcc_choose_lanes(t->l->target, NULL, -1, o->level[o->n - 1].extent, 1);
     const int64_t *lanes = tcc_params_chosen(params, TCC_PARAM_LANES, tcc_param_powers(1, TCC_CHAIN_TERMS));
     const int64_t *parts = tcc_params_chosen(params, TCC_PARAM_PARTS, tcc_param_between(1, o->level[0].extent));
     if (o->rows && lanes && !tcc_params_has(params, TCC_PARAM_ALONG)) o->lanes = (int)*lanes;
-    if (t->n == 0) o->parts = parts ? *parts : parts_of(t); /* column sums have slices instead */
+    if (t->n == 0) {
+        o->parts = parts ? *parts : parts_of(t, false, o);
+        return TCC_OK;
+    }
+    o = t->order_across = TCC_ARENA_NEW(t->l->arena, tcc_reduce_order);
+    if (!o) return tcc_enomem(t->l->diag);
+    *o = (tcc_reduce_order){.kept = t->reduced_numel, .lanes = 1, .parts = 1};
+    find_levels(t, true, o);
+    o->parts = parts_of(t, true, o);
     return TCC_OK;
-}
-
-int64_t tcc_reduce_part_of(const tcc_reduce_order *o) {
-    enum { ENOUGH = 8 };
-    const int64_t extent = o->level[0].extent, outer = o->level[0].dims[0], inner = extent / outer;
-    const int64_t part = (extent + o->parts - 1) / o->parts;
-    /* Where the outer dim alone makes enough parts, each has whole inner dims: so loops of their own meet its ends. */
-    if (inner > 1 && outer >= ENOUGH && !(o->rows && o->n == 1 && inner % o->lanes))
-        return (outer + o->parts - 1) / o->parts * inner;
-    const int64_t whole = (part + o->lanes - 1) / o->lanes * o->lanes; /* vectors, unless a part would be empty */
-    return o->rows && o->n == 1 && (o->parts - 1) * whole < extent ? whole : part;
 }
 
 /* Terms or vectors in a stretch of dims, about `most`: of whole inner dims and a divisor of the next one, where that is
@@ -100,19 +97,50 @@ static int64_t even_stretch(const int64_t *dims, int n, int64_t most) {
     return whole * times * FAR < most ? most : whole * times;
 }
 
+/* A column's terms in a part, at least. */
+static int64_t terms_of_part(const tcc_reduce_order *o) { return (o->level[0].extent + o->parts - 1) / o->parts; }
+
+/* Terms of a run of a column of one level. Where the column is in no parts, a run is as much as a thread should have
+ * that makes it for all columns, beside sums of rows: so these can be slices. */
+static int64_t run_of_column(const tcc_reduce_order *o) {
+    enum { RUN_POINTS = 4 * TCC_REDUCE_ITEM_POINTS, MOST = 64, LEAST = 8 };
+    int64_t most = TCC_CHAIN_TERMS, part = terms_of_part(o);
+    if (o->parts == 1) {
+        int64_t wanted = RUN_POINTS / o->kept;
+        if (wanted < (part + MOST - 1) / MOST) wanted = (part + MOST - 1) / MOST;
+        if (wanted < LEAST) wanted = LEAST;
+        if (wanted < most) most = wanted;
+    }
+    return even_stretch(o->level[0].dims, o->level[0].n, part < most ? part : most);
+}
+
+static bool is_plain_column(const tcc_reduce_order *o) { return !o->rows && o->n == 1; }
+
+int64_t tcc_reduce_part_of(const tcc_reduce_order *o) {
+    enum { ENOUGH = 8 };
+    const int64_t extent = o->level[0].extent, outer = o->level[0].dims[0], inner = extent / outer;
+    const int64_t part = terms_of_part(o);
+    if (is_plain_column(o)) {
+        const int64_t run = run_of_column(o);
+        return (part + run - 1) / run * run;
+    }
+    /* Where the outer dim alone makes enough parts, each has whole inner dims: so loops of their own meet its ends. */
+    if (inner > 1 && outer >= ENOUGH && !(o->rows && o->n == 1 && inner % o->lanes))
+        return (outer + o->parts - 1) / o->parts * inner;
+    const int64_t whole = (part + o->lanes - 1) / o->lanes * o->lanes; /* vectors, unless a part would be empty */
+    return o->rows && o->n == 1 && (o->parts - 1) * whole < extent ? whole : part;
+}
+
 int64_t tcc_reduce_host_slice(const tcc_reduce_trace *t) {
-    enum { SLICE_POINTS = 4 * TCC_REDUCE_ITEM_POINTS, MOST = 64, LEAST_ROWS = 8 };
-    const int64_t rows = t->kept_numel;
-    const int64_t *chosen = tcc_params_chosen(&t->l->params, TCC_PARAM_SLICE, tcc_param_between(1, rows));
-    int64_t dims[TCC_MAX_RANK], slices = rows * t->reduced_numel / SLICE_POINTS;
-    int n = 0;
-    for (int i = 0; i < t->space->rank; i++)
-        if (!t->reduced[i] && t->space->dims[i] > 1) dims[n++] = t->space->dims[i];
-    if (slices > MOST) slices = MOST;
-    if (slices > rows / LEAST_ROWS) slices = rows / LEAST_ROWS;
-    if (slices < rows / TCC_CHAIN_TERMS) slices = rows / TCC_CHAIN_TERMS;
-    const int64_t most = slices > 1 ? (rows + slices - 1) / slices : rows;
-    return chosen ? *chosen : even_stretch(dims, n, most);
+    const int64_t *chosen = tcc_params_chosen(&t->l->params, TCC_PARAM_SLICE, tcc_param_between(1, t->kept_numel));
+    return chosen ? *chosen : run_of_column(t->order_across);
+}
+
+int64_t tcc_reduce_slices_of_part(const tcc_reduce_trace *t, int64_t slice) {
+    const tcc_reduce_order *o = t->order_across;
+    if (!o || slice != run_of_column(o)) return 0;
+    const int64_t part = o->parts > 1 ? tcc_reduce_part_of(o) : o->level[0].extent;
+    return part > slice ? (part + slice - 1) / slice : 0;
 }
 
 /* --- Chains */
@@ -132,6 +160,10 @@ static int64_t run_of(const tcc_reduce_order *o, int i, int64_t most) {
 /* The level that is cut into runs of *run steps; -1: no chain is too long. */
 static int level_cut(const tcc_reduce_order *o, int64_t *run) {
     int64_t below = 1; /* terms in one step of the level */
+    if (is_plain_column(o)) {
+        *run = run_of_column(o);
+        return (o->parts > 1 ? tcc_reduce_part_of(o) : o->level[0].extent) > *run ? 0 : -1;
+    }
     for (int i = o->n - 1; i >= 0; i--) {
         int64_t steps = i == 0 && o->parts > 1 ? tcc_reduce_part_of(o) : o->level[i].extent;
         if (o->rows && i == o->n - 1) steps /= o->lanes;
@@ -170,6 +202,8 @@ static bool has_sums(const tcc_body *b) {
 
 int tcc_reduce_find_cut(const tcc_reduce *p, int64_t *length) {
     int64_t run, inside = 1;
+    *length = p->run;
+    if (!p->order) return p->run && has_sums(p->body) && tcc_reduce_extent(p, 0) > p->run ? 0 : -1;
     const int level = has_sums(p->body) ? level_cut(p->order, &run) : -1; /* the rest has any order, and any loops */
     if (level < 0) return -1;
     int loop = first_loop(p, level + 1) - 1;

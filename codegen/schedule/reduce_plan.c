@@ -364,7 +364,7 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     launch->kernel.data = p;
     launch->kernel.scratch_bytes = p->scratch_bytes;
     int64_t run = 0;
-    const int cut = p->order ? tcc_reduce_find_cut(p, &run) : -1;
+    const int cut = p->order || p->run ? tcc_reduce_find_cut(p, &run) : -1;
     return tcc_lowering_key(l, launch, b, -1, "lanes=%d split=%lld slices=%lld ways=%d run=%lld/%d", p->lanes,
                             (long long)(p->split_var >= 0 ? p->split : 0),
                             (long long)(p->slice_var >= 0 ? p->cut.items : 0), p->turned ? p->ways : 0, (long long)run,

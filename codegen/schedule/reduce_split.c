@@ -62,11 +62,12 @@ static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t splits)
     return tcc_reduce_add(l, p);
 }
 
-tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var) {
+tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var, int64_t run) {
     tcc_reduce *p;
     TCC_TRY(tcc_lowering_keep(l, b));
     TCC_TRY(tcc_reduce_plan(l, b, UINT64_C(1) << var, &p));
     p->combines = true;
+    p->run = run;
     if (p->n_kept > 0 && !p->columns) { /* lanes along the kept loops: they are contiguous, splits are not */
         p->columns = true;
         p->lanes = tcc_choose_lanes(l->target, b, p->kept[p->n_kept - 1], b->vars.data[p->kept[p->n_kept - 1]].high + 1,
@@ -101,7 +102,7 @@ static tcc_status launch_combine(tcc_reduce_trace *t, int level, bool last, bool
     for (int i = 0; last && i < l->group->n_outputs; i++)
         if (tcc_reduce_is_kept(t, l->group->outputs[i]))
             tcc_body_store(b, l->group->outputs[i], t->kept_position, true);
-    TCC_TRY(tcc_reduce_combine(l, b, var));
+    TCC_TRY(tcc_reduce_combine(l, b, var, 0));
     for (int i = 0; i < t->n; i++)
         if (made[i] >= 0) t->all[i].temporary = made[i];
     return TCC_OK;

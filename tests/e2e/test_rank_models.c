@@ -26,8 +26,14 @@ static void networks_train_on_ranks(void **state) {
 static void random_programs_train_on_ranks(void **state) {
     (void)state;
     static const user_random_options usual = {0};
-    static const uint64_t seeds[] = {1,     2, 3, 1325 /* skips all steps */, 3118, 3123 /* sums are fused otherwise */,
-                                     102438 /* attention is computed again */};
+    static const uint64_t seeds[] = {1,
+                                     2,
+                                     3,
+                                     1325 /* skips all steps */,
+                                     3118,
+                                     3123 /* sums are fused otherwise */,
+                                     102438 /* attention is computed again */,
+                                     113787 /* a column sum is beside sums of rows */};
     static user_program p;
     for (int i = 0; i < (int)(sizeof seeds / sizeof *seeds); i++) {
         const char *what = user_program_random(&usual, seeds[i], &p);

@@ -111,6 +111,44 @@ static void rows_across_memory(void **state) {
     assert_true(ok);
 }
 
+/* One kernel makes sums of rows and of columns, whether its loops over rows are one or, as `other` lies otherwise,
+ * several or joined. */
+static void columns_beside_rows(void **state) {
+    (void)state;
+    static const struct {
+        const char *x, *other, *perm, *rows, *axes;
+        int rank, columns;
+    } cases[] = {
+        {"169,3", "3,169", "1, 0", "169", "0", 2, 3},
+        {"600,70", "70,600", "1, 0", "600", "0", 2, 70},
+        {"1027,300", "300,1027", "1, 0", "1027", "0", 2, 300},
+        {"9001,40", "40,9001", "1, 0", "9001", "0", 2, 40},
+        {"300,2000", "2000,300", "1, 0", "300", "0", 2, 2000},
+        {"40,7000", "7000,40", "1, 0", "40", "0", 2, 7000},
+        {"9000,1030", "1030,9000", "1, 0", "9000", "0", 2, 1030},
+        {"13,13,3", "13,3,13", "0, 2, 1", "13,13", "0, 1", 3, 3},
+        {"4,256,96", "4,96,256", "0, 2, 1", "4,256", "0, 1", 3, 96},
+        {"4,256,1100", "256,4,1100", "1, 0, 2", "4,256", "0, 1", 3, 1100},
+        {"2,67,3,16", "2,16,67,3", "0, 2, 3, 1", "2,67,3", "0, 1, 2", 4, 16},
+        {"20,14,30,33", "20,33,14,30", "0, 2, 3, 1", "20,14,30", "0, 1, 2", 4, 33},
+    };
+    bool ok = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *x = cases[i].x, *rows = cases[i].rows;
+        char text[1000];
+        snprintf(text, sizeof text,
+                 "graph @g {\n  %%0 = input {name=\"x\"} : f32[%s]\n  %%1 = input {name=\"other\"} : f32[%s]\n"
+                 "  %%2 = transpose(%%1) {perm=[%s]} : f32[%s]\n  %%3 = mul(%%0, %%2) : f32[%s]\n"
+                 "  %%4 = reduce_sum(%%3) {axes=[%d]} : f32[%s]\n"
+                 "  %%5 = reduce_sum(%%3) {axes=[%s]} : f32[%d]\n  %%6 = reduce_sum(%%0) {axes=[%s]} : f32[%d]\n"
+                 "  output \"rows\" %%4\n  output \"columns\" %%5\n  output \"more\" %%6\n}\n",
+                 x, cases[i].other, cases[i].perm, x, x, cases[i].rank - 1, rows, cases[i].axes, cases[i].columns,
+                 cases[i].axes, cases[i].columns);
+        ok = agrees(text) && ok;
+    }
+    assert_true(ok);
+}
+
 /* A mean is made as it would be beside its M2, also where it is computed without that. */
 static void means(void **state) {
     (void)state;
@@ -163,6 +201,7 @@ static void maxima(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(neighbouring_axes), cmocka_unit_test(rows_across_memory),
-                                       cmocka_unit_test(means), cmocka_unit_test(maxima)};
+                                       cmocka_unit_test(columns_beside_rows), cmocka_unit_test(means),
+                                       cmocka_unit_test(maxima)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

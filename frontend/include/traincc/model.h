@@ -223,16 +223,15 @@ typedef struct tcc_model_options {
      * each brings at least one sample. Rank 0 makes the programs and reads the cache; the others get them from it, and
      * their model's function is not called. The step is that of the whole batch, the ranks' parts in their order, with
      * the same rules as batch_accumulate has: N ranks give the bits of one rank that takes the batch in N micro-
-     * batches. Last bits may differ where more is fused with a sum in one of the two programs than in the other: on a
-     * CUDA device, and on the CPU where a sum of columns is made in one kernel with sums of their rows. With
-     * batch_accumulate, each rank takes its part in so many. The loss and gradients are those of the whole batch, other
-     * outputs those of this rank. Buffers, as running statistics, take the next values that rank 0 has. Ranks must
-     * begin with the same version of the library, processor (TCC_CPU), options, parameters and states, which is checked
-     * before the first step. Whatever fails on one rank fails the step on all. tcc_model_evaluate is this rank's own:
-     * it makes a program that tcc_model_compile was not asked for. It must be of the same context, and outlive the
-     * model. On a CUDA device NCCL carries what devices send each other, on a stream of its own, and sums are taken in
-     * the order of ranks all the same; "cuda" and "auto" are then the device that has this rank's number on its
-     * machine. Not with keep_input_gradients. */
+     * batches. On a CUDA device last bits may differ, where more is fused with a sum in one of the two programs than in
+     * the other. With batch_accumulate, each rank takes its part in so many. The loss and gradients are those of the
+     * whole batch, other outputs those of this rank. Buffers, as running statistics, take the next values that rank 0
+     * has. Ranks must begin with the same version of the library, processor (TCC_CPU), options, parameters and states,
+     * which is checked before the first step. Whatever fails on one rank fails the step on all. tcc_model_evaluate is
+     * this rank's own: it makes a program that tcc_model_compile was not asked for. It must be of the same context, and
+     * outlive the model. On a CUDA device NCCL carries what devices send each other, on a stream of its own, and sums
+     * are taken in the order of ranks all the same; "cuda" and "auto" are then the device that has this rank's number
+     * on its machine. Not with keep_input_gradients. */
     tcc_comm *comm;
     bool
         reduce_in_bf16; /* with comm: gradients travel in bf16, half of the bytes, and each sum of two ranks' is rounded
