@@ -268,24 +268,25 @@ static bool take(const form *from, const tcc_affine *bound, int k, int64_t least
     return subtract(&out->rest, bound, times);
 }
 
-/* The range of an offset where a guard holds: of the ranges that the conditions leave the variables, and, where a
- * condition bounds several together, of a multiple of what it bounds and the rest, again and again, as long as the
- * range gets smaller; each time the condition that makes it smallest. False: conditions that are not on an index may
- * bound it further. */
+/* The range of an offset where a guard holds. The ranges that the conditions leave the variables give one. So does each
+ * condition that bounds several variables together: a multiple of what it bounds, and the rest. The offset lies in all
+ * of these ranges. What the narrowest leaves is split again, as long as the ranges get narrower. False: conditions that
+ * are not on an index may bound it further. */
 static bool guarded_range(const tcc_body *b, form rest, const tcc_expr *guard, int64_t *low, int64_t *high) {
     const tcc_expr *conditions[MOST_CONDITIONS];
-    bool others = false, smaller = true;
+    bool others = false, narrower = true;
     const int n = conditions_of(guard, conditions, 0, &others);
-    int64_t taken_low = 0, taken_high = 0;
+    int64_t taken_low = 0, taken_high = 0, width;
     ranges r = {0};
     for (int round = 0, news = 1; news && round < ROUNDS; round++)
         for (int i = news = 0; i < n; i++)
             news |= narrow_by(b, &r, &conditions[i]->operands[0]->affine, conditions[i]->integer);
     const tcc_affine all = {rest.constant, rest.n, rest.terms};
     range_of(b, &r, &all, low, high);
-    while (smaller) {
+    width = *high - *low;
+    while (narrower) {
         taken best;
-        smaller = false;
+        narrower = false;
         for (int i = 0; i < n; i++) {
             const tcc_affine *bound = &conditions[i]->operands[0]->affine;
             int64_t least, most;
@@ -305,14 +306,15 @@ static bool guarded_range(const tcc_body *b, form rest, const tcc_expr *guard, i
                 range_of(b, &r, &left, &new_low, &new_high);
                 new_low += taken_low + one.low;
                 new_high += taken_high + one.high;
-                if (new_high - new_low >= *high - *low) continue;
-                *low = new_low;
-                *high = new_high;
+                if (new_low > *low) *low = new_low;
+                if (new_high < *high) *high = new_high;
+                if (new_high - new_low >= width) continue;
+                width = new_high - new_low;
                 best = one;
-                smaller = true;
+                narrower = true;
             }
         }
-        if (!smaller) break;
+        if (!narrower) break;
         rest = best.rest;
         taken_low += best.low;
         taken_high += best.high;

@@ -33,7 +33,8 @@ static void random_programs_train_on_ranks(void **state) {
                                      3118,
                                      3123 /* sums are fused otherwise */,
                                      102438 /* attention is computed again */,
-                                     113787 /* a column sum is beside sums of rows */};
+                                     113787 /* a column sum is beside sums of rows */,
+                                     125004 /* reads behind three conditions on one index */};
     static user_program p;
     for (int i = 0; i < (int)(sizeof seeds / sizeof *seeds); i++) {
         const char *what = user_program_random(&usual, seeds[i], &p);
