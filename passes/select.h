@@ -36,25 +36,25 @@ typedef struct tcc_pass_costs {
 typedef struct tcc_pass_target {
     void *user;
     tcc_pass_costs costs;
-    /* What was found to run `group` of g best, by measurements or by a file, and agrees with all that the group's own
-     * choice prescribes: *out is that, with an implementation or a cut; or zeroed, where nothing was found. NULL:
-     * select compares predictions. Errors: TCC_EINVAL where what was found does not fit. */
+    /* The best way to run `group` of g that measurements or a file know and that agrees with the group's own choice.
+     * *out has an implementation or a cut; zeroed: none is known. NULL: select compares predictions. Errors: TCC_EINVAL
+     * where a known way does not fit. */
     tcc_status (*choose)(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena, tcc_candidate *out);
     void *choose_user;
     /* All ways to run `group` of `g` on this target, in a fixed order; implementations and names are in `arena`.
      * Errors: TCC_EUNSUPPORTED with the node's line where there is none, TCC_ENOMEM, TCC_EBUG. */
     tcc_status (*candidates)(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
                              tcc_candidates *out);
-    /* What runs `group` of g by the choice that it has: the implementation of that name with those parameters; what it
-     * lacks of them is decided, and its launches are made anew. Errors: TCC_EINVAL with the node's line where this
-     * target has none such. */
+    /* What runs `group` of g by the choice that it has: the implementation of that name, with those parameters. Missing
+     * parameters are chosen; launches are rebuilt. Errors: TCC_EINVAL with the node's line where this target has no
+     * such implementation. */
     tcc_status (*follow)(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
                          const tcc_implementation **out);
-    /* Whether `follow` would find a way to run the group; `exactly`: one that has nothing more to decide from which the
-     * order of its sums follows. NULL: yes. */
+    /* Whether `follow` would find a way to run the group; `exactly`: one that sets the order of sums, with no parameter
+     * left to choose. NULL: yes. */
     bool (*can_follow)(void *user, const tcc_graph *g, const tcc_group *group, bool exactly);
-    /* Of a choice, what the order of the group's sums follows from: the same implementation with those parameters, and
-     * no launches. In `arena`; NULL when memory is short. */
+    /* The part of a choice that fixes the order of the group's sums: the implementation, with those parameters, without
+     * launches. In `arena`; NULL when memory is short. */
     tcc_implementation *(*order_of)(void *user, const tcc_implementation *x, tcc_arena *arena);
     int lanes; /* of a vector of f32 that contractions have along channels; 0: it has no such vectors */
     /* Elements of a row of such a type, a multiple of which contractions read at full speed; 1: any. NULL: as 1. */
