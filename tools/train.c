@@ -113,29 +113,33 @@ static int print_devices(void) {
     return status == TCC_OK ? EXIT_DONE : EXIT_FAILED;
 }
 
-int train_find_device(const char *name, bool say, char **device) {
+static char *device_fault(const char *name, const char *error) {
+    char *text = NULL;
+    if (!strncmp(error, "error: ", 7)) error += 7;
+    const bool of_variable = !strncmp(error, "TCC_", 4);
+    const int length = of_variable ? asprintf(&text, "%s", error) : asprintf(&text, "--device %s: %s", name, error);
+    return length < 0 ? NULL : text;
+}
+
+int train_find_device(const char *name, bool say, char **device, char **fault) {
     tcc_context *cx;
     char *text = NULL;
-    *device = NULL;
+    *device = *fault = NULL;
     tcc_status status = tcc_context_create(&cx);
     if (status != TCC_OK) {
-        fprintf(stderr, "tcc-train: %s\n", cx ? tcc_context_error(cx) : tcc_status_text(status));
-        tcc_context_destroy(cx);
-        return EXIT_USAGE;
-    }
-    status = tcc_find_device(cx, name, device, &text);
-    if (status == TCC_OK && say) printf("device: %s\n", text);
-    fflush(stdout);
-    if (status != TCC_OK) {
-        const char *why = tcc_context_error(cx);
-        if (!strncmp(why, "error: ", 7)) why += 7;
-        if (!strncmp(why, "TCC_", 4)) fprintf(stderr, "tcc-train: %s\n", why); /* a variable is to blame */
-        else fprintf(stderr, "tcc-train: --device %s: %s\n", name, why);
+        *fault = strdup(cx ? tcc_context_error(cx) : tcc_status_text(status));
+    } else {
+        status = tcc_find_device(cx, name, device, &text);
+        if (status != TCC_OK) *fault = device_fault(name, tcc_context_error(cx));
+        else if (say) printf("device: %s\n", text);
+        fflush(stdout);
     }
     tcc_string_free(text);
     tcc_context_destroy(cx);
     return status == TCC_OK ? EXIT_DONE : EXIT_USAGE;
 }
+
+void train_complain(const char *fault) { fprintf(stderr, "tcc-train: %s\n", fault ? fault : "out of memory"); }
 
 /* What --emit and --arch ask for is possible; `device` is what --device came to. */
 static int check_emit(const train_options *o) {
@@ -190,12 +194,14 @@ static int train(arguments *a) {
     const int first = o->plan ? 0 : 1; /* override */
     recipe r;
     if (!recipe_init(&r)) return usage_error("out of memory");
-    char *found = NULL;
+    char *found = NULL, *fault = NULL;
     const bool apart = o->ranks > 1 && !o->dry_run; /* each rank looks for its device, in a process of its own */
     status = load_recipe(&r, o->recipe_path, o->plan, a->operands + first, a->n_operands - first);
     if (status == EXIT_DONE && !o->quiet && !o->emit) tell_left_out(&r);
     if (status == EXIT_DONE && !o->arch && o->task != TASK_DESCRIBE)
-        status = apart ? EXIT_DONE : train_find_device(a->device, !o->quiet && !o->emit, &found);
+        status = apart ? EXIT_DONE : train_find_device(a->device, !o->quiet && !o->emit, &found, &fault);
+    if (fault) train_complain(fault);
+    free(fault);
     o->device = apart ? a->device : found;
     if (status == EXIT_DONE && o->task != TASK_DESCRIBE) status = check_ptx(o);
     if (status == EXIT_DONE) status = check_ranks(o, &r);

@@ -128,7 +128,9 @@ int run_folder_open(run_folder *f, tcc_context *cx, const recipe *r, const char 
 void run_folder_keep_best(const run_folder *f, int64_t step);
 void run_folder_close(run_folder *f);
 
-/* Where to compute: *device is freed with tcc_string_free. Says so if `say`. The program's exit status. */
-int train_find_device(const char *name, bool say, char **device);
+/* Where to compute: *device is freed with tcc_string_free. Says so if `say`. The program's exit status; where that is
+ * not EXIT_DONE, *fault is why, freed with free, or NULL as memory is short. */
+int train_find_device(const char *name, bool say, char **device, char **fault);
+void train_complain(const char *fault);
 
 #endif

@@ -78,13 +78,15 @@ int ranks_run(const train_options *given, recipe *r, train_signals *signals, tcc
         o.explain = false;
         o.dump_dir = o.profile = NULL;
     }
-    char *found = NULL;
-    int status = o.dry_run ? EXIT_DONE : train_find_device(o.device, !o.quiet, &found);
-    if (status != EXIT_DONE) tcc_comm_abort(comm, "it has no such device");
+    char *found = NULL, *fault = NULL;
+    int status = o.dry_run ? EXIT_DONE : train_find_device(o.device, !o.quiet, &found, &fault);
+    if (status != EXIT_DONE) tcc_comm_abort(comm, fault ? fault : "out of memory"); /* rank 0 says so */
+    if (status != EXIT_DONE && !tcc_comm_rank(comm)) train_complain(fault);
     else if (found && strncmp(found, "cuda", 4) != 0) o.device = found;
     else if (found && !strcmp(o.device, "auto")) o.device = "cuda"; /* that of the rank, where there are several */
     if (status == EXIT_DONE) status = train_run(&o, r, signals);
     tcc_string_free(found);
+    free(fault);
     tcc_comm_destroy(o.comm);
     return status;
 }

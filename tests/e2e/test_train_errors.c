@@ -59,14 +59,18 @@ static void command_line(void **state) {
 }
 
 static void cuda_is_one_clear_line(void **state) {
-    program_result r = program_run(&(program_options){.environment = "CUDA_VISIBLE_DEVICES="}, "tcc-train",
-                                   (const char *const[]){"--device", "cuda", write_recipe(state, "mlp"), NULL});
-    assert_int_equal(r.status, 2);
-    if (strncmp(r.err, "tcc-train: --device cuda: no CUDA device: ", 42) ||
-        strchr(r.err, '\n') != r.err + strlen(r.err) - 1)
-        fail_msg("%s", r.err);
-    assert_string_equal(r.out, "");
-    program_free(&r);
+    const char *recipe = write_recipe(state, "mlp");
+    const char *const runs[][6] = {{"--device", "cuda", recipe}, {"--device", "cuda", "--ranks", "2", recipe}};
+    for (int i = 0; i < 2; i++) {
+        program_result r = program_run(&(program_options){.environment = "CUDA_VISIBLE_DEVICES="}, "tcc-train",
+                                       runs[i]);
+        assert_int_equal(r.status, 2);
+        if (strncmp(r.err, "tcc-train: --device cuda: no CUDA device: ", 42) ||
+            strchr(r.err, '\n') != r.err + strlen(r.err) - 1)
+            fail_msg("%s", r.err);
+        assert_string_equal(r.out, "");
+        program_free(&r);
+    }
 }
 
 static void malformed_recipe(void **state) {
