@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -26,6 +27,7 @@ static struct {
     const char *(*last_error)(void);
     void (*inject)(ncclsim_fault fault, int rank, int nth);
     void (*restart)(void);
+    int (*get_id)(char id[128]); /* it begins with the stand-in's folder */
 } nccl;
 
 static ncclsim_counts counts_of_run(void) {
@@ -326,6 +328,24 @@ static void no_library(void **state) {
     free_ranks(ranks);
 }
 
+/* What a killed process has left in the stand-in's folder of messages, the next one to make such a folder removes. */
+static void killed_ranks_leave_little(void **state) {
+    (void)state;
+    char *left = mmap(NULL, 128, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), own[128];
+    assert_true(left != MAP_FAILED);
+    const pid_t process = fork();
+    if (!process) {
+        nccl.get_id(left);
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(process, NULL, 0), process);
+    assert_int_equal(access(left, F_OK), 0);
+    assert_int_equal(nccl.get_id(own), 0);
+    assert_int_equal(access(left, F_OK), -1);
+    assert_int_equal(rmdir(own), 0);
+    munmap(left, 128);
+}
+
 /* -- All -- */
 
 static int fresh(void **state) {
@@ -339,6 +359,7 @@ static int set_up(void **state) {
     find_function(library, "ncclsim_last_error", &nccl.last_error);
     find_function(library, "ncclsim_inject", &nccl.inject);
     find_function(library, "ncclsim_restart", &nccl.restart);
+    find_function(library, "ncclGetUniqueId", &nccl.get_id);
     setenv("PTXSIM_DEVICES", "3", 1);
     return cuda_set_up(state);
 }
@@ -346,11 +367,18 @@ static int set_up(void **state) {
 #define RANKS_TEST(name) cmocka_unit_test_setup_teardown(name, fresh, cuda_finish)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        RANKS_TEST(networks_replayed),      RANKS_TEST(networks_shared_out), RANKS_TEST(processes_and_threads),
-        RANKS_TEST(micro_batches_on_ranks), RANKS_TEST(batch_norms_in_step), RANKS_TEST(sums_of_nccl),
-        RANKS_TEST(a_rank_that_stalls),     RANKS_TEST(a_graph_that_stalls), RANKS_TEST(another_count),
-        RANKS_TEST(a_rank_that_ends),       RANKS_TEST(no_library)};
+    const struct CMUnitTest tests[] = {RANKS_TEST(networks_replayed),
+                                       RANKS_TEST(networks_shared_out),
+                                       RANKS_TEST(processes_and_threads),
+                                       RANKS_TEST(micro_batches_on_ranks),
+                                       RANKS_TEST(batch_norms_in_step),
+                                       RANKS_TEST(sums_of_nccl),
+                                       RANKS_TEST(a_rank_that_stalls),
+                                       RANKS_TEST(a_graph_that_stalls),
+                                       RANKS_TEST(another_count),
+                                       RANKS_TEST(a_rank_that_ends),
+                                       RANKS_TEST(no_library),
+                                       cmocka_unit_test(killed_ranks_leave_little)};
     if (set_up(NULL) || !nccl.restart || !sim.restart) {
         printf("skipped: " STAND_IN_IS "\n");
         return 0;

@@ -3,6 +3,8 @@
 #include "mail.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +16,23 @@ static void path_of(char path[PATH], const char *folder, const char *name, const
     snprintf(path, PATH, "%s/%s%s", folder, name, suffix);
 }
 
+/* Folders whose process has ended and left them: it was killed. */
+static void remove_left(const char *in) {
+    DIR *d = opendir(in);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char path[PATH / 4];
+        int process;
+        if (sscanf(e->d_name, "ncclsim-%d-", &process) != 1 || !kill(process, 0) || errno != ESRCH) continue;
+        snprintf(path, sizeof path, "%s/%.64s", in, e->d_name);
+        mail_close(path);
+    }
+    if (d) closedir(d);
+}
+
 bool mail_open(char *folder, size_t size) {
     const char *in = access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm";
-    snprintf(folder, size, "%s/ncclsim-XXXXXX", in);
+    remove_left(in);
+    snprintf(folder, size, "%s/ncclsim-%d-XXXXXX", in, (int)getpid());
     return mkdtemp(folder) != NULL;
 }
 

@@ -8,7 +8,7 @@
 
 enum { MAIL_NAME = 64 };
 
-/* A new folder; false: there can be none. */
+/* A new folder; false: there can be none. Those that killed processes have left are removed. */
 bool mail_open(char *folder, size_t size);
 bool mail_send(const char *folder, const char *name, const void *head, size_t head_bytes, const void *data,
                size_t bytes);
