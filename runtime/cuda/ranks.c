@@ -79,10 +79,27 @@ static void *end_comm(void *user) {
     return NULL;
 }
 
-static bool is_idle(const tcc_device_ranks *r) {
+static bool has_ended(const void *user) {
+    const aborting *a = user;
+    return __atomic_load_n(&a->done, __ATOMIC_ACQUIRE);
+}
+
+static bool is_idle(const void *user) {
+    const tcc_device_ranks *r = user;
     const tcc_cuda_driver *cu = &r->cuda->cu;
     return cu->stream_query(r->cuda->compute) != TCC_CUDA_NOT_READY &&
            cu->stream_query(r->stream) != TCC_CUDA_NOT_READY;
+}
+
+/* False: it is not so, though enough time for parting went by. */
+static bool wait_until(const tcc_device_ranks *r, bool (*is_so)(const void *of), const void *of) {
+    const patience p = begin_waiting(r);
+    while (!is_so(of)) {
+        const double now = tcc_clock_seconds();
+        if (now - p.begin >= PARTING_SECONDS) return false;
+        pause_between(&p, now);
+    }
+    return true;
 }
 
 /* NCCL's kernels end. What is to abort waits for graphs, and a graph that still runs would wait for those kernels: so
@@ -98,13 +115,9 @@ static void abort_comm(tcc_device_ranks *r) {
         r->nccl.abort(r->comm);
         return;
     }
-    patience p = begin_waiting(r);
-    while (!is_idle(r) && tcc_clock_seconds() - p.begin < PARTING_SECONDS) pause_between(&p, tcc_clock_seconds());
+    wait_until(r, is_idle, r);
     drop_graphs(r);
-    p = begin_waiting(r);
-    while (!__atomic_load_n(&a->done, __ATOMIC_ACQUIRE) && tcc_clock_seconds() - p.begin < PARTING_SECONDS)
-        pause_between(&p, tcc_clock_seconds());
-    if (!__atomic_load_n(&a->done, __ATOMIC_ACQUIRE)) {
+    if (!wait_until(r, has_ended, a)) {
         pthread_detach(thread);
         return;
     }
