@@ -3,7 +3,10 @@
  * share one arena and states; each has its own batch and outputs. */
 #include "frontend/compile/compile.h"
 
+#include "codegen/library/collective.h"
+#include "ir/collective.h"
 #include "passes/remat/budget.h"
+#include "runtime/cuda/collectives.h"
 
 /* The memory of the programs of a step, one after another. */
 typedef struct step_plan {
@@ -32,7 +35,21 @@ static tcc_status count_input(step_plan *p, const tcc_node *n) {
     return name && tcc_vec_push(&p->names, name) ? TCC_OK : tcc_enomem(&p->m->cx->diag);
 }
 
+/* What a rank on a GPU gets of others in a collective; the next one takes the same memory. */
+static int64_t received_bytes(const tcc_model *m, const tcc_graph *g) {
+    int64_t most = 0;
+    for (int i = 0; i < g->nodes.count && *m->arch; i++) {
+        tcc_collective_params params;
+        if (!tcc_op_is_collective(g->nodes.data[i]->op)) continue;
+        const tcc_call call = tcc_collective_call(g->nodes.data[i], m->options.reduce_fast, &params);
+        const int64_t bytes = tcc__cuda_received_bytes(call, &params);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
 static tcc_status count_graph(step_plan *p, const tcc_graph *g) {
+    p->sum.batch_bytes += received_bytes(p->m, g);
     if (g->arena_bytes > p->sum.arena_bytes) p->sum.arena_bytes = g->arena_bytes;
     for (int i = 0; i < g->inputs.count; i++) TCC_TRY(count_input(p, g->inputs.data[i]));
     for (int i = 0; i < g->outputs.count; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Whether a program fits the device's memory: asked before anything large is allocated. */
 #include "frontend/run/model.h"
+#include "runtime/cuda/collectives.h"
 #include "runtime/program.h"
 
 /* What has no memory yet: the program's arena, the store's entries, and state that no earlier program has brought. */
@@ -8,6 +9,7 @@ static double missing_bytes(const tcc_model *m, const tcc_program *p) {
     const tcc_store *store = &m->shared->store;
     const int64_t before = m->shared->arena_bytes;
     double bytes = p->arena_bytes > before ? (double)(p->arena_bytes - before) : 0; /* it grows */
+    bytes += (double)tcc__cuda_program_receives(p);
     for (int i = 0; i < store->entries.count; i++) {
         const tcc_stored *stored = &store->entries.data[i];
         if (!tcc__stored_has_memory(m, stored)) bytes += (double)tcc_type_bytes(&stored->type);

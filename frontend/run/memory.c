@@ -4,6 +4,7 @@
  * remembers which side has what the other lacks, and is copied when that is asked for. */
 #include "frontend/run/model.h"
 
+#include "runtime/cuda/collectives.h"
 #include "runtime/program.h"
 
 tcc_status tcc__device_alloc(tcc_model *m, int64_t size_bytes, const char *name, void **out) {
@@ -145,5 +146,6 @@ void tcc__model_count_memory(tcc_model *m, tcc_compiled *c) {
             there |= m->programs.data[k]->counted && has_binding(m->programs.data[k]->program, b->name);
         if (!there) m->kept_bytes += tcc_type_bytes(&b->type);
     }
+    m->kept_bytes += tcc__cuda_program_receives(c->program);
     c->counted = true;
 }

@@ -119,16 +119,28 @@ static tcc_status load_kernels(tcc_cuda_collectives *c, tcc_diag *d) {
     return TCC_OK;
 }
 
+int64_t tcc__cuda_received_bytes(tcc_call call, const tcc_collective_params *params) {
+    const item i = {.call = call, .params = *params};
+    return combines(&i) ? params->ranks * part_of(&i) * tcc_dtype_bytes((tcc_dtype)params->type) : 0;
+}
+
+int64_t tcc__cuda_program_receives(const tcc_program *p) {
+    int64_t most = 0;
+    for (int s = 0; s < p->n_steps && p->target == TCC_TARGET_CUDA; s++) {
+        if (p->steps[s].kind != TCC_STEP_LIBRARY) continue;
+        const tcc_call call = tcc_call_find(p->steps[s].call->name);
+        if (!tcc_call_is_collective(call)) continue;
+        const int64_t bytes = tcc__cuda_received_bytes(call, (const tcc_collective_params *)p->steps[s].call->params);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
 /* Cleared, as the last part may be shorter, and all of it is sent. */
 static tcc_status allocate_parts(tcc_cuda_collectives *c, tcc_diag *d) {
     static const char zeros[CLEARED_BYTES];
     tcc_device_cuda *cuda = c->cuda;
-    int64_t most = 0;
-    for (int i = 0; i < c->count; i++) {
-        const tcc_collective_params *p = &c->items[i].params;
-        const int64_t bytes = p->ranks * part_of(&c->items[i]) * tcc_dtype_bytes((tcc_dtype)p->type);
-        if (combines(&c->items[i]) && bytes > most) most = bytes;
-    }
+    const int64_t most = tcc__cuda_program_receives(c->program);
     if (!most) return TCC_OK;
     TCC_TRY(tcc__cuda_alloc(cuda, d, most, "what other ranks send", &c->parts));
     for (int64_t at = 0; at < most; at += CLEARED_BYTES)

@@ -5,13 +5,19 @@
  *
  * Sums and the like are taken in the order of ranks: each rank gets all ranks' values of its part and combines them,
  * and then all get all parts; of what is small, each gets all and combines it by itself. The parts that ranks send lie
- * in memory of the program's that no plan knows, as it may be in use while any other step runs. */
+ * in memory of the program's beside its arena, as it may be in use while any other step runs. */
 #ifndef TCC_RUNTIME_CUDA_COLLECTIVES_H
 #define TCC_RUNTIME_CUDA_COLLECTIVES_H
 
+#include "codegen/calls.h"
 #include "runtime/cuda/context.h"
 
 typedef struct tcc_cuda_collectives tcc_cuda_collectives;
+
+/* Bytes that a rank has for what others send it, in a collective, and in a program, whose collectives share them; 0
+ * where it is no CUDA device's. */
+int64_t tcc__cuda_received_bytes(tcc_call call, const tcc_collective_params *params);
+int64_t tcc__cuda_program_receives(const tcc_program *p);
 
 /* *out is NULL where the program has none. Entered. Errors: TCC_ENOMEM, TCC_EDEVICE, TCC_EFORMAT (buffers smaller than
  * the params say). */

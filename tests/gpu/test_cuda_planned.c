@@ -5,6 +5,7 @@
 #include "bench/models.h"
 #include "frontend/compile/compile.h"
 #include "harness/check.h"
+#include "harness/rank_threads.h"
 #include "runtime/cpu/device.h"
 #include "runtime/cuda/context.h"
 
@@ -17,10 +18,13 @@
 /* Bytes by what they are for: what the plan speaks of; tables, which say where instances lie; batches on their way.
  * What a library is tried with before it is first used is free again at once. */
 enum { PLANNED, TABLES, STAGING, TRIALS, PURPOSES };
-static int64_t allocated[PURPOSES];
+static _Thread_local int64_t allocated[PURPOSES];
 
 static int purpose_of(const char *text) {
-    return !text ? PLANNED : strstr(text, "tables") ? TABLES : strstr(text, "batches") ? STAGING : TRIALS;
+    return !text || strstr(text, "ranks send") ? PLANNED
+           : strstr(text, "tables")            ? TABLES
+           : strstr(text, "batches")           ? STAGING
+                                               : TRIALS;
 }
 
 tcc_status __real_tcc_device_cpu_create(tcc_context *cx, int threads, tcc_device **out);
@@ -149,7 +153,44 @@ static void planned_is_allocated_with_a_budget(void **state) {
     }
 }
 
+/* -- Ranks, each of which has memory for what the others send it -- */
+
+typedef struct rank_memory {
+    int64_t planned, allocated;
+} rank_memory;
+
+static void make_ready(void *user, int rank, tcc_context *cx, tcc_comm *comm) {
+    rank_memory *memory = (rank_memory *)user + rank;
+    const bench_model *c = bench_model_find("mlp");
+    tcc_model *m;
+    tcc_array batch[2];
+    tcc_program_info info = {0};
+    tcc_model_options options = {
+        .size = sizeof options, .seed = 1, .optimizer = &c->optimizer, .device = "cuda", .comm = comm};
+    bench_model_batch(c, batch);
+    memset(allocated, 0, sizeof allocated);
+    tcc_status status = tcc_model_create(cx, bench_model_build, (void *)c, &options, &m);
+    if (status == TCC_OK) status = tcc_model_compile(m, true, batch, 2);
+    if (status == TCC_OK) status = tcc_model_info(m, &info);
+    if (status == TCC_OK) *memory = (rank_memory){info.peak_bytes + rounding(m->last), allocated[PLANNED]};
+    else print_message("%s\n", tcc_context_error(cx));
+    tcc_model_destroy(m);
+    free(batch[0].data);
+    free(batch[1].data);
+}
+
+static void planned_is_allocated_on_ranks(void **state) {
+    (void)state;
+    rank_memory memory[2] = {{0}};
+    assert_true(run_rank_threads(2, make_ready, memory));
+    for (int r = 0; r < 2; r++) {
+        assert_true(memory[r].planned > 0);
+        assert_int_equal(memory[r].planned, memory[r].allocated);
+    }
+}
+
 int main(int argc, char **argv) {
+    setenv("PTXSIM_DEVICES", "2", 0);
     setenv("PTXSIM_MEMORY_MIB", "32768", 0); /* of addresses: the stand-in has pages where it is written */
     if (argc > 1) {
         heading();
@@ -159,8 +200,8 @@ int main(int argc, char **argv) {
                             TCC_CHECKPOINTING_AUTO);
         return 0;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(planned_is_allocated),
-                                       cmocka_unit_test(planned_is_allocated_for_large_models),
-                                       cmocka_unit_test(planned_is_allocated_with_a_budget)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(planned_is_allocated), cmocka_unit_test(planned_is_allocated_for_large_models),
+        cmocka_unit_test(planned_is_allocated_with_a_budget), cmocka_unit_test(planned_is_allocated_on_ranks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -380,7 +380,8 @@ TCC_API tcc_status tcc_model_use_ema(tcc_model *m, bool on);
 typedef struct tcc_memory_plan {
     int64_t arena_bytes; /* values of a run; all programs of a model share the largest */
     int64_t state_bytes; /* parameters, buffers, the optimizer's state; these are shared, too */
-    int64_t batch_bytes; /* batch, hyper-parameters and outputs: each program has its own */
+    int64_t batch_bytes; /* batch, hyper-parameters and outputs, and on a GPU what other ranks send: each program has
+                            its own */
 } tcc_memory_plan;
 /* Plans a training step or an evaluation on such a batch: the passes run, but no code is made, and the model has no
  * program more. Errors are those of tcc_model_compile up to there. */
