@@ -2,20 +2,21 @@
  * The schedule of scatter_add: one launch writes the base, unless it is there already, a second adds the updates. In
  * the second an item owns some columns (the dims that are not indexed) and visits all index positions in ascending
  * order. So the sums have one order, and no two items write to the same column. Lanes run along the columns. Sums of
- * f16 and bf16 gather in a temporary of f32, which a third launch rounds. scatter_max takes the larger value where that
- * adds. */
+ * f16 and bf16 gather in a temporary of f32, which a third launch rounds; on a host only those along lines do
+ * (scatter_chains.c). scatter_max takes the larger value where that adds. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scatter.h"
 
-static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+tcc_status tcc_scatter_emit_points(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     const tcc_scatter *p = plan->data;
     const tcc_body *b = p->body;
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
     TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
-    const tcc_body_write *s = &b->stores.data[0];
-    tcc_body_need(&run, s->value);
-    tcc_body_need(&run, s->guard);
+    for (int i = 0; i < b->stores.count; i++) {
+        tcc_body_need(&run, b->stores.data[i].value);
+        if (b->stores.data[i].guard) tcc_body_need(&run, b->stores.data[i].guard);
+    }
     tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
     tcc_emit_cut_loops cut_loops;
@@ -28,7 +29,7 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
         tcc_body_enter(&run, p->positions[i], loop->index);
         tcc_body_emit(&run, 0);
     }
-    tcc_body_emit_store(&run, s);
+    for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(&run, &b->stores.data[i]);
     for (int i = p->n_positions - 1; i >= 0; i--) {
         tcc_body_leave(&run, p->positions[i]);
         tcc_emit_loop_end(e, &run.nest[p->positions[i]], NULL);
@@ -189,8 +190,12 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
         *p = (tcc_scatter){0};
     }
     int temporary = -1;
-    const bool rounds = !(tcc_op_get_info(hero->op)->flags & TCC_FLAG_EXACT);
-    if (rounds && tcc_dtype_is_narrow(hero->type.dtype)) {
+    const bool rounds = !(tcc_op_get_info(hero->op)->flags & TCC_FLAG_EXACT) && tcc_dtype_is_narrow(hero->type.dtype);
+    if (rounds && !l->target->lane_groups && hero->op != TCC_OP_SCATTER_ADD_ALONG) {
+        TCC_TRY(lower_pass(l, -1, false));
+        return tcc_scatter_add_chains(l);
+    }
+    if (rounds) {
         temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * tcc_dtype_bytes(TCC_F32));
         if (temporary < 0) return TCC_ENOMEM;
     }
@@ -214,7 +219,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "scatter";
     launch->kernel.shape = shape;
-    launch->kernel.emit = along ? tcc_scatter_emit_along : emit;
+    launch->kernel.emit = along ? tcc_scatter_emit_along : tcc_scatter_emit_points;
     launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
     TCC_TRY(tcc_lowering_key(l, launch, b, -1, "lanes=%d along=%d", p->lanes, along));

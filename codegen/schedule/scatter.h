@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * A planned scatter_add: what scatter.c decides, and what it or scatter_rows.c emits. */
+ * A planned scatter_add: what scatter.c decides, and what it, scatter_rows.c or scatter_chains.c emits. */
 #ifndef TCC_CODEGEN_SCHEDULE_SCATTER_H
 #define TCC_CODEGEN_SCHEDULE_SCATTER_H
 
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/lowering.h"
+
+enum { TCC_SCATTER_LINKS = 3 };
 
 typedef struct tcc_scatter {
     tcc_body *body;
@@ -17,7 +19,14 @@ typedef struct tcc_scatter {
     int64_t rows;
     int steps;      /* vectors of a lane group that a row has, in an item */
     int64_t chunks; /* items a row */
+    /* by chains of positions (scatter_chains.c) */
+    int links[TCC_SCATTER_LINKS]; /* temporaries */
+    int row;                      /* the loop of rows; -1: there is one */
+    tcc_item_cut row_cut;         /* of which each item has all those of `cut` */
 } tcc_scatter;
+
+/* One point after another, with all stores of the body. */
+tcc_status tcc_scatter_emit_points(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 
 /* Each lane group owns a row of the output, looks for it among all index positions and adds their updates in ascending
  * order. False: the work has not the form for that. `b` has its stores without guards, `position_bits` are the loops of
@@ -34,5 +43,10 @@ tcc_thread_shape tcc_scatter_row_shape(void);
 bool tcc_scatter_plan_along(tcc_scatter *p, const tcc_expr *place);
 tcc_status tcc_scatter_emit_along(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 tcc_thread_shape tcc_scatter_along_shape(void);
+
+/* Adds the launches that follow where the base lies in the hero's place: of each row that is named the updates are
+ * added up in registers, in f32. */
+tcc_status tcc_scatter_add_chains(tcc_lowering *l);
+tcc_status tcc_scatter_emit_chains(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 
 #endif

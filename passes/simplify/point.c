@@ -94,13 +94,36 @@ static tcc_node *simplify_select(tcc_simplifier *s, tcc_node *c, tcc_node *a, tc
     return NULL;
 }
 
+/* x in a shorter type that holds all of its numbers; NULL: it is not known to be so. */
+static tcc_node *in_shorter(tcc_simplifier *s, tcc_node *x, tcc_dtype to) {
+    if (x->op == TCC_OP_CAST && x->operands[0]->type.dtype == to) return x->operands[0];
+    if (!tcc__is_splat_of(x, 0)) return NULL;
+    tcc_type type = x->type;
+    type.dtype = to;
+    return tcc_ir_splat(s->g, &type, 0);
+}
+
+/* Sums in f32 of numbers of a shorter type, rounded to that, are the sums of a scatter in that type: it adds in f32
+ * itself, and has no table in f32. */
+static tcc_node *scatter_in_shorter(tcc_simplifier *s, tcc_node *n) {
+    tcc_node *x = n->operands[0];
+    const tcc_dtype to = n->type.dtype;
+    if (x->op != TCC_OP_SCATTER_ADD || x->type.dtype != TCC_F32 || !tcc_dtype_is_narrow(to)) return NULL;
+    if (!tcc__used_once(s, n, 0)) return NULL;
+    tcc_node *update = x->operands[2];
+    if (update->op != TCC_OP_CAST || update->operands[0]->type.dtype != to) return NULL;
+    tcc_node *base = in_shorter(s, x->operands[0], to);
+    tcc_node *operands[] = {base, x->operands[1], update->operands[0]};
+    return base ? tcc__simplify(s, tcc_ir_build(s->g, TCC_OP_SCATTER_ADD, operands, 3, x->attrs, NULL, x->loc)) : NULL;
+}
+
 static tcc_node *simplify_cast(tcc_simplifier *s, tcc_node *n) {
     tcc_node *x = n->operands[0];
     tcc_dtype to = n->type.dtype;
     if (x->type.dtype == to) return x;
     if (x->op == TCC_OP_CAST && tcc_dtype_holds(x->type.dtype, x->operands[0]->type.dtype))
         return tcc__simplify(s, tcc_ir_cast(s->g, x->operands[0], to));
-    return NULL;
+    return scatter_in_shorter(s, n);
 }
 
 static tcc_node *simplify_not(tcc_simplifier *s, tcc_node *x) {

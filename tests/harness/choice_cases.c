@@ -139,7 +139,7 @@ const choice_case choice_cases[] = {
              "  %3 = scatter_add(%0, %1, %2) : f16[30,200]\n"
              "  output \"y\" %3\n"
              "}\n",
-     .host = {"lanes_1=8", "lanes_2=1,points_2=77"},
+     .host = {"lanes_1=4,lanes_3=8", "lanes=1,points=77,lanes_3=1"},
      .gpu = {"lanes_1=2,steps_1=4"}},
     {.name = "attention",
      .text = "graph @attention {\n"

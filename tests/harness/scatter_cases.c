@@ -25,6 +25,7 @@ static const scatter cases[] = {
     {false, 0, {2, {6, 33}}, {2, {1, 9}}},
     {false, 0, {2, {6, 33}}, {2, {9, 1}}},
     {false, 0, {2, {4, 4}}, {2, {4, 4}}},
+    {false, 1, {3, {3, 70, 13}}, {2, {3, 7}}},
     {true, 1, {2, {4, 5}}, {2, {4, 3}}},
     {true, 0, {2, {5, 4}}, {2, {3, 4}}},
     {true, 1, {2, {1, 5}}, {2, {1, 40}}},
@@ -142,6 +143,8 @@ void scatter_at_repeated_indices(graph_check *check) {
         const char *op = cases[i].along ? "scatter_add_along" : "scatter_add";
         check_case(check, op, &cases[i], type, false);
         if (i % 3 == 0) check_case(check, op, &cases[i], type, true);
-        if (!cases[i].along) check_case(check, "scatter_max", &cases[i], i % 4 == 2 ? "f16" : type, i % 2);
+        if (cases[i].along) continue;
+        check_case(check, op, &cases[i], i % 2 ? "f16" : "bf16", i % 3 == 1);
+        check_case(check, "scatter_max", &cases[i], i % 4 == 2 ? "f16" : type, i % 2);
     }
 }
