@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Shared by the files of the reduction schedule: reduce_trace.c makes the scalar program, reduce_sweeps.c and
- * reduce_plan.c plan a launch, in the order of reduce_order.c; reduce_emit.c, reduce_sums.c and reduce_ways.c emit it.
+ * reduce_plan.c plan a launch, in the order of reduce_order.c; reduce_emit.c, reduce_together.c, reduce_sums.c and
+ * reduce_ways.c emit it.
  * The variants: reduce_split.c cuts the reduced range, reduce_across.c adds column sums, and reduce.c chooses among
  * these. */
 #ifndef TCC_CODEGEN_SCHEDULE_REDUCE_H
@@ -122,6 +123,7 @@ typedef struct tcc_reduce {
     int64_t live;        /* registers that a step's evaluation takes beside them, at most at a time */
     int64_t of_columns;  /* registers of a step's values that are the same in all rows */
     bool narrow;         /* shared memory can hold slots too: at most 4 bytes each */
+    int together;        /* rows that are made at a time (reduce_together.c); 0: one */
     int64_t row;         /* elements of a row kept in scratch */
     int64_t scratch_bytes;
     int steps; /* not 0: the one reduced loop is so many vectors of the lane group, each written out, kept values in
@@ -245,6 +247,11 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p);
 
 /* --- Emission */
 
+/* How many of the plan's rows can be made at a time, 0: one; and how many such blocks there are for one turn of the
+ * other kept loops. */
+int tcc_reduce_rows_together(const tcc_reduce *p);
+int64_t tcc_reduce_blocks(const tcc_reduce *p);
+tcc_status tcc_reduce_emit_together(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 /* Emits the kernel; plan->data is a tcc_reduce. */
 tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 /* A value that a later sweep finds in scratch, at the open reduced point (reduce_slots.c). */

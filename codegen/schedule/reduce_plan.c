@@ -355,20 +355,20 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
-    launch->items = p->cut.items;
-    launch->grain = tcc_choose_grain(b, points / (double)p->cut.items);
+    launch->items = p->cut.items * tcc_reduce_blocks(p);
+    launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "reduce";
     launch->kernel.shape = p->shape;
-    launch->kernel.emit = tcc_reduce_emit;
+    launch->kernel.emit = p->together ? tcc_reduce_emit_together : tcc_reduce_emit;
     launch->kernel.in_step = in_step;
     launch->kernel.data = p;
     launch->kernel.scratch_bytes = p->scratch_bytes;
     int64_t run = 0;
     const int cut = p->order || p->run ? tcc_reduce_find_cut(p, &run) : -1;
-    return tcc_lowering_key(l, launch, b, -1, "lanes=%d split=%lld slices=%lld ways=%d run=%lld/%d", p->lanes,
-                            (long long)(p->split_var >= 0 ? p->split : 0),
-                            (long long)(p->slice_var >= 0 ? p->cut.items : 0), p->turned ? p->ways : 0, (long long)run,
-                            cut);
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d split=%lld slices=%lld together=%d ways=%d run=%lld/%d",
+                            p->lanes, (long long)(p->split_var >= 0 ? p->split : 0),
+                            (long long)(p->slice_var >= 0 ? p->cut.items : 0), p->together, p->turned ? p->ways : 0,
+                            (long long)run, cut);
 }
 
 /* Slots and threads; *points: kept points of an item. */
@@ -413,7 +413,9 @@ tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p) {
     TCC_TRY(tcc_reduce_choose_shape(l, p, &points));
     if (points < 1) points = 1;
     TCC_TRY(l->target->lane_groups ? settle_shape(l, p, &points) : settle_lines(l, p, &points));
-    p->cut = tcc_cut_items(b, p->kept, p->n_kept, points, p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
+    p->together = tcc_reduce_rows_together(p);
+    if (p->together) p->cut = tcc_cut_items(b, p->kept, p->n_kept - 1, (points + p->together - 1) / p->together, 1);
+    else p->cut = tcc_cut_items(b, p->kept, p->n_kept, points, p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
     p->scratch_bytes = p->steps ? 0 : p->slots_bytes;
     return tcc_reduce_launch(l, p);
 }

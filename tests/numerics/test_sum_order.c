@@ -149,6 +149,32 @@ static void columns_beside_rows(void **state) {
     assert_true(ok);
 }
 
+/* Short rows are made several at a time, but not where their kernel stores more than a number a row. Rows of all pairs
+ * share an operand; some rows are no whole vectors, nor their number whole blocks. */
+static void short_rows(void **state) {
+    (void)state;
+    static const struct {
+        int rows, columns, row;
+    } cases[] = {{1, 64, 64}, {3, 37, 21}, {7, 16, 3}, {40, 40, 100}, {2, 300, 250}, {5, 17, 256}, {2, 33, 5}};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1200];
+        const int m = cases[i].rows, n = cases[i].columns, d = cases[i].row;
+        snprintf(text, sizeof text,
+                 "graph @g {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"y\"} : f32[%d,%d]\n"
+                 "  %%2 = broadcast(%%0) {dims=[0, 2]} : f32[%d,%d,%d]\n"
+                 "  %%3 = broadcast(%%1) {dims=[1, 2]} : f32[%d,%d,%d]\n"
+                 "  %%4 = sub(%%2, %%3) : f32[%d,%d,%d]\n  %%5 = mul(%%4, %%4) : f32[%d,%d,%d]\n"
+                 "  %%6 = reduce_sum(%%5) {axes=[2]} : f32[%d,%d]\n  %%7 = sqrt(%%6) : f32[%d,%d]\n"
+                 "  %%8 = broadcast(%%7) {dims=[0, 1]} : f32[%d,%d,%d]\n"
+                 "  %%9 = mul(%%4, %%8) : f32[%d,%d,%d]\n"
+                 "  output \"distance\" %%7\n  output \"way\" %%9\n}\n",
+                 m, d, n, d, m, n, d, m, n, d, m, n, d, m, n, d, m, n, m, n, m, n, d, m, n, d);
+        ok = agrees(text) && ok;
+    }
+    assert_true(ok);
+}
+
 /* A mean is made as it would be beside its M2, also where it is computed without that. */
 static void means(void **state) {
     (void)state;
@@ -200,8 +226,11 @@ static void maxima(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(neighbouring_axes), cmocka_unit_test(rows_across_memory),
-                                       cmocka_unit_test(columns_beside_rows), cmocka_unit_test(means),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(neighbouring_axes),
+                                       cmocka_unit_test(rows_across_memory),
+                                       cmocka_unit_test(columns_beside_rows),
+                                       cmocka_unit_test(short_rows),
+                                       cmocka_unit_test(means),
                                        cmocka_unit_test(maxima)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
