@@ -47,6 +47,5 @@ tcc_thread_shape tcc_scatter_along_shape(void);
 /* Adds the launches that follow where the base lies in the hero's place: of each row that is named the updates are
  * added up in registers, in f32. */
 tcc_status tcc_scatter_add_chains(tcc_lowering *l);
-tcc_status tcc_scatter_emit_chains(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 
 #endif

@@ -158,38 +158,6 @@ static tcc_status plan_rows(tcc_lowering *l, tcc_scatter *p) {
     return TCC_OK;
 }
 
-tcc_status tcc_scatter_add_chains(tcc_lowering *l) {
-    const tcc_node *hero = l->group->hero;
-    tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
-    if (!p) return tcc_enomem(l->diag);
-    p->rows = hero->type.dims[hero->attrs->axis.axis];
-    const int64_t positions = tcc_type_numel(&hero->operands[1]->type);
-    tcc_plan_buffer links[LINKS];
-    for (int i = 0; i < LINKS; i++) {
-        const int64_t numbers = i == NEXT ? positions : p->rows;
-        links[i] = (tcc_plan_buffer){.temporary = tcc_lowering_temporary(l, numbers * tcc_dtype_bytes(TCC_I32))};
-        p->links[i] = links[i].temporary;
-        if (p->links[i] < 0) return TCC_ENOMEM;
-    }
-    TCC_TRY(empty_table(l, p));
-    TCC_TRY(add_links(l, p));
-    TCC_TRY(trace_rows(l, p));
-    TCC_TRY(plan_rows(l, p));
-    tcc_plan_launch *launch = tcc_lowering_add(l);
-    if (!launch) return TCC_ENOMEM;
-    TCC_TRY(tcc_lowering_set_buffers(l, launch, links, LINKS, p->body));
-    launch->part = 1.0 / (double)p->rows; /* each position is on the chain of one row */
-    launch->flop = tcc_body_flop(p->body) * launch->part;
-    launch->bytes = tcc_predict_body_bytes(p->body);
-    launch->items = p->cut.items * p->row_cut.items;
-    launch->grain = tcc_choose_grain(p->body, (double)tcc_type_numel(&hero->operands[2]->type) / (double)launch->items);
-    launch->kernel.schedule = "scatter";
-    launch->kernel.emit = tcc_scatter_emit_chains;
-    launch->kernel.in_step = tcc_body_in_step;
-    launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, p->body, -1, "chains lanes=%d row=%d", p->lanes, p->row);
-}
-
 /* -- Emission -- */
 
 typedef struct chain {
@@ -240,7 +208,7 @@ static void emit_row(tcc_body_run *r, const tcc_scatter *p, tcc_emit_value row, 
     tcc_emit_if_end(e, &named);
 }
 
-tcc_status tcc_scatter_emit_chains(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+static tcc_status emit_chains(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     const tcc_scatter *p = plan->data;
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
@@ -256,4 +224,36 @@ tcc_status tcc_scatter_emit_chains(tcc_emitter *e, const tcc_kernel_plan *plan, 
     tcc_emit_kernel_end(e);
     tcc_body_run_end(&run);
     return TCC_OK;
+}
+
+tcc_status tcc_scatter_add_chains(tcc_lowering *l) {
+    const tcc_node *hero = l->group->hero;
+    tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
+    if (!p) return tcc_enomem(l->diag);
+    p->rows = hero->type.dims[hero->attrs->axis.axis];
+    const int64_t positions = tcc_type_numel(&hero->operands[1]->type);
+    tcc_plan_buffer links[LINKS];
+    for (int i = 0; i < LINKS; i++) {
+        const int64_t numbers = i == NEXT ? positions : p->rows;
+        links[i] = (tcc_plan_buffer){.temporary = tcc_lowering_temporary(l, numbers * tcc_dtype_bytes(TCC_I32))};
+        p->links[i] = links[i].temporary;
+        if (p->links[i] < 0) return TCC_ENOMEM;
+    }
+    TCC_TRY(empty_table(l, p));
+    TCC_TRY(add_links(l, p));
+    TCC_TRY(trace_rows(l, p));
+    TCC_TRY(plan_rows(l, p));
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    TCC_TRY(tcc_lowering_set_buffers(l, launch, links, LINKS, p->body));
+    launch->part = 1.0 / (double)p->rows; /* each position is on the chain of one row */
+    launch->flop = tcc_body_flop(p->body) * launch->part;
+    launch->bytes = tcc_predict_body_bytes(p->body);
+    launch->items = p->cut.items * p->row_cut.items;
+    launch->grain = tcc_choose_grain(p->body, (double)tcc_type_numel(&hero->operands[2]->type) / (double)launch->items);
+    launch->kernel.schedule = "scatter";
+    launch->kernel.emit = emit_chains;
+    launch->kernel.in_step = tcc_body_in_step;
+    launch->kernel.data = p;
+    return tcc_lowering_key(l, launch, p->body, -1, "chains lanes=%d row=%d", p->lanes, p->row);
 }
