@@ -310,16 +310,32 @@ double tcc_tile_cycles(const tcc_llvm_target *target, int rows, int vectors) {
            0.5 * (rows < ROWS_OF_STREAM ? ROWS_OF_STREAM - rows : 0);
 }
 
-/* Cycles for a step of k that panels of so many vectors cost a vector's product if the last is not full: all are packed
- * then, which takes 0.3 an element (measured, 2048 x 2048) where an element is read once and no row shares it. */
-static double packing_for_a_vector(const tcc_contract_plan *p, const tcc_llvm_target *target, int vectors) {
-    const int64_t panel = (int64_t)vectors * target->lanes;
-    if (p->M > 1 || reads_bf16(p) || p->c.n_windows || p->c.n.d[0].b != 1 || p->N % panel == 0) return 0;
-    return 0.3 * (double)tcc_round_up(p->N, panel);
+/* Rows of B that a core's cache keeps: those whose distance has a large power of two for a factor share a few sets. */
+static int64_t rows_kept(const tcc_contract_plan *p, const tcc_llvm_target *target) {
+    int64_t apart = llabs(p->c.k.d[p->c.k.n - 1].b) * tcc_dtype_bytes(p->c.dtype);
+    int64_t factor = apart ? apart & -apart : 1; /* the power of two */
+    return target->hw.cache_bytes / min64(factor, target->hw.cache_bytes / CACHE_WAYS);
+}
+
+/* Whether tiles of so many rows and vectors read B packed. It is read where it lies if it has whole panels and is near,
+ * or few tiles of rows read it. */
+static bool packs_b(const tcc_contract_plan *p, const tcc_llvm_target *target, int rows, int vectors) {
+    enum { FEW_TILES = 2 };
+    const tcc_contract_dim *k = &p->c.k.d[p->c.k.n - 1];
+    if (p->c.n.d[0].b != 1 || p->N % ((int64_t)vectors * target->lanes)) return true;
+    if (p->M / p->row_extent * tcc_ceil_div(p->row_extent, rows) <= FEW_TILES) return false;
+    return p->c.dtype != TCC_F32 || llabs(k->b) > NEAR || min64(p->K, BLOCK_K) > rows_kept(p, target);
+}
+
+/* Cycles for a step of k that packing takes: 0.3 an element (measured, 2048 x 2048), which counts where few rows share
+ * it. */
+static double packing(const tcc_contract_plan *p, const tcc_llvm_target *target, int rows, int vectors) {
+    if (reads_bf16(p) || p->c.n_windows || p->c.n.d[0].b != 1 || !p->K || !packs_b(p, target, rows, vectors)) return 0;
+    return 0.3 * (double)tcc_round_up(p->N, (int64_t)vectors * target->lanes);
 }
 
 /* The tile whose whole cover of M x N costs least: multiply-adds, or loads where these bind, and a little for each
- * operand; and what a vector's product packs. */
+ * operand; and what it packs. */
 static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
     int64_t vectors = tcc_ceil_div(p->N, target->lanes);
     double best = INFINITY;
@@ -333,7 +349,7 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
                 continue; /* rows an image apart fall into one set of the cache */
             if (!reads_bf16(p) && p->c.n_windows && p->c.window_b && vectors % v) continue; /* B is read in place */
             double tiles = (double)(p->M / p->row_extent * tcc_ceil_div(p->row_extent, r) * tcc_ceil_div(vectors, v));
-            double cost = tcc_tile_cycles(target, r, v) * tiles + packing_for_a_vector(p, target, v);
+            double cost = tcc_tile_cycles(target, r, v) * tiles + packing(p, target, r, v);
             if (cost < best * 0.999) best = cost, p->rows = r, p->vectors = v;
         }
 }
@@ -341,17 +357,9 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
 /* What is larger leaves a core's cache before it is used again. */
 static int64_t cache_floats(const tcc_llvm_target *target) { return target->hw.cache_bytes / (int64_t)sizeof(float); }
 
-/* Rows of B that a core's cache keeps: those whose distance has a large power of two for a factor share a few sets. */
-static int64_t rows_kept(const tcc_contract_plan *p, const tcc_llvm_target *target) {
-    int64_t apart = llabs(p->c.k.d[p->c.k.n - 1].b) * tcc_dtype_bytes(p->c.dtype);
-    int64_t factor = apart ? apart & -apart : 1; /* the power of two */
-    return target->hw.cache_bytes / min64(factor, target->hw.cache_bytes / CACHE_WAYS);
-}
-
 static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) {
     if (!p->K) return; /* nothing to read */
     const tcc_contract_dim *m = &p->c.m.d[0], *k = &p->c.k.d[p->c.k.n - 1];
-    bool full = p->N % (p->vectors * target->lanes) == 0;
     bool windows = p->c.n_windows > 0;
     if (reads_bf16(p)) {
         bool hostile = llabs(m->a) * 2 % 2048 == 0 || llabs(m->a) > 8192;
@@ -365,8 +373,7 @@ static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) 
         return;
     }
     const int64_t bytes = tcc_dtype_bytes(p->c.dtype), widens = p->c.dtype != TCC_F32;
-    const bool crowds = min64(p->K, BLOCK_K) > rows_kept(p, target);
-    p->pack_b = p->c.n.d[0].b != 1 || !full || ((widens || llabs(k->b) > NEAR || crowds) && p->tiles > 2);
+    p->pack_b = packs_b(p, target, p->rows, p->vectors);
     /* Rows a multiple of half a page apart fall into the same cache sets. */
     bool hostile = p->c.m.n > 1 || (llabs(m->a) * bytes) % 2048 == 0 || llabs(m->a) > 8192;
     p->pack_a = p->a_columns || hostile || k->a != 1 || widens;
