@@ -6,7 +6,7 @@
 
 typedef struct dims {
     int rank;
-    int64_t v[3];
+    int64_t v[4]; /* an update of three dims has two of an index in the place of one */
 } dims;
 
 typedef struct scatter {
