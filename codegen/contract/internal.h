@@ -7,10 +7,13 @@
 
 enum { TCC_OPERAND_A = -2, TCC_OPERAND_B = -1 }; /* else: an access */
 
-/* --- Normal forms (plan.c) */
+/* --- Normal forms (normal.c) */
 typedef enum tcc_contract_order { TCC_CONTRACT_BY_OUTPUT, TCC_CONTRACT_BY_A, TCC_CONTRACT_BY_B } tcc_contract_order;
 
 int64_t tcc_contract_extent(const tcc_contract_dims *l); /* of all dimensions together */
+/* Whether windows move along a dimension; along one of several. */
+bool tcc_contract_has_window(const tcc_contract_dim *d);
+bool tcc_contract_have_windows(const tcc_contract_dims *l);
 /* Leaves out dimensions of one element; not a k dimension that may lie outside a window. */
 void tcc_contract_drop_ones(tcc_contract_dims *l, bool is_k);
 void tcc_contract_swap_operands(tcc_contract_dims *l);
