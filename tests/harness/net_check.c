@@ -3,6 +3,7 @@
 #include "harness/net_check.h"
 
 #include "frontend/compile/compile.h"
+#include "harness/seen.h"
 #include "harness/user_check.h"
 
 #include <math.h>
@@ -10,13 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW_RUNS = 2, MANY_RUNS = 12, MOST_ARRAYS = 4096 };
-
-/* Of a value, at most: four units in the last place, or a quarter of one of 16 bits, so that some results round
- * otherwise. */
-static double disturbance(const user_program *p) {
-    return p->precision == TCC_MIXED_NONE ? 0x1p-21 : p->precision == TCC_MIXED_BF16 ? 0x1p-10 : 0x1p-13;
-}
+enum { FEW_RUNS = 2, MANY_RUNS = 12 };
 
 const char *net_mode_name(unsigned mode) {
     static const char *const names[] = {"default", "budget", "threads", "replay", "gpu"};
@@ -27,77 +22,29 @@ const char *net_mode_name(unsigned mode) {
 
 /* -- What a step leaves -- */
 
-typedef struct seen {
-    char name[80];
-    int64_t count;
-    float *data;
-    double own; /* the norm of what a change was made to: that rounds */
-    double size, noise;
-} seen;
-
-typedef struct record {
-    int count;
-    seen list[MOST_ARRAYS];
-} record;
-
-static void drop(record *r) {
-    for (int i = 0; i < r->count; i++) free(r->list[i].data);
-    r->count = 0;
-}
-
-static int64_t elements(const tcc_array *a) {
-    int64_t count = 1;
-    for (int d = 0; d < a->rank; d++) count *= a->dims[d];
-    return count;
-}
-
-static double norm_of(const float *x, const float *y, int64_t count) { /* of x - y, or of x */
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const double d = y ? (double)x[i] - y[i] : x[i];
-        if (y && (x[i] == y[i] || (isnan(x[i]) && isnan(y[i])))) continue;
-        sum += d * d;
-    }
-    return sqrt(sum);
-}
-
-static seen *see(record *r, const char *kind, const tcc_array *a, const float *before) {
-    if (a->dtype != TCC_F32 || r->count == MOST_ARRAYS) return NULL;
-    seen *s = &r->list[r->count++];
-    *s = (seen){.count = elements(a)};
-    snprintf(s->name, sizeof s->name, "%s %s", kind, a->name);
-    s->data = malloc((size_t)s->count * sizeof *s->data);
-    memcpy(s->data, a->data, (size_t)s->count * sizeof *s->data);
-    if (!before) return s;
-    s->own = norm_of(before, NULL, s->count);
-    for (int64_t i = 0; i < s->count; i++) s->data[i] = (float)((double)s->data[i] - before[i]);
-    return s;
-}
-
-/* Adam's second moment is a square, which has the noise of a gradient twice. The step takes its root. */
-static void take_roots(seen *s) {
-    const char *end = strrchr(s->name, '.');
-    for (int64_t i = 0; i < s->count && end && !strcmp(end, ".v"); i++) s->data[i] = sqrtf(s->data[i]);
+static void see_change(seen_list *r, const char *kind, const tcc_array *a, const float *before) {
+    seen *s = seen_add(r, kind, a);
+    if (s && before) seen_make_change(s, before);
 }
 
 /* `before`: the state that the step began with; NULL: bits are compared, so values are seen and not their changes.
  * Adam's changes of parameters are left out: they are signs where a gradient is nothing but noise. */
-static void see_step(tcc_model *m, const user_program *p, float **before, record *r) {
+static void see_step(tcc_model *m, const user_program *p, float **before, seen_list *r) {
     tcc_array a;
     const double loss = tcc_model_loss(m);
-    see(r, "the", &(tcc_array){.name = "loss", .data = &(float){(float)loss}}, NULL);
+    seen_add(r, "the", &(tcc_array){.name = "loss", .data = &(float){(float)loss}});
     for (int i = 0; tcc_model_param(m, i, &a); i++) {
         const bool trained = tcc_model_param_is_trained(m, i);
         if (!before || !trained || p->optimizer.kind == TCC_SGD)
-            see(r, trained ? "change of" : "buffer", &a, before && trained ? before[i] : NULL);
+            see_change(r, trained ? "change of" : "buffer", &a, before && trained ? before[i] : NULL);
         const char *name = a.name;
         if (!trained || !p->keep_gradients || tcc_model_gradient(m, name, &a) != TCC_OK) continue;
         a.name = name;
-        see(r, "gradient of", &a, NULL);
+        seen_add(r, "gradient of", &a);
     }
     for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++) {
-        seen *s = see(r, "state", &a, NULL);
-        if (s && before) take_roots(s);
+        seen *s = seen_add(r, "state", &a);
+        if (s && before) seen_take_roots(s);
     }
 }
 
@@ -139,7 +86,7 @@ static void end(run *r) {
     tcc_model_destroy(r->m);
 }
 
-static tcc_status step(run *r, bool bits, record *out) {
+static tcc_status step(run *r, bool bits, seen_list *out) {
     TCC_TRY(tcc_model_train(r->m, r->batch, r->p->n_inputs));
     TCC_TRY(tcc_model_synchronize(r->m));
     see_step(r->m, r->p, bits ? NULL : r->initial, out);
@@ -151,58 +98,43 @@ static void reset(run *r) {
     tcc_model_set_step(r->m, 0);
 }
 
-static void disturb(float *x, int64_t count, double most, uint64_t *random) {
-    for (int64_t i = 0; i < count; i++) {
-        *random = *random * 6364136223846793005u + 1442695040888963407u;
-        x[i] = (float)(x[i] * (1 + most * ((double)(*random >> 11) * 0x1p-52 - 1)));
-    }
-}
-
 /* One more step of eager, disturbed; what it changes is noise. */
-static tcc_status measure(run *r, int number, record *exact) {
-    static record disturbed;
+static tcc_status measure(run *r, int number, seen_list *exact) {
+    static seen_list disturbed;
     uint64_t random = (uint64_t)number + 1;
-    const double most = disturbance(r->p);
+    const double most = seen_disturbance(r->p->precision);
     tcc_array a, given[USER_INPUTS];
     reset(r);
     for (int i = 0; tcc_model_param(r->m, i, &a); i++) {
         if (a.dtype != TCC_F32 || !tcc_model_param_is_trained(r->m, i)) continue;
-        disturb(a.data, elements(&a), most, &random);
+        seen_disturb(a.data, seen_elements(&a), most, &random);
         TCC_TRY(tcc_model_set_param(r->m, &a));
     }
     memcpy(given, r->batch, sizeof given);
     user_batch_make(r->p, 0, r->batch);
     for (int i = 0; i < r->p->n_inputs; i++)
-        if (r->batch[i].dtype == TCC_F32) disturb(r->batch[i].data, elements(&r->batch[i]), most, &random);
+        if (r->batch[i].dtype == TCC_F32) seen_disturb(r->batch[i].data, seen_elements(&r->batch[i]), most, &random);
     const tcc_status status = step(r, false, &disturbed);
     user_batch_free(r->p, r->batch);
     memcpy(r->batch, given, sizeof given);
     for (int i = 0; i < disturbed.count && status == TCC_OK; i++) {
         seen *e = &exact->list[i];
-        const double noise = norm_of(disturbed.list[i].data, e->data, e->count);
+        const double noise = seen_norm(disturbed.list[i].data, e->data, e->count);
         if (!(noise <= e->noise)) e->noise = noise;
     }
-    drop(&disturbed);
+    seen_drop(&disturbed);
     return status;
 }
 
 /* -- Comparison -- */
 
-/* Beyond the noise: sums of other orders, of the size of the whole array. An array that is noise, as the gradient of a
- * bias in front of a norm or its square, has that of every run, which a few do not tell. */
-static double allowed(const user_program *p, const seen *e) {
-    const double unit = p->precision == TCC_MIXED_NONE ? 0x1p-24 : p->precision == TCC_MIXED_BF16 ? 0x1p-9 : 0x1p-12;
-    const double noise = (e->noise > e->size / 8 ? 64 : 16) * e->noise;
-    return noise + (p->precision == TCC_MIXED_NONE ? 64 : 8) * unit * e->size + 0x1p-22 * e->own + 1e-30;
-}
-
-static const char *compare(const user_program *p, const record *expected, const record *got, net_verdict *out) {
+static const char *compare(const user_program *p, const seen_list *expected, const seen_list *got, net_verdict *out) {
     static char text[512];
     if (expected->count != got->count) return "another number of values";
     out->compared = out->vague = 0;
     for (int i = 0; i < expected->count; i++) {
         const seen *e = &expected->list[i], *g = &got->list[i];
-        const double error = norm_of(g->data, e->data, e->count), most = allowed(p, e);
+        const double error = seen_norm(g->data, e->data, e->count), most = seen_allowed(p->precision, e);
         if (strcmp(e->name, g->name) || e->count != g->count) return "other values";
         if (!isfinite(most) || isnan(e->size)) { /* it overflows, or nearly does */
             out->vague++;
@@ -221,14 +153,14 @@ static const char *compare(const user_program *p, const record *expected, const 
     return NULL;
 }
 
-static const char *compare_bits(const record *expected, const record *got) {
+static const char *compare_bits(const seen_list *expected, const seen_list *got) {
     static char text[512];
     if (expected->count != got->count) return "another number of values";
     for (int i = 0; i < expected->count; i++) {
         const seen *e = &expected->list[i], *g = &got->list[i];
         if (!memcmp(e->data, g->data, (size_t)e->count * sizeof *e->data)) continue;
         snprintf(text, sizeof text, "%s: other bits; differs by %.3g of %.3g", e->name,
-                 norm_of(g->data, e->data, e->count), norm_of(e->data, NULL, e->count));
+                 seen_norm(g->data, e->data, e->count), seen_norm(e->data, NULL, e->count));
         return text;
     }
     return NULL;
@@ -257,7 +189,7 @@ static tcc_model_options options_of(const user_program *p, unsigned mode) {
 }
 
 /* The first two steps of one mode; after a step of parameters that are far away only one. */
-static const char *two_steps(run *r, record *out) {
+static const char *two_steps(run *r, seen_list *out) {
     tcc_status status = step(r, true, out);
     if (status == TCC_OK && !is_plain(r->p)) status = step(r, true, out);
     return failure(r->m->cx, status);
@@ -274,9 +206,9 @@ static tcc_status begin_with_threads(tcc_context *cx, const user_program *p, tcc
     return status;
 }
 
-static void check_bits(tcc_context *cx, const user_program *p, unsigned mode, const record *expected,
+static void check_bits(tcc_context *cx, const user_program *p, unsigned mode, const seen_list *expected,
                        net_verdict *out) {
-    static record got;
+    static seen_list got;
     run r;
     tcc_model_options o = options_of(p, mode);
     tcc_status status = (mode == NET_THREADS ? begin_with_threads : begin)(cx, p, o, &r);
@@ -290,14 +222,14 @@ static void check_bits(tcc_context *cx, const user_program *p, unsigned mode, co
     if (!wrong) wrong = two_steps(&r, &got);
     if (!wrong) wrong = compare_bits(expected, &got);
     if (wrong) fail(out, mode, wrong);
-    drop(&got);
+    seen_drop(&got);
     end(&r);
 }
 
 /* A mode within the noise of eager, and then those that have its bits. */
 static void check_noise(tcc_context *cx, const user_program *p, unsigned modes, unsigned mode, run *eager,
-                        record *expected, net_verdict *out) {
-    static record got, bits;
+                        seen_list *expected, net_verdict *out) {
+    static seen_list got, bits;
     run r;
     int runs = FEW_RUNS;
     const char *wrong = failure(cx, begin(cx, p, options_of(p, mode), &r));
@@ -317,15 +249,15 @@ static void check_noise(tcc_context *cx, const user_program *p, unsigned modes, 
     }
     if (wrong && !out->refused) fail(out, mode, wrong);
     tcc_context_clear_error(cx);
-    drop(&got);
-    drop(&bits);
+    seen_drop(&got);
+    seen_drop(&bits);
     end(&r);
 }
 
 void net_check(const user_program *p, unsigned modes, net_verdict *out) { net_compare(p, p, modes, out); }
 
 void net_compare(const user_program *p, const user_program *reference, unsigned modes, net_verdict *out) {
-    static record expected;
+    static seen_list expected;
     tcc_context *cx;
     run eager = {0};
     *out = (net_verdict){0};
@@ -337,14 +269,14 @@ void net_compare(const user_program *p, const user_program *reference, unsigned 
     tcc_status status = begin(cx, reference, o, &eager);
     if (status == TCC_OK) status = step(&eager, false, &expected);
     for (int i = 0; i < expected.count; i++)
-        expected.list[i].size = norm_of(expected.list[i].data, NULL, expected.list[i].count);
+        expected.list[i].size = seen_norm(expected.list[i].data, NULL, expected.list[i].count);
     for (int i = 0; i < FEW_RUNS && status == TCC_OK; i++) status = measure(&eager, i, &expected);
     if (status != TCC_OK) fail(out, NET_DEFAULT, tcc_context_error(cx));
     const bool budget = p->memory_budget || p->segment_steps;
     if (!budget) modes &= ~(unsigned)NET_BUDGET;
     for (unsigned mode = NET_DEFAULT; mode <= NET_GPU && !out->mode; mode *= NET_GPU)
         if (modes & mode) check_noise(cx, p, modes, mode, &eager, &expected, out);
-    drop(&expected);
+    seen_drop(&expected);
     end(&eager);
     tcc_context_destroy(cx);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "harness/network_modes.h"
 
+#include "harness/seen.h"
 #include "harness/user_check.h"
 
 #include <math.h>
@@ -23,116 +24,43 @@ static const struct way {
 
 /* -- What training leaves -- */
 
-typedef struct seen {
-    char name[96];
-    int64_t count;
-    float *data;
-    double own; /* the norm of what a change was made to: that rounds */
-    double size, noise;
-} seen;
-
-typedef struct record {
-    int count, room;
-    seen *list;
-} record;
-
-static void drop(record *r) {
-    for (int i = 0; i < r->count; i++) free(r->list[i].data);
-    free(r->list);
-    *r = (record){0};
-}
-
-static int64_t elements(const tcc_array *a) {
-    int64_t count = 1;
-    for (int d = 0; d < a->rank; d++) count *= a->dims[d];
-    return count;
-}
-
-static double norm_of(const float *x, const float *y, int64_t count) { /* of x - y, or of x */
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const double d = y ? (double)x[i] - y[i] : x[i];
-        if (!y || (x[i] != y[i] && !(isnan(x[i]) && isnan(y[i])))) sum += d * d;
-    }
-    return sqrt(sum);
-}
-
-static void *checked(void *memory) {
-    if (!memory) abort();
-    return memory;
-}
-
-static seen *see(record *r, const char *kind, const tcc_array *a) {
-    if (a->dtype != TCC_F32) return NULL;
-    if (r->count == r->room) {
-        r->room = 2 * r->room + 64;
-        r->list = checked(realloc(r->list, (size_t)r->room * sizeof *r->list));
-    }
-    seen *s = &r->list[r->count++];
-    *s = (seen){.count = elements(a)};
-    snprintf(s->name, sizeof s->name, "%s %s", kind, a->name);
-    s->data = checked(malloc((size_t)s->count * sizeof *s->data));
-    memcpy(s->data, a->data, (size_t)s->count * sizeof *s->data);
-    return s;
-}
-
-/* Adam's second moment is a square, which has the noise of a gradient twice. The step takes its root. */
-static void take_roots(seen *s) {
-    const char *end = strrchr(s->name, '.');
-    for (int64_t i = 0; i < s->count && end && !strcmp(end, ".v"); i++) s->data[i] = sqrtf(s->data[i]);
-}
-
-static void see_gradients(tcc_model *m, record *r) {
+static void see_gradients(tcc_model *m, seen_list *r) {
     tcc_array a;
     for (int i = 0; tcc_model_param(m, i, &a); i++) {
         const char *name = a.name;
         if (!tcc_model_param_is_trained(m, i) || tcc_model_gradient(m, name, &a) != TCC_OK) continue;
         a.name = name;
-        see(r, "gradient of", &a);
+        seen_add(r, "gradient of", &a);
     }
 }
 
 /* `first`: what the parameters were, from its own first to its last. Adam's changes of parameters are signs where a
  * gradient is nothing but noise, and are not seen. */
-static void see_end(tcc_model *m, const record *first, bool adam, record *r) {
+static void see_end(tcc_model *m, const seen_list *first, bool adam, seen_list *r) {
     tcc_array a;
     for (int i = 0, k = 0; tcc_model_param(m, i, &a); i++) {
         if (a.dtype != TCC_F32) continue;
         const seen *was = &first->list[k++];
         const bool trained = tcc_model_param_is_trained(m, i);
         if (trained && adam) continue;
-        seen *s = see(r, trained ? "change of" : "buffer", &a);
+        seen *s = seen_add(r, trained ? "change of" : "buffer", &a);
         if (!trained) continue;
-        s->own = norm_of(was->data, NULL, was->count);
-        for (int64_t e = 0; e < s->count; e++) s->data[e] = (float)((double)s->data[e] - was->data[e]);
+        seen_make_change(s, was->data);
     }
     for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++) {
-        seen *s = see(r, "state", &a);
-        if (s) take_roots(s);
+        seen *s = seen_add(r, "state", &a);
+        if (s) seen_take_roots(s);
     }
 }
 
 /* -- One run -- */
-
-/* Of a value, at most: four units in the last place, or a quarter of one of 16 bits, so that some results round
- * otherwise. */
-static double disturbance(tcc_mixed_precision p) {
-    return p == TCC_MIXED_NONE ? 0x1p-21 : p == TCC_MIXED_BF16 ? 0x1p-10 : 0x1p-13;
-}
-
-static void disturb(float *x, int64_t count, double most, uint64_t *random) {
-    for (int64_t i = 0; i < count; i++) {
-        *random = *random * 6364136223846793005U + 1442695040888963407U;
-        x[i] = (float)(x[i] * (1 + most * ((double)(*random >> 11) * 0x1p-52 - 1)));
-    }
-}
 
 static tcc_status disturb_parameters(tcc_model *m, double most, uint64_t *random) {
     tcc_status status = TCC_OK;
     tcc_array a;
     for (int i = 0; status == TCC_OK && tcc_model_param(m, i, &a); i++) {
         if (a.dtype != TCC_F32 || !tcc_model_param_is_trained(m, i)) continue;
-        disturb(a.data, elements(&a), most, random);
+        seen_disturb(a.data, seen_elements(&a), most, random);
         status = tcc_model_set_param(m, &a);
     }
     return status;
@@ -142,17 +70,17 @@ static void disturbed_batch(const network_case *c, double most, uint64_t *random
     for (int i = 0; i < c->n_inputs; i++) {
         out[i] = c->batch[i];
         if (out[i].dtype != TCC_F32) continue;
-        const int64_t count = elements(&out[i]);
-        out[i].data = checked(malloc((size_t)count * sizeof(float)));
+        const int64_t count = seen_elements(&out[i]);
+        out[i].data = malloc((size_t)count * sizeof(float));
         memcpy(out[i].data, c->batch[i].data, (size_t)count * sizeof(float));
-        disturb(out[i].data, count, most, random);
+        seen_disturb(out[i].data, count, most, random);
     }
 }
 
-static tcc_status steps(tcc_model *m, const network_case *c, const tcc_array *batch, record *out) {
-    record first = {0};
+static tcc_status steps(tcc_model *m, const network_case *c, const tcc_array *batch, seen_list *out) {
+    seen_list first = {0};
     tcc_array a;
-    for (int i = 0; tcc_model_param(m, i, &a); i++) see(&first, "", &a);
+    for (int i = 0; tcc_model_param(m, i, &a); i++) seen_add(&first, "", &a);
     tcc_status status = TCC_OK;
     for (int step = 0; status == TCC_OK && step < c->steps; step++) {
         status = tcc_model_train(m, batch, c->n_inputs);
@@ -160,11 +88,11 @@ static tcc_status steps(tcc_model *m, const network_case *c, const tcc_array *ba
         if (status != TCC_OK) break;
         char name[16];
         snprintf(name, sizeof name, "%d", step);
-        see(out, "loss", &(tcc_array){.name = name, .data = &(float){(float)tcc_model_loss(m)}});
+        seen_add(out, "loss", &(tcc_array){.name = name, .data = &(float){(float)tcc_model_loss(m)}});
         if (!step) see_gradients(m, out);
     }
     if (status == TCC_OK) see_end(m, &first, c->optimizer.kind != TCC_SGD, out);
-    drop(&first);
+    seen_drop(&first);
     return status;
 }
 
@@ -187,7 +115,7 @@ static tcc_status start(tcc_context *cx, const network_case *c, const struct way
     return status;
 }
 
-static tcc_status run(tcc_context *cx, const network_case *c, const struct way *w, record *out) {
+static tcc_status run(tcc_context *cx, const network_case *c, const struct way *w, seen_list *out) {
     tcc_model *m;
     tcc_status status = start(cx, c, w, c->device, &m);
     if (status == TCC_OK) status = steps(m, c, c->batch, out);
@@ -202,15 +130,15 @@ typedef struct reference {
     tcc_model *m;
     float **initial; /* all of its states */
     int n_states, runs;
-    record exact;
+    seen_list exact;
 } reference;
 
 /* One more disturbed run; what it changes is noise. */
 static tcc_status measure(reference *r) {
-    const double most = disturbance(r->c->precision);
+    const double most = seen_disturbance(r->c->precision);
     uint64_t random = (uint64_t)++r->runs;
     tcc_array batch[4];
-    record disturbed = {0};
+    seen_list disturbed = {0};
     user_model_copy_state(r->m, r->initial, true);
     tcc_model_set_step(r->m, 0);
     tcc_status status = disturb_parameters(r->m, most, &random);
@@ -220,11 +148,11 @@ static tcc_status measure(reference *r) {
         if (batch[i].dtype == TCC_F32) free(batch[i].data);
     for (int i = 0; i < r->exact.count && status == TCC_OK; i++) {
         seen *e = &r->exact.list[i];
-        const double noise = norm_of(disturbed.list[i].data, e->data, e->count);
-        e->size = norm_of(e->data, NULL, e->count);
+        const double noise = seen_norm(disturbed.list[i].data, e->data, e->count);
+        e->size = seen_norm(e->data, NULL, e->count);
         if (!(noise <= e->noise)) e->noise = noise;
     }
-    drop(&disturbed);
+    seen_drop(&disturbed);
     return status;
 }
 
@@ -233,7 +161,7 @@ static tcc_status measure_reference(tcc_context *cx, const network_case *c, refe
     *r = (reference){.c = c};
     TCC_TRY(start(cx, c, &eager, "cpu", &r->m));
     r->n_states = user_model_states(r->m);
-    r->initial = checked(calloc((size_t)r->n_states + 1, sizeof *r->initial));
+    r->initial = calloc((size_t)r->n_states + 1, sizeof *r->initial);
     user_model_copy_state(r->m, r->initial, false);
     TCC_TRY(steps(r->m, c, c->batch, &r->exact));
     while (r->runs < FEW_RUNS) TCC_TRY(measure(r));
@@ -244,31 +172,23 @@ static void end_reference(reference *r) {
     for (int i = 0; i < r->n_states; i++) free(r->initial[i]);
     free(r->initial);
     tcc_model_destroy(r->m);
-    drop(&r->exact);
+    seen_drop(&r->exact);
 }
 
 /* -- Comparison -- */
 
-/* Beyond the noise: sums of other orders, of the size of the whole array. An array that is noise, as the gradient of a
- * bias in front of a norm or its square, has that of every run, which a few do not tell. */
-static double allowed(tcc_mixed_precision p, const seen *e) {
-    const double unit = p == TCC_MIXED_NONE ? 0x1p-24 : p == TCC_MIXED_BF16 ? 0x1p-9 : 0x1p-12;
-    const double noise = (e->noise > e->size / 8 ? 64 : 16) * e->noise;
-    return noise + (p == TCC_MIXED_NONE ? 64 : 8) * unit * e->size + 0x1p-22 * e->own + 1e-30;
-}
-
-static bool same_arrays(const record *a, const record *b) {
+static bool same_arrays(const seen_list *a, const seen_list *b) {
     bool same = a->count == b->count;
     for (int i = 0; same && i < a->count; i++)
         same = a->list[i].count == b->list[i].count && !strcmp(a->list[i].name, b->list[i].name);
     return same;
 }
 
-static bool is_near(const network_case *c, const record *expected, const record *got, network_result *out) {
+static bool is_near(const network_case *c, const seen_list *expected, const seen_list *got, network_result *out) {
     out->worst = 0, out->wrong[0] = 0;
     for (int i = 0; i < expected->count; i++) {
         const seen *e = &expected->list[i];
-        const double error = norm_of(got->list[i].data, e->data, e->count), most = allowed(c->precision, e);
+        const double error = seen_norm(got->list[i].data, e->data, e->count), most = seen_allowed(c->precision, e);
         if (!(error <= most)) {
             snprintf(out->wrong, sizeof out->wrong, "%s: differs by %.3g of %.3g, noise %.3g, allowed %.3g", e->name,
                      error, e->size, e->noise, most);
@@ -281,16 +201,16 @@ static bool is_near(const network_case *c, const record *expected, const record 
     return true;
 }
 
-static void compare_bits(const record *expected, const record *got, network_result *out) {
+static void compare_bits(const seen_list *expected, const seen_list *got, network_result *out) {
     for (int i = 0; i < expected->count && !out->wrong[0]; i++) {
         const seen *e = &expected->list[i], *g = &got->list[i];
         if (!memcmp(e->data, g->data, (size_t)e->count * sizeof *e->data)) continue;
         snprintf(out->wrong, sizeof out->wrong, "%s: other bits; differs by %.3g of %.3g", e->name,
-                 norm_of(g->data, e->data, e->count), norm_of(e->data, NULL, e->count));
+                 seen_norm(g->data, e->data, e->count), seen_norm(e->data, NULL, e->count));
     }
 }
 
-static void compare_noise(reference *r, const record *got, network_result *out) {
+static void compare_noise(reference *r, const seen_list *got, network_result *out) {
     while (!is_near(r->c, &r->exact, got, out) && r->runs < MANY_RUNS) /* perhaps few runs did not show all of it */
         if (measure(r) != TCC_OK) break;
 }
@@ -310,7 +230,7 @@ static void fail(tcc_context *cx, network_result *out) {
 
 int network_check(const network_case *c, int n_ways, network_result results[NETWORK_WAYS]) {
     reference eager;
-    record usual = {0};
+    seen_list usual = {0};
     tcc_context *cx;
     int done = 0;
     memset(results, 0, NETWORK_WAYS * sizeof *results);
@@ -319,7 +239,7 @@ int network_check(const network_case *c, int n_ways, network_result results[NETW
     for (; done < n_ways && (!done || usual.count); done++) {
         network_result *r = &results[done];
         const struct way *w = &ways[done];
-        record got = {0};
+        seen_list got = {0};
         const double begin = now();
         r->way = w->name;
         if (status == TCC_OK) status = run(cx, c, w, &got);
@@ -331,10 +251,10 @@ int network_check(const network_case *c, int n_ways, network_result results[NETW
         else if (w->bits) compare_bits(&usual, &got, r);
         else compare_noise(&eager, &got, r);
         status = TCC_OK;
-        if (done) drop(&got);
+        if (done) seen_drop(&got);
         else usual = got;
     }
-    drop(&usual);
+    seen_drop(&usual);
     end_reference(&eager);
     tcc_context_destroy(cx);
     return done;
