@@ -2,8 +2,8 @@
  * The schedule of scatter_add: one launch writes the base, unless it is there already, a second adds the updates. In
  * the second an item owns some columns (the dims that are not indexed) and visits all index positions in ascending
  * order. So the sums have one order, and no two items write to the same column. Lanes run along the columns. Sums of
- * f16 and bf16 gather in a temporary of f32, which a third launch rounds; on a host only those along lines do
- * (scatter_chains.c). scatter_max takes the larger value where that adds. */
+ * f16 and bf16 gather in a temporary of f32, which a third launch rounds. On a host, where that takes less memory, they
+ * gather in registers (scatter_chains.c). scatter_max takes the larger value where that adds. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scatter.h"
 
@@ -140,6 +140,15 @@ static tcc_status plan_items(tcc_lowering *l, tcc_scatter *p, int var, tcc_threa
     return TCC_OK;
 }
 
+/* Where chains of positions take less than a table of f32 does; they count in 32 bits. */
+static bool has_chains(const tcc_lowering *l) {
+    const tcc_node *hero = l->group->hero;
+    if (l->target->lane_groups || hero->op == TCC_OP_SCATTER_ADD_ALONG) return false;
+    const int64_t positions = tcc_type_numel(&hero->operands[1]->type);
+    const int64_t rows = hero->type.dims[hero->attrs->axis.axis];
+    return positions <= INT32_MAX && positions + 2 * rows < tcc_type_numel(&hero->type);
+}
+
 tcc_status tcc_lower_scatter(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
     tcc_body *b = NULL;
@@ -157,7 +166,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     }
     int temporary = -1;
     const bool rounds = !(tcc_op_get_info(hero->op)->flags & TCC_FLAG_EXACT) && tcc_dtype_is_narrow(hero->type.dtype);
-    if (rounds && !l->target->lane_groups && hero->op != TCC_OP_SCATTER_ADD_ALONG) {
+    if (rounds && has_chains(l)) {
         TCC_TRY(lower_pass(l, -1, false));
         return tcc_scatter_add_chains(l);
     }
