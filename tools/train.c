@@ -198,10 +198,11 @@ static int train(arguments *a) {
     const bool apart = o->ranks > 1 && !o->dry_run; /* each rank looks for its device, in a process of its own */
     status = load_recipe(&r, o->recipe_path, o->plan, a->operands + first, a->n_operands - first);
     if (status == EXIT_DONE && !o->quiet && !o->emit) tell_left_out(&r);
-    if (status == EXIT_DONE && !o->arch && o->task != TASK_DESCRIBE)
-        status = apart ? EXIT_DONE : train_find_device(a->device, !o->quiet && !o->emit, &found, &fault);
-    if (fault) train_complain(fault);
-    free(fault);
+    if (status == EXIT_DONE && !o->arch && o->task != TASK_DESCRIBE && !apart) {
+        status = train_find_device(a->device, !o->quiet && !o->emit, &found, &fault);
+        if (status != EXIT_DONE) train_complain(fault);
+        free(fault);
+    }
     o->device = apart ? a->device : found;
     if (status == EXIT_DONE && o->task != TASK_DESCRIBE) status = check_ptx(o);
     if (status == EXIT_DONE) status = check_ranks(o, &r);
