@@ -47,7 +47,9 @@ tcc_status tcc_builder_place_values(tcc_builder *b) {
     p->bindings = TCC_ARENA_ARRAY(&p->memory, tcc_binding, most + 1);
     b->output_binding = TCC_ARENA_ARRAY(&b->scratch, int, g->outputs.count + 1);
     b->home = TCC_ARENA_ARRAY(&b->scratch, tcc_buffer, g->nodes.count + 1);
-    if (!p->bindings || !b->output_binding || !b->home) return tcc_enomem(b->diag);
+    bool *idle = TCC_ARENA_ARRAY(&b->scratch, bool, g->inputs.count + 1);
+    if (!p->bindings || !b->output_binding || !b->home || !idle) return tcc_enomem(b->diag);
+    TCC_TRY(tcc_graph_find_idle(g, idle));
     for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *n = g->inputs.data[i];
         const char *name = tcc_builder_keep(b, n->attrs->input.name, strlen(n->attrs->input.name) + 1);
@@ -57,7 +59,8 @@ tcc_status tcc_builder_place_values(tcc_builder *b) {
                                                      .role = n->attrs->input.role,
                                                      .type = n->type,
                                                      .begin = n->attrs->input.begin,
-                                                     .copy_of = tcc_input_is_copy(n) ? copy_of : NULL};
+                                                     .copy_of = tcc_input_is_copy(n) ? copy_of : NULL,
+                                                     .idle = idle[i]};
         b->home[n->id] = (tcc_buffer){TCC_SPACE_BINDING, i, 0, tcc_type_bytes(&n->type)};
         if (!name || (tcc_input_is_copy(n) && !copy_of)) return tcc_enomem(b->diag);
     }

@@ -40,6 +40,7 @@ typedef struct tcc_binding {
     double begin;
     const char *copy_of; /* NULL: no copy */
     bool written;        /* PARAM, STATE: a run gives it its next value */
+    bool idle;           /* PARAM: no step reads or writes it, but maybe its copies: it needs no memory */
 } tcc_binding;
 
 /* A host kernel runs the work items [begin, end) of one instance.

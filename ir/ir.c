@@ -385,6 +385,14 @@ tcc_status tcc_ir_group(tcc_graph *g, const tcc_group *group) {
 
 /* -- Rewriting -- */
 
+static void mark_live(const tcc_graph *g, bool *live) {
+    for (int i = 0; i < g->outputs.count; i++) live[g->outputs.data[i].node->id] = true;
+    for (int id = g->nodes.count - 1; id >= 0; id--) {
+        const tcc_node *n = g->nodes.data[id];
+        for (int i = 0; i < n->n_operands && live[id]; i++) live[n->operands[i]->id] = true;
+    }
+}
+
 tcc_status tcc_rewrite_begin(tcc_rewrite *rw, const tcc_graph *from) {
     *rw = (tcc_rewrite){.from = from};
     rw->to = tcc_graph_create(from->name, from->diag);
@@ -394,12 +402,7 @@ tcc_status tcc_rewrite_begin(tcc_rewrite *rw, const tcc_graph *from) {
         tcc_rewrite_abort(rw);
         return tcc_enomem(from->diag);
     }
-    for (int i = 0; i < from->outputs.count; i++) rw->live[from->outputs.data[i].node->id] = true;
-    for (int id = from->nodes.count - 1; id >= 0; id--) {
-        if (!rw->live[id]) continue;
-        const tcc_node *n = from->nodes.data[id];
-        for (int i = 0; i < n->n_operands; i++) rw->live[n->operands[i]->id] = true;
-    }
+    mark_live(from, rw->live);
     for (int i = 0; i < from->inputs.count; i++) {
         if (!tcc_rewrite_copy(rw, from->inputs.data[i])) {
             tcc_rewrite_abort(rw);
@@ -468,4 +471,18 @@ tcc_status tcc_graph_copy_live(const tcc_graph *g, tcc_graph **out) {
     TCC_TRY(tcc_rewrite_begin(&rw, g));
     tcc_rewrite_copy_live(&rw);
     return tcc_rewrite_end(&rw, out);
+}
+
+tcc_status tcc_graph_find_idle(const tcc_graph *g, bool *idle) {
+    bool *live = tcc__calloc((size_t)g->nodes.count + 1, sizeof *live);
+    if (!live) return tcc_enomem(g->diag);
+    mark_live(g, live);
+    for (int i = 0; i < g->inputs.count; i++) {
+        const tcc_node *n = g->inputs.data[i];
+        idle[i] = n->attrs->input.role == TCC_ROLE_PARAM && !live[n->id];
+    }
+    for (int i = 0; i < g->outputs.count; i++)
+        if (g->outputs.data[i].alias >= 0) idle[g->outputs.data[i].alias] = false;
+    tcc__free(live);
+    return TCC_OK;
 }

@@ -322,6 +322,9 @@ tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out);
 void tcc_rewrite_abort(tcc_rewrite *rw);
 /* A copy without what no output depends on. */
 tcc_status tcc_graph_copy_live(const tcc_graph *g, tcc_graph **out);
+/* idle[i], for each input: it is a parameter that no output depends on and that has no next value. What is computed
+ * knows a weight by its copies alone, then (tcc_ir_state_copy). */
+tcc_status tcc_graph_find_idle(const tcc_graph *g, bool *idle);
 
 /* -- Text, checks, meaning -- */
 

@@ -33,7 +33,7 @@ static tcc_status create(tcc_exec *e, tcc_context *cx, const tcc_code_store *sto
     TCC_TRY(tcc_program_check(d, p));
     e->bound = tcc__calloc((size_t)p->n_bindings, sizeof *e->bound);
     if (!e->bound) return tcc_enomem(d);
-    e->n_unbound = p->n_bindings;
+    for (int i = 0; i < p->n_bindings; i++) e->n_unbound += !p->bindings[i].idle;
     TCC_TRY(ops->prepare(e->device, cx, p, store, &e->commands));
     if (p->arena_bytes && e->owns_arena) {
         tcc_status s = ops->alloc(e->device, d, p->arena_bytes, &e->arena);
@@ -121,7 +121,7 @@ tcc_status tcc_exec_bind(tcc_exec *e, tcc_diag *d, int binding, void *memory, in
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "binding '%s' is %s and cannot lie at address %p", b->name,
                          tcc_type_text(&b->type), memory);
     if (e->bound[binding] == memory) return TCC_OK;
-    e->n_unbound -= !e->bound[binding];
+    e->n_unbound -= !e->bound[binding] && !b->idle;
     e->bound[binding] = memory;
     e->device->ops->place(e->commands, TCC_SPACE_BINDING, binding, memory);
     return TCC_OK;
@@ -129,7 +129,7 @@ tcc_status tcc_exec_bind(tcc_exec *e, tcc_diag *d, int binding, void *memory, in
 
 static tcc_status unbound(const tcc_exec *e, tcc_diag *d) {
     int first = 0;
-    while (e->bound[first]) first++;
+    while (e->bound[first] || e->program->bindings[first].idle) first++;
     const tcc_binding *b = &e->program->bindings[first];
     return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s': binding '%s' (%s) has no memory%s", e->program->name,
                      b->name, tcc_type_text(&b->type), e->n_unbound > 1 ? ", nor have others" : "");

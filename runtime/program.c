@@ -154,6 +154,8 @@ static tcc_status check_buffer(tcc_diag *d, const tcc_program *p, int step, cons
     case TCC_SPACE_BINDING:
         if (b->binding < 0 || b->binding >= p->n_bindings)
             return bad_step(d, p, step, "binding %d of %d", b->binding, p->n_bindings);
+        if (p->bindings[b->binding].idle)
+            return bad_step(d, p, step, "binding %d, which no step touches, as it says", b->binding);
         space_bytes = tcc_type_bytes(&p->bindings[b->binding].type);
         break;
     default: return bad_step(d, p, step, "memory space %d", (int)b->space);

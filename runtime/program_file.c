@@ -29,6 +29,7 @@ static void io_binding(tcc_stream *s, tcc_binding *b) {
     tcc_io_double(s, &b->begin);
     tcc_io_text(s, &b->copy_of);
     tcc_io_bool(s, &b->written);
+    tcc_io_bool(s, &b->idle);
 }
 
 static void io_module(tcc_stream *s, tcc_module *m) { tcc_io_data(s, &m->code, &m->size_bytes); }

@@ -5,7 +5,7 @@
 
 #include "codegen/program.h"
 
-enum { TCC_PROGRAM_FILE_VERSION = 8 };
+enum { TCC_PROGRAM_FILE_VERSION = 9 };
 
 /* The program's bytes, which the caller frees with tcc__free. Errors: TCC_ENOMEM, TCC_EFORMAT (the program is
  * malformed). */

@@ -51,23 +51,30 @@ static int64_t received_bytes(const tcc_model *m, const tcc_graph *g) {
 static tcc_status count_graph(step_plan *p, const tcc_graph *g) {
     p->sum.batch_bytes += received_bytes(p->m, g);
     if (g->arena_bytes > p->sum.arena_bytes) p->sum.arena_bytes = g->arena_bytes;
-    for (int i = 0; i < g->inputs.count; i++) TCC_TRY(count_input(p, g->inputs.data[i]));
+    bool *idle = tcc__calloc((size_t)g->inputs.count + 1, sizeof *idle);
+    tcc_status status = idle ? tcc_graph_find_idle(g, idle) : tcc_enomem(g->diag);
+    for (int i = 0; i < g->inputs.count && status == TCC_OK; i++)
+        if (!idle[i] || tcc__model_keeps_idle(p->m)) status = count_input(p, g->inputs.data[i]);
+    tcc__free(idle);
     for (int i = 0; i < g->outputs.count; i++)
         if (g->outputs.data[i].alias < 0) p->sum.batch_bytes += tcc_type_bytes(&g->outputs.data[i].node->type);
-    return TCC_OK;
+    return status;
 }
 
 /* The inputs of a program that is not made, as its bindings. */
 static tcc_status bind_inputs(const tcc_graph *g, tcc_arena *memory, tcc_program *out) {
     tcc_binding *bindings = TCC_ARENA_ARRAY(memory, tcc_binding, g->inputs.count + 1);
-    if (!bindings) return tcc_enomem(g->diag);
+    bool *idle = TCC_ARENA_ARRAY(memory, bool, g->inputs.count + 1);
+    if (!bindings || !idle) return tcc_enomem(g->diag);
+    TCC_TRY(tcc_graph_find_idle(g, idle));
     for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *n = g->inputs.data[i];
         bindings[i] = (tcc_binding){.name = n->attrs->input.name,
                                     .role = n->attrs->input.role,
                                     .type = n->type,
                                     .begin = n->attrs->input.begin,
-                                    .copy_of = tcc_input_is_copy(n) ? n->attrs->input.copy_of : NULL};
+                                    .copy_of = tcc_input_is_copy(n) ? n->attrs->input.copy_of : NULL,
+                                    .idle = idle[i]};
     }
     *out = (tcc_program){.bindings = bindings, .n_bindings = g->inputs.count};
     return TCC_OK;

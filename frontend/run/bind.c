@@ -76,7 +76,7 @@ static tcc_status binding_memory(tcc_model *m, tcc_compiled *c, int i, void **ou
     const tcc_binding *b = &c->program->bindings[i];
     switch (b->role) {
     case TCC_ROLE_PARAM:
-    case TCC_ROLE_STATE: return tcc__stored_device(m, tcc__model_stored(m, b->name), out);
+    case TCC_ROLE_STATE: return b->idle ? TCC_OK : tcc__stored_device(m, tcc__model_stored(m, b->name), out);
     case TCC_ROLE_OUTPUT:
         if (!strcmp(b->name, "loss")) c->loss = i;
         return own_memory(m, c, i, out);

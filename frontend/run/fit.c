@@ -4,6 +4,13 @@
 #include "runtime/cuda/collectives.h"
 #include "runtime/program.h"
 
+/* Whether the program needs no memory for an entry that it names. */
+static bool is_idle(const tcc_program *p, const char *name) {
+    for (int i = 0; i < p->n_bindings; i++)
+        if (p->bindings[i].idle && !strcmp(p->bindings[i].name, name)) return true;
+    return false;
+}
+
 /* What has no memory yet: the program's arena, the store's entries, and state that no earlier program has brought. */
 static double missing_bytes(const tcc_model *m, const tcc_program *p) {
     const tcc_store *store = &m->shared->store;
@@ -12,7 +19,8 @@ static double missing_bytes(const tcc_model *m, const tcc_program *p) {
     bytes += (double)tcc__cuda_program_receives(p);
     for (int i = 0; i < store->entries.count; i++) {
         const tcc_stored *stored = &store->entries.data[i];
-        if (!tcc__stored_has_memory(m, stored)) bytes += (double)tcc_type_bytes(&stored->type);
+        if (!tcc__stored_has_memory(m, stored) && !is_idle(p, stored->name))
+            bytes += (double)tcc_type_bytes(&stored->type);
     }
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *b = &p->bindings[i];

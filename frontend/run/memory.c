@@ -135,6 +135,7 @@ static tcc_stored *shared_entry(tcc_model *m, const tcc_binding *b) {
 void tcc__model_count_memory(tcc_model *m, tcc_compiled *c) {
     for (int i = 0; i < c->program->n_bindings; i++) {
         const tcc_binding *b = &c->program->bindings[i];
+        if (b->idle && !tcc__model_keeps_idle(m)) continue;
         tcc_stored *shared = shared_entry(m, b);
         if (shared) {
             if (!shared->counted) m->shared->kept_bytes += tcc_type_bytes(&b->type);

@@ -412,6 +412,8 @@ void tcc__state_derive(tcc_stored *p, const tcc_stored *source);
 
 /* Whether an entry has memory on the device. */
 bool tcc__stored_has_memory(const tcc_model *m, const tcc_stored *p);
+/* Whether parameters lie in memory of the device that no program reads or writes: it is that of the host. */
+static inline bool tcc__model_keeps_idle(const tcc_model *m) { return !*m->arch; }
 /* Device memory of an entry, allocated when first asked for. */
 tcc_status tcc__stored_device(tcc_model *m, tcc_stored *p, void **out);
 /* Brings the host's side of an entry up to date; whoever then writes it sets host_newer. */

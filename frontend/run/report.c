@@ -11,20 +11,23 @@ static tcc_status need_program(tcc_model *m, tcc_compiled **out) {
                      "nothing is compiled yet: call tcc_model_compile or run a batch");
 }
 
-static bool has_binding(const tcc_program *p, const char *name) {
+static bool is_kept(const tcc_model *m, const tcc_binding *b) { return !b->idle || tcc__model_keeps_idle(m); }
+
+static bool keeps(const tcc_model *m, const tcc_program *p, const char *name) {
     for (int i = 0; p && i < p->n_bindings; i++)
-        if (!strcmp(p->bindings[i].name, name)) return true;
+        if (is_kept(m, &p->bindings[i]) && !strcmp(p->bindings[i].name, name)) return true;
     return false;
 }
 
 /* Adds what `runs` runs of a program do, and what it keeps that `other`, which may be NULL, does not. */
-static void add_work(const tcc_compiled *c, int runs, const tcc_program *other, tcc_program_info *out) {
+static void add_work(const tcc_model *m, const tcc_compiled *c, int runs, const tcc_program *other,
+                     tcc_program_info *out) {
     const tcc_program *p = c->program;
     out->kernels += p->n_kernels;
     out->steps += runs * p->n_steps;
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *b = &p->bindings[i];
-        if (has_binding(other, b->name)) continue;
+        if (!is_kept(m, b) || keeps(m, other, b->name)) continue;
         if (b->role == TCC_ROLE_PARAM) out->param_bytes += tcc_type_bytes(&b->type);
         else if (b->role == TCC_ROLE_STATE) out->state_bytes += tcc_type_bytes(&b->type);
     }
@@ -64,12 +67,12 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
     if (m->ops) out->cache_trouble = m->ops->trouble(m);
     const int parts = c->part == TCC_STEP_MICRO ? (int)tcc__micro_parts(m) : 1;
     const tcc_compiled *const others[] = {c->totals, c->next};
-    add_work(c, parts, NULL, out);
+    add_work(m, c, parts, NULL, out);
     for (int i = 0; i < 2; i++) {
         if (!others[i]) continue;
         out->compile_seconds += others[i]->total_seconds;
         if (others[i]->program->arena_bytes > out->arena_bytes) out->arena_bytes = others[i]->program->arena_bytes;
-        add_work(others[i], i ? 1 : parts * tcc__micro_levels(others[i]->program), p, out);
+        add_work(m, others[i], i ? 1 : parts * tcc__micro_levels(others[i]->program), p, out);
     }
     out->peak_bytes = peak_bytes(m);
     tcc__compiled_replay_info(c, out);

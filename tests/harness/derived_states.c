@@ -154,3 +154,65 @@ void check_derived_states(const char *device) {
     run(&f, true, true);
     finish(&f);
 }
+
+/* -- Weights that a program knows by their copies alone -- */
+
+enum { WIDE = 24 };
+
+static void product(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor y = tcc_linear(tcc_reshape(tcc_input(t, "x"), TCC_DIMS(1, N)), "l", WIDE);
+    tcc_output(t, "y", tcc_cast(y, TCC_F32));
+    tcc_loss(t, tcc_mean(tcc_mul(y, y), TCC_ALL));
+}
+
+static void *device_memory(const fixture *f, const char *name) {
+    return f->m->shared->store.entries.data[tcc_store_find(&f->m->shared->store, name)].device;
+}
+
+static void set_weight(fixture *f, float value) {
+    static float w[WIDE * N];
+    const tcc_array weight = {"l.weight", TCC_F32, 2, {WIDE, N}, w};
+    for (int i = 0; i < WIDE * N; i++) w[i] = value;
+    OK(f->cx, tcc_model_set_param(f->m, &weight));
+}
+
+static float first_answer(fixture *f) {
+    tcc_array y;
+    OK(f->cx, tcc_model_evaluate(f->m, f->batch, 1));
+    OK(f->cx, tcc_model_output(f->m, "y", &y));
+    return *(const float *)y.data;
+}
+
+void check_idle_weights(const char *device) {
+    const bool own = strcmp(device, "cpu") != 0; /* the device has memory of its own */
+    const int64_t copies = 2 * WIDE * N, weights = 4 * WIDE * N, bias = 4 * WIDE;
+    fixture f;
+    tcc_memory_plan plan;
+    tcc_program_info info;
+    start(&f, device);
+    tcc_model_destroy(f.m);
+    const tcc_model_options o = {.size = sizeof o, .device = device, .seed = 6, .mixed_precision = TCC_MIXED_BF16};
+    OK(f.cx, tcc_model_create(f.cx, product, NULL, &o, &f.m));
+    OK(f.cx, tcc_model_plan(f.m, false, f.batch, 1, &plan));
+    assert_int_equal(plan.state_bytes, copies + bias + (own ? 0 : weights));
+    const float before = first_answer(&f);
+    OK(f.cx, tcc_model_info(f.m, &info));
+    assert_int_equal(info.param_bytes, bias + (own ? 0 : weights));
+    assert_int_equal(info.peak_bytes, plan.arena_bytes + plan.state_bytes + plan.batch_bytes);
+    assert_null(device_memory(&f, "l.weight"));
+    set_weight(&f, 0);
+    const float none = first_answer(&f);
+    assert_true(none != before);
+    assert_null(device_memory(&f, "l.weight"));
+    OK(f.cx, tcc_model_train(f.m, f.batch, 1)); /* which updates it */
+    assert_true(!device_memory(&f, "l.weight") == !own);
+    OK(f.cx, tcc_model_train(f.m, f.batch, 1));
+    assert_true(first_answer(&f) != none);
+    set_weight(&f, 0);
+    const float again = first_answer(&f);
+    assert_true(again != none); /* the bias has learned, too */
+    set_weight(&f, 0.5F);
+    assert_true(first_answer(&f) != again);
+    finish(&f);
+}

@@ -6,5 +6,7 @@
 /* Trains, evaluates, writes, loads and verifies a model with copies on the device, and checks what programs see of the
  * copies before each run. */
 void check_derived_states(const char *device);
+/* A weight whose copy alone is read takes no memory of a device, planned and in truth, and is a parameter as any. */
+void check_idle_weights(const char *device);
 
 #endif

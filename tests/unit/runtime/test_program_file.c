@@ -85,6 +85,7 @@ static void check_bindings(const tcc_binding *bindings, int count, const char *e
             const tcc_binding *b = &back->bindings[SAMPLE_BINDINGS + i];
             assert_true(b->begin == bindings[i].begin);
             assert_int_equal(b->written, bindings[i].written);
+            assert_int_equal(b->idle, bindings[i].idle);
             if (bindings[i].copy_of) assert_string_equal(b->copy_of, bindings[i].copy_of);
             else assert_null(b->copy_of);
         }
@@ -101,7 +102,10 @@ static void test_how_states_begin(void **state) {
                       low = {.name = "low", .role = TCC_ROLE_STATE, .type = bf16, .copy_of = "weight"},
                       scale = {.name = "scale", .role = TCC_ROLE_STATE, .type = f32, .begin = 65536, .written = true};
     tcc_binding bad = low;
+    tcc_binding idle = w;
+    idle.idle = true;
     check_bindings((tcc_binding[]){w, low, scale}, 3, NULL);
+    check_bindings((tcc_binding[]){idle, low}, 2, NULL);
     check_bindings((tcc_binding[]){low, w}, 2, "program 'test': binding 'low' cannot begin as it says");
     bad.type = other;
     check_bindings((tcc_binding[]){w, bad}, 2, "binding 'low' cannot begin as it says");
@@ -114,6 +118,17 @@ static void test_how_states_begin(void **state) {
     check_bindings(&bad, 1, "binding 'scale' cannot begin as it says");
     bad = low, bad.name = "lower", bad.copy_of = "low";
     check_bindings((tcc_binding[]){w, low, bad}, 3, "binding 'lower' cannot begin as it says");
+}
+
+static void test_idle_bindings_are_left_alone(void **state) {
+    (void)state;
+    tcc_diag d = {0};
+    tcc_program *p = sample_program();
+    assert_ok(tcc_program_check(&d, p), &d);
+    ((tcc_binding *)p->bindings)[0].idle = true;
+    assert_int_equal(tcc_program_check(&d, p), TCC_EFORMAT);
+    expect_text(&d, "which no step touches, as it says");
+    tcc_program_destroy(p);
 }
 
 static tcc_status save(tcc_diag *d, const tcc_program *p, const char *path) {
@@ -292,9 +307,13 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_and_back),     cmocka_unit_test(test_how_states_begin),
-        cmocka_unit_test(test_runs_from_a_file),   cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_work_beyond_memory), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_how_states_begin),
+        cmocka_unit_test(test_idle_bindings_are_left_alone),
+        cmocka_unit_test(test_runs_from_a_file),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_work_beyond_memory),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
