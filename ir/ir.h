@@ -124,6 +124,8 @@ static inline const tcc_op_info *tcc_op_get_info(tcc_op op) { return &tcc__op_in
 static inline bool tcc_op_is_wide(tcc_op op, int k) {
     return tcc_op_get_info(op)->flags >= TCC_FLAG_WIDE && tcc_op_get_info(op)->flags & TCC_FLAG_WIDE_OPERAND(k);
 }
+/* Of random numbers. */
+static inline bool tcc_op_draws(tcc_op op) { return tcc_op_get_info(op)->attrs == TCC_ATTR_CLASS_rng; }
 bool tcc_op_parse(const char *text, size_t length, tcc_op *out);
 
 /* -- Nodes and graphs -- */

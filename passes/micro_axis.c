@@ -14,12 +14,8 @@ static bool is_pointwise(const tcc_node *n) {
     case TCC_OP_SILU:
     case TCC_OP_SOFTPLUS:
     case TCC_OP_STOP_GRADIENT: return true;
-    default: return tcc_op_get_info(n->op)->fusion == TCC_FUSION_POINT && n->n_operands > 0 && !tcc_axis_draws(n);
+    default: return tcc_op_get_info(n->op)->fusion == TCC_FUSION_POINT && n->n_operands > 0 && !tcc_op_draws(n->op);
     }
-}
-
-bool tcc_axis_draws(const tcc_node *n) {
-    return n->op == TCC_OP_RNG_BITS || n->op == TCC_OP_RNG_UNIFORM || n->op == TCC_OP_RNG_NORMAL;
 }
 
 /* -- Shape -- */

@@ -23,8 +23,6 @@ enum {
 
 static inline bool tcc_axis_equal(tcc_axis a, tcc_axis b) { return a.dim == b.dim && a.outer == b.outer; }
 
-/* Whether n is of random draws, which every micro-batch makes for itself. */
-bool tcc_axis_draws(const tcc_node *n);
 /* The rows of n, whose operand k has rows x. */
 tcc_axis tcc_axis_of_result(const tcc_node *n, int k, tcc_axis x);
 /* The rows that operand k needs for n to have rows y. */

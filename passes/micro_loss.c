@@ -114,7 +114,7 @@ static tcc_node *cut_same(cut *c, const tcc_node *n, tcc_axis axis) {
     }
     v->cut = axis;
     v->cut_node = splat || n->op == TCC_OP_IOTA ? rebuild(c, n, NULL, &type, NULL)
-                  : tcc_axis_draws(n)           ? rebuild(c, n, &value_of(c, n->operands[0])->node, &type, NULL)
+                  : tcc_op_draws(n->op)         ? rebuild(c, n, &value_of(c, n->operands[0])->node, &type, NULL)
                                                 : cut_operands(c, n, axis, &type);
     return v->cut_node;
 }

@@ -337,10 +337,10 @@ tcc_emit_value tcc_scalar_from_memory(tcc_emitter *e, tcc_emit_value value, tcc_
 tcc_emit_value tcc_scalar_to_memory(tcc_emitter *e, tcc_emit_value value, tcc_dtype dtype);
 /* The same of a value that is one of the type already. */
 tcc_emit_value tcc_scalar_rounded_to_memory(tcc_emitter *e, tcc_emit_value value, tcc_dtype dtype);
-/* Random draw `op` with id: element numbers (i64) -> values. `fours`: the lanes are consecutive elements from a
- * multiple of 4, of which each four come from one evaluation of the generator. */
-tcc_emit_value tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, tcc_emit_value element, tcc_emit_value seed,
-                                 tcc_emit_value step, bool fours);
+/* Random draw `op` of element numbers, seed, step and id (i64). `fours`: the lanes are consecutive elements from a
+ * multiple of 4, of which each four come from one evaluation of the generator. And the same as a call. */
+tcc_emit_value tcc_scalar_random(tcc_emitter *e, tcc_op op, bool fours, const tcc_emit_value operands[4]);
+tcc_emit_value tcc_scalar_random_call(tcc_emitter *e, tcc_op op, bool fours, tcc_emit_value operands[4]);
 /* The four words (i32) of counters `block` (i64) of the draws `id` under a seed and a step: i64, one for all lanes or
  * one a lane. */
 void tcc_scalar_philox(tcc_emitter *e, tcc_emit_value block, tcc_emit_value id, tcc_emit_value seed,

@@ -4,6 +4,8 @@
 #include "codegen/emit/math.h"
 #include "codegen/emit/math64.h"
 
+#include <stdio.h>
+
 static tcc_emit_type like(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value v) {
     return tcc_emit_type_like(e, scalar, tcc_emit_type_of(v));
 }
@@ -59,7 +61,7 @@ static tcc_emit_value to_uniform(tcc_emitter *e, tcc_emit_value bits) {
 }
 
 /* The words of each four lanes' block, in all four of them; and which of the words is the lane's own. */
-static tcc_emit_value philox_fours(tcc_emitter *e, tcc_emit_value element, int64_t id, tcc_emit_value seed,
+static tcc_emit_value philox_fours(tcc_emitter *e, tcc_emit_value element, tcc_emit_value id, tcc_emit_value seed,
                                    tcc_emit_value step, tcc_emit_value out[4]) {
     enum { MOST_LANES = 64 };
     tcc_emit_type narrow = like(e, e->i32, element);
@@ -71,22 +73,21 @@ static tcc_emit_value philox_fours(tcc_emitter *e, tcc_emit_value element, int64
         which[i] = tcc_emit_i32(e, i % 4);
         if (i % 4) continue;
         tcc_emit_value first = tcc_emit_extract(e, element, tcc_emit_i32(e, i));
-        tcc_scalar_philox(e, tcc_emit_lshr(e, first, tcc_emit_i64(e, 2)), tcc_emit_i64(e, id), seed, step, words);
+        tcc_scalar_philox(e, tcc_emit_lshr(e, first, tcc_emit_i64(e, 2)), id, seed, step, words);
         for (int w = 0; w < 4; w++)
             for (int k = 0; k < 4; k++) out[w] = tcc_emit_insert(e, out[w], words[w], tcc_emit_i32(e, i + k));
     }
     return tcc_emit_constants(which, lanes);
 }
 
-tcc_emit_value tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, tcc_emit_value element, tcc_emit_value seed,
-                                 tcc_emit_value step, bool fours) {
+tcc_emit_value tcc_scalar_random(tcc_emitter *e, tcc_op op, bool fours, const tcc_emit_value operands[4]) {
+    tcc_emit_value element = operands[0], seed = operands[1], step = operands[2], id = operands[3];
     tcc_emit_type wide = tcc_emit_type_of(element), narrow = like(e, e->i32, element);
     tcc_emit_value words[4], which;
     if (fours) {
         which = philox_fours(e, element, id, seed, step, words);
     } else {
-        tcc_scalar_philox(e, tcc_emit_lshr(e, element, tcc_emit_int(e, wide, 2)), tcc_emit_i64(e, id), seed, step,
-                          words);
+        tcc_scalar_philox(e, tcc_emit_lshr(e, element, tcc_emit_int(e, wide, 2)), id, seed, step, words);
         tcc_emit_value low = tcc_emit_trunc(e, element, narrow);
         which = tcc_emit_and(e, low, tcc_emit_int(e, narrow, 3));
     }
@@ -107,4 +108,21 @@ tcc_emit_value tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, tcc_emit
     tcc_emit_value odd = tcc_emit_trunc(e, which, like(e, e->i1, element));
     tcc_emit_value turn = tcc_emit_select(e, odd, tcc_math64_near_sin(e, angle), tcc_math64_near_cos(e, angle));
     return tcc_emit_fmul(e, radius, tcc_math64_narrow(e, turn));
+}
+
+tcc_emit_value tcc_scalar_random_call(tcc_emitter *e, tcc_op op, bool fours, tcc_emit_value operands[4]) {
+    enum { N = 4 };
+    tcc_emit_type types[N], element = tcc_emit_type_of(operands[0]);
+    for (int i = 0; i < N; i++) types[i] = tcc_emit_type_of(operands[i]);
+    char name[64];
+    snprintf(name, sizeof name, "tcc_%s.%d.%d%s", tcc_op_get_info(op)->text, tcc_emit_lanes_of(element),
+             tcc_emit_lanes_of(types[1]), fours ? ".fours" : "");
+    tcc_emit_function f;
+    if (!tcc_emit_function_find(e, name, &f)) {
+        f = tcc_emit_function_begin(e, name, like(e, op == TCC_OP_RNG_BITS ? e->i32 : e->f32, operands[0]), types, N);
+        tcc_emit_value v[N];
+        for (int i = 0; i < N; i++) v[i] = tcc_emit_argument(&f, i);
+        tcc_emit_function_end(e, &f, tcc_scalar_random(e, op, fours, v));
+    }
+    return tcc_emit_call(e, &f, operands, N);
 }

@@ -38,12 +38,14 @@ static tcc_emit_value emit_constant(tcc_body_run *r, const tcc_expr *x) {
 }
 
 static tcc_emit_value emit_point(tcc_body_run *r, const tcc_expr *x) {
-    tcc_emit_value v[3];
+    tcc_emit_value v[4];
     bool varies = tcc_body_varies(r, x);
-    if (x->op == TCC_OP_RNG_BITS || x->op == TCC_OP_RNG_UNIFORM || x->op == TCC_OP_RNG_NORMAL) {
+    if (tcc_op_draws(x->op)) {
         for (int i = 0; i < 3; i++) v[i] = r->values[x->operands[i]->id];
-        return tcc_scalar_random(r->e, x->op, x->integer, v[0], v[1], v[2],
-                                 tcc_body_begins_at_fours(r, x->operands[0]));
+        v[3] = tcc_emit_i64(r->e, x->integer);
+        const bool fours = tcc_body_begins_at_fours(r, x->operands[0]);
+        return r->called[x->op] ? tcc_scalar_random_call(r->e, x->op, fours, v)
+                                : tcc_scalar_random(r->e, x->op, fours, v);
     }
     for (int i = 0; i < x->n_operands; i++)
         v[i] = varies ? tcc_body_lanes(r, x->operands[i]) : r->values[x->operands[i]->id];

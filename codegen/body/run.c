@@ -15,7 +15,8 @@ static void choose_calls(tcc_body_run *r) {
     if (r->e->target->lane_groups) return;
     for (int i = 0; i < r->body->exprs.count; i++) {
         const tcc_expr *x = r->body->exprs.data[i];
-        if (x->kind != TCC_EXPR_POINT || !tcc_dtype_is_float(x->dtype) || tcc_op_get_info(x->op)->cost < LONG) continue;
+        if (x->kind != TCC_EXPR_POINT || tcc_op_get_info(x->op)->cost < LONG) continue;
+        if (!tcc_dtype_is_float(x->dtype) && !tcc_op_draws(x->op)) continue;
         r->called[x->op] = ++uses[x->op] >= OFTEN;
     }
 }

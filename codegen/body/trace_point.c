@@ -42,8 +42,7 @@ static const tcc_expr *trace_random(tcc_body *b, const tcc_node *n, const tcc_af
 const tcc_expr *tcc_body_trace_point(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {
     const tcc_expr *operands[3];
     if (n->op == TCC_OP_IOTA) return trace_iota(b, n, coordinates);
-    if (n->op == TCC_OP_RNG_BITS || n->op == TCC_OP_RNG_UNIFORM || n->op == TCC_OP_RNG_NORMAL)
-        return trace_random(b, n, coordinates);
+    if (tcc_op_draws(n->op)) return trace_random(b, n, coordinates);
     for (int i = 0; i < n->n_operands; i++) {
         operands[i] = tcc_body_trace(b, n->operands[i], coordinates);
         if (!operands[i]) return NULL;

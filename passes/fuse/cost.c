@@ -5,11 +5,9 @@
 #include "passes/group.h"
 #include "passes/select.h"
 
-static bool draws(tcc_op op) { return op == TCC_OP_RNG_BITS || op == TCC_OP_RNG_UNIFORM || op == TCC_OP_RNG_NORMAL; }
-
 /* Random draws are recomputed wherever they are needed, since a stored mask would live from forward to backward. */
 double tcc_op_cost(const tcc_pass_costs *costs, tcc_op op) {
-    return draws(op) ? 0 : costs->instruction * tcc_op_get_info(op)->cost;
+    return tcc_op_draws(op) ? 0 : costs->instruction * tcc_op_get_info(op)->cost;
 }
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }

@@ -102,8 +102,7 @@ tcc_node *tcc__simplify_fold(tcc_simplifier *s, tcc_node *n) {
         elements += tcc_type_numel(&n->operands[i]->type);
     }
     if (!constant) return NULL;
-    bool draws = n->op == TCC_OP_RNG_BITS || n->op == TCC_OP_RNG_UNIFORM || n->op == TCC_OP_RNG_NORMAL;
-    if (splat && !draws) {
+    if (splat && !tcc_op_draws(n->op)) {
         if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_POINT) return evaluate(s, n, true);
         tcc_node *view = view_of_splat(s, n);
         if (view) return view;

@@ -30,10 +30,6 @@ static tcc_node *reshape_to(tcc_simplifier *s, tcc_node *x, const tcc_type *type
     return tcc__simplify(s, tcc_ir_reshape(s->g, x, type->rank, type->dims));
 }
 
-static bool is_draw(const tcc_node *n) {
-    return n->op == TCC_OP_RNG_BITS || n->op == TCC_OP_RNG_UNIFORM || n->op == TCC_OP_RNG_NORMAL;
-}
-
 /* -- Reshape of a broadcast: a broadcast of the reshaped operand, if no part mixes old dims with new ones -- */
 
 typedef struct broadcast_cut {
@@ -68,7 +64,7 @@ static tcc_node *simplify_reshape(tcc_simplifier *s, tcc_node *n) {
     tcc_node *x = n->operands[0];
     if (tcc__same_dims(&x->type, &n->type)) return x;
     if (x->op == TCC_OP_RESHAPE) return reshape_to(s, x->operands[0], &n->type);
-    if (is_draw(x)) return tcc_ir_build(s->g, x->op, x->operands, 1, x->attrs, &n->type, TCC_NOWHERE);
+    if (tcc_op_draws(x->op)) return tcc_ir_build(s->g, x->op, x->operands, 1, x->attrs, &n->type, TCC_NOWHERE);
     broadcast_cut cut;
     if (x->op == TCC_OP_BROADCAST && cut_broadcast(x, &n->type, &cut)) {
         tcc_node *small = reshape_to(s, x->operands[0], &cut.operand);
@@ -84,7 +80,7 @@ static tcc_node *simplify_reshape(tcc_simplifier *s, tcc_node *n) {
 /* Whether a reshape of `x` to `dims` costs nothing. */
 static bool takes_dims(const tcc_node *x, const tcc_type *dims) {
     broadcast_cut cut;
-    if (tcc__is_splat(x) || is_draw(x)) return true;
+    if (tcc__is_splat(x) || tcc_op_draws(x->op)) return true;
     if (x->op == TCC_OP_RESHAPE) return tcc__same_dims(&x->operands[0]->type, dims);
     return x->op == TCC_OP_BROADCAST && cut_broadcast(x, dims, &cut);
 }
@@ -94,7 +90,7 @@ static tcc_node *point_of_reshape(tcc_simplifier *s, tcc_node *n) {
     const tcc_type *dims = NULL;
     for (int i = 0; i < n->n_operands && !dims; i++)
         if (n->operands[i]->op == TCC_OP_RESHAPE) dims = &n->operands[i]->operands[0]->type;
-    if (!dims || n->n_operands > MOST || is_draw(n)) return NULL;
+    if (!dims || n->n_operands > MOST || tcc_op_draws(n->op)) return NULL;
     for (int i = 0; i < n->n_operands; i++)
         if (!takes_dims(n->operands[i], dims)) return NULL;
     tcc_node *operands[MOST];

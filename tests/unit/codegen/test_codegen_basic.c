@@ -280,6 +280,38 @@ static void long_functions_are_called(void **state) {
     }
 }
 
+/* The sum of `parts` draws of n elements each. */
+static char *sum_of_draws(const char *op, int parts, int n) {
+    const char *const dtype = strcmp(op, "rng_bits") ? "f32" : "i32";
+    tcc_strbuf b = {0};
+    tcc_strbuf_add(&b, "graph @g {\n  %0 = constant {values=[7, 9]} : i64[2]\n");
+    int next = 1, sum = 0;
+    for (int i = 0; i < parts; i++) {
+        tcc_strbuf_printf(&b, "  %%%d = %s(%%0) {id=%d} : %s[%d]\n", next++, op, 3 * i, dtype, n);
+        if (i) tcc_strbuf_printf(&b, "  %%%d = add(%%%d, %%%d) : %s[%d]\n", next, sum, next - 1, dtype, n), next++;
+        sum = next - 1;
+    }
+    tcc_strbuf_printf(&b, "  output \"y\" %%%d\n}\n", sum);
+    return b.text;
+}
+
+static void many_draws_are_called(void **state) {
+    (void)state;
+    static const char *const ops[] = {"rng_bits", "rng_uniform", "rng_normal"};
+    for (int i = 0; i < 3; i++)
+        for (int n = 5; n <= 101; n += 48) {
+            char *text = sum_of_draws(ops[i], 9, n);
+            check_text(text, &(compiled_options){.tolerance = 1e-5});
+            free(text);
+        }
+    skip_without(ON_X86_64, "it looks at instructions of x86-64");
+    for (int parts = 7; parts <= 9; parts += 2) {
+        char *text = sum_of_draws("rng_normal", parts, 100);
+        assert_int_equal(has_instruction(text, "tcc_rng_normal."), parts == 9);
+        free(text);
+    }
+}
+
 /* What an epilogue loads and stores is fetched while the sums are made, where there are enough of them. */
 static void epilogues_are_fetched(void **state) {
     (void)state;
@@ -540,6 +572,7 @@ int main(void) {
         cmocka_unit_test(slope_of_gelu),
         cmocka_unit_test(sums_are_not_spilled),
         cmocka_unit_test(long_functions_are_called),
+        cmocka_unit_test(many_draws_are_called),
         cmocka_unit_test(epilogues_are_fetched),
         cmocka_unit_test(transposes_share_a_module),
         cmocka_unit_test(joined),
