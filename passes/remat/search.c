@@ -205,14 +205,24 @@ static bool is_back(const search *s, int v) {
     return m->again[id] && m->when[id] <= m->peak_moment && m->peak_moment <= m->last[v];
 }
 
-/* Of what is back at the peak, the value with the least peak if it is stored; -1: there is none. */
+static int count_back(const search *s) {
+    int count = 0;
+    for (int v = 0; v < s->m->plan.values.count; v++) count += is_back(s, v);
+    return count;
+}
+
+/* Of what is back at the peak, the value with the least peak if it is stored; -1: there is none. A trial looks at the
+ * whole graph: where hundreds of values are back, as the states of an unrolled loop, a part of them is tried, which are
+ * equally far apart. */
 static int best_return(search *s) {
+    enum { MOST_TRIALS = 64 };
     tcc_remat_model *m = s->m;
+    const int apart = (count_back(s) + MOST_TRIALS - 1) / MOST_TRIALS;
     int64_t least = INT64_MAX;
-    int best = -1;
+    int best = -1, back = 0;
     tcc_remat_save(m);
     for (int v = 0; v < m->plan.values.count; v++) {
-        if (!is_back(s, v)) continue;
+        if (!is_back(s, v) || back++ % apart) continue;
         const tcc_remat_move stored = {.value = v};
         make_move(m, &stored, false);
         tcc_remat_evaluate(m);
