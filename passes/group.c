@@ -12,7 +12,17 @@ static bool contains(tcc_node *const *nodes, int count, const tcc_node *n) {
     return false;
 }
 
-bool tcc_group_has(const tcc_group *group, const tcc_node *n) { return contains(group->nodes, group->n_nodes, n); }
+int tcc_group_position(const tcc_group *group, const tcc_node *n) {
+    int low = 0, high = group->n_nodes;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (group->nodes[middle]->id < n->id) low = middle + 1;
+        else high = middle;
+    }
+    return low < group->n_nodes && group->nodes[low] == n ? low : -1;
+}
+
+bool tcc_group_has(const tcc_group *group, const tcc_node *n) { return tcc_group_position(group, n) >= 0; }
 
 bool tcc_group_stores(const tcc_group *group, const tcc_node *n) {
     return contains(group->outputs, group->n_outputs, n);

@@ -70,6 +70,8 @@ int *tcc_group_producers(const tcc_graph *g);
  * fixed order to `out` (room for all operands of its nodes) and returns their number. */
 int tcc_group_inputs(const tcc_group *group, tcc_node **out);
 bool tcc_group_has(const tcc_group *group, const tcc_node *n);
+/* Index of `n` in the group's nodes, which are in the order of their ids; -1: it is not in the group. */
+int tcc_group_position(const tcc_group *group, const tcc_node *n);
 bool tcc_group_stores(const tcc_group *group, const tcc_node *n);
 /* Whether groups of that kind add up values by a schedule that chooses the order. */
 bool tcc_group_sums(tcc_group_kind kind);

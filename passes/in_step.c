@@ -29,8 +29,8 @@ static unsigned char elements_read(const tcc_group *group, const tcc_node *input
         else if (fusion == TCC_FUSION_REDUCE && full) to = AT_SAME;
         for (int k = 0; k < n->n_operands; k++) {
             if (n->operands[k] == input) input_how |= to;
-            for (int j = 0; j < i; j++)
-                if (group->nodes[j] == n->operands[k]) how[j] |= to;
+            const int j = tcc_group_position(group, n->operands[k]);
+            if (j >= 0) how[j] |= to;
         }
     }
     return input_how;
@@ -43,9 +43,10 @@ static bool stored_last(const tcc_group *group, const tcc_node *output, const bo
     for (int i = 0; i < group->n_nodes; i++) {
         const tcc_node *n = group->nodes[i];
         depth[i] = 0;
-        for (int k = 0; k < n->n_operands; k++)
-            for (int j = 0; j < i; j++)
-                if (group->nodes[j] == n->operands[k] && depth[j] > depth[i]) depth[i] = depth[j];
+        for (int k = 0; k < n->n_operands; k++) {
+            const int j = tcc_group_position(group, n->operands[k]);
+            if (j >= 0 && depth[j] > depth[i]) depth[i] = depth[j];
+        }
         depth[i] += tcc_op_get_info(n->op)->fusion == TCC_FUSION_REDUCE && !across[i];
         if (depth[i] > deepest) deepest = depth[i];
         if (n == output) own = depth[i];
