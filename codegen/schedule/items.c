@@ -137,6 +137,11 @@ int tcc_choose_width(const tcc_body *b) {
     return cost <= 8 ? 4 : cost <= 16 ? 2 : 1;
 }
 
+int tcc_choose_width_of_sums(const tcc_llvm_target *target, const tcc_body *b) {
+    const int width = tcc_choose_width(b);
+    return !target->lane_groups && width == 2 && target->registers >= 32 ? 4 : width;
+}
+
 int64_t tcc_choose_grain(const tcc_body *b, double points) {
     double work = points * (8 + body_cost(b)), enough = 16 * 16384; /* some microseconds */
     int64_t grain = (int64_t)(enough / (work > 1 ? work : 1));
