@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct tcc_llvm_target; /* codegen/emit/emitter.h */
-struct tcc_hardware;    /* codegen/target.h */
+struct tcc_hardware;    /* ir/support/hardware.h */
 struct tcc_strbuf;      /* ir/support/strbuf.h */
 
 /* Where the code of kernels is kept, and found by a later program for the same target. What is found was kept by that

@@ -510,16 +510,6 @@ static int64_t row_elements(void *user, tcc_dtype dtype) {
     return fed ? BYTES / tcc_dtype_bytes(dtype) : 1;
 }
 
-/* A GPU computes for other warps while some wait for memory, so instructions begin at the full rate. Beside products
- * they weigh what they do on a host, and so do launches, which follow each other closely and are replayed by graphs. */
-static tcc_pass_costs costs_of_gpu(const tcc_hardware *hw) {
-    const double instructions_a_s = hw->fma_f32 * hw->processors * hw->clock_hz;
-    tcc_pass_costs costs = tcc_costs_of(NULL);
-    costs.instruction = hw->bytes_per_s / instructions_a_s;
-    costs.exposed = 1;
-    return costs;
-}
-
 /* -- Life -- */
 
 tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *options, bool all_norms,
@@ -544,9 +534,9 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
     s->takes_call_user = options->takes_call_user;
     s->options.takes_call = s->takes_call ? ask : NULL;
     s->options.takes_call_user = s;
-    s->asker = (tcc_norm_asker){cx, s->options.takes_call, s, all_norms};
+    s->asker = (tcc_norm_asker){cx, s->options.takes_call, s, s->options.target->costs.planned_call_bytes, all_norms};
     s->target = (tcc_pass_target){.user = s,
-                                  .costs = gpu ? costs_of_gpu(&s->options.target->hw) : tcc_costs_of(NULL),
+                                  .costs = s->options.target->costs,
                                   .candidates = candidates,
                                   .follow = follow,
                                   .can_follow = can_follow,

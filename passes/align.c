@@ -20,14 +20,11 @@
 
 enum {
     DEPTH = 16, /* operations between a value and the constants that it is made of again, for other extents */
-    /* A product pays for the padding of operands in memory from that many flop a copied byte on. Without alignment it
-     * runs at 50 to 100 of the 700 Tflop/s that it runs at with it, and memory at 3 TB/s. */
-    FLOP_PER_BYTE = 64,
 };
-#define LEAST_FLOP 1e9 /* below, a product takes a few microseconds either way */
 
 typedef struct aligning {
     const tcc_pass_target *target;
+    tcc_costs costs;
     bool always; /* whatever it costs */
     tcc_rewrite rw;
     tcc_node **image; /* by old id: the larger value that it is the beginning of, along each dim; NULL: there is none */
@@ -199,7 +196,7 @@ static bool pays(const aligning *a, const product *p) {
         memcpy(larger.dims, p->dims[k], (size_t)larger.rank * sizeof *larger.dims);
         bytes += (double)tcc_type_bytes(&x->type) + (double)tcc_type_bytes(&larger);
     }
-    return a->always || (p->flop >= LEAST_FLOP && p->flop >= FLOP_PER_BYTE * bytes);
+    return a->always || (p->flop >= a->costs.least_aligned_flop && p->flop >= a->costs.padding_flop * bytes);
 }
 
 static tcc_node *operand(aligning *a, const tcc_node *x, const int64_t *dims) {
@@ -290,7 +287,8 @@ static void rewrite(aligning *a, const tcc_node *n) {
 }
 
 tcc_status tcc_pass_align(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
-    aligning a = {.target = cx->options->target, .always = cx->options->align_all};
+    aligning a = {
+        .target = cx->options->target, .costs = tcc_costs_of(cx->options->target), .always = cx->options->align_all};
     TCC_TRY(tcc_rewrite_begin(&a.rw, in));
     a.image = tcc__calloc((size_t)in->nodes.count + 1, sizeof *a.image);
     a.padded = tcc__calloc((size_t)in->nodes.count + 1, sizeof *a.padded);

@@ -51,10 +51,6 @@
 
 #include "ir/ir.h"
 
-/* From one launch to the next, on either target: what fuse weighs against memory traffic, and part of each predicted
- * time. */
-enum { TCC_LAUNCH_NS = 2000 };
-
 enum { TCC_GROUP_MAX_REDUCTIONS = 16 }; /* of a group over rows or columns: what a sweep holds in registers */
 
 /* Of a contraction's group. */

@@ -14,13 +14,14 @@
 
 #include <string.h>
 
-/* Of vectors of 16 f32, on cores that share 16 bytes of traffic a nanosecond. Kernels that work on elements wait for
- * memory most of the time, and compute meanwhile. */
-static const tcc_pass_costs usual = {
-    .launch = 16.384 * TCC_LAUNCH_NS, .instruction = 0.4, .beside = 0.4, .exposed = 1.0 / 4};
-
-tcc_pass_costs tcc_costs_of(const tcc_pass_target *target) {
-    return target && target->costs.launch > 0 ? target->costs : usual;
+tcc_costs tcc_costs_of(const tcc_pass_target *target) {
+    enum { LANES = 16 };
+    tcc_hardware hw;
+    tcc_costs usual;
+    if (target && target->costs.launch_ns > 0) return target->costs;
+    tcc_hardware_of_host(LANES, 0, &hw);
+    tcc_costs_of_host(&hw, &usual);
+    return usual;
 }
 
 int tcc_select_best(const tcc_candidate *candidates, int count) {

@@ -4,6 +4,7 @@
 #define TCC_PASSES_SELECT_H
 
 #include "ir/ir.h"
+#include "ir/support/costs.h"
 
 /* One way to run a group. */
 typedef struct tcc_candidate {
@@ -21,21 +22,11 @@ typedef struct tcc_operand_work {
     int64_t repeats;  /* how often each element is computed, at least 1 */
     int reads;        /* most tensors that it is computed from, beside scalars */
     bool by_channels; /* tensors of other shapes may only be vectors along the last dim */
-    double price;     /* as part of what work and traffic of the cache cost elsewhere */
 } tcc_operand_work;
-
-/* What work costs on a target, as the bytes of memory traffic that take equally long: what fuse and remat weigh against
- * stores and loads. */
-typedef struct tcc_pass_costs {
-    double launch;
-    double instruction; /* a simple one, for an element */
-    double beside;      /* the same one, beside products, which leave an instruction no time of its own */
-    double exposed;     /* the part of arithmetic that takes time in a kernel which waits for memory */
-} tcc_pass_costs;
 
 typedef struct tcc_pass_target {
     void *user;
-    tcc_pass_costs costs;
+    tcc_costs costs; /* zeroed: those of a usual CPU */
     /* The best way to run `group` of g that measurements or a file know and that agrees with the group's own choice.
      * *out has an implementation or a cut; zeroed: none is known. NULL: select compares predictions. Errors: TCC_EINVAL
      * where a known way does not fit. */
@@ -70,8 +61,8 @@ typedef struct tcc_pass_target {
     bool (*sums_operands)(void *user, const tcc_graph *g, tcc_node *hero, tcc_node *sum);
 } tcc_pass_target;
 
-/* Of a target; NULL: of a usual CPU. */
-tcc_pass_costs tcc_costs_of(const tcc_pass_target *target);
+/* What work costs on a target; NULL: on a usual CPU. */
+tcc_costs tcc_costs_of(const tcc_pass_target *target);
 
 /* The choice by prediction: the index of the candidate that is taken. */
 int tcc_select_best(const tcc_candidate *candidates, int count);

@@ -6,7 +6,7 @@
 
 #include "codegen/calls.h"
 #include "codegen/program.h"
-#include "codegen/target.h"
+#include "ir/support/hardware.h"
 #include "ir/support/context.h"
 
 typedef struct tcc_device tcc_device;

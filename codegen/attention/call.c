@@ -39,8 +39,8 @@ static bool read_strides(const tcc_attention *a, tcc_attention_role role, int64_
 }
 
 /* Why the library cannot be asked; NULL: here is what to ask. */
-static const char *describe(const tcc_attention *a, const tcc_plan_buffer *buffers, const int64_t *offsets,
-                            const tcc_dtype *dtypes, tcc_sdpa_params *p) {
+static const char *describe(const tcc_costs *costs, const tcc_attention *a, const tcc_plan_buffer *buffers,
+                            const int64_t *offsets, const tcc_dtype *dtypes, tcc_sdpa_params *p) {
     const tcc_dtype type = dtypes[TCC_ATTENTION_Q];
     int64_t *const strides[TCC_ATTENTION_ROLES] = {
         [TCC_ATTENTION_Q] = p->q_stride,   [TCC_ATTENTION_K] = p->k_stride,   [TCC_ATTENTION_V] = p->v_stride,
@@ -67,7 +67,7 @@ static const char *describe(const tcc_attention *a, const tcc_plan_buffer *buffe
     if (a->causal && a->T > a->S) return "its first queries see no key";
     if (a->n_batch > 2) return "it has more than two batch dims";
     if ((double)p->batch * (double)p->heads * (double)a->T * (double)a->S * (double)(a->D + a->E) <
-        TCC_LIBRARY_LEAST_WORK)
+        costs->least_call_fma)
         return "it is small";
     for (int i = 0; i < n_roles[a->backward]; i++) {
         const tcc_attention_role role = roles[a->backward][i];
@@ -108,7 +108,7 @@ tcc_status tcc_attention_add_call(tcc_lowering *l, const tcc_attention *a, const
     tcc_sdpa_params p;
     const tcc_call call = a->backward ? TCC_CALL_SDPA_BACKWARD : TCC_CALL_SDPA_FORWARD;
     const char *name = tcc_call_get_info(call)->name, *what = a->backward ? "gradients of attention" : "attention";
-    const char *why_not = describe(a, buffers, offsets, dtypes, &p);
+    const char *why_not = describe(&l->target->costs, a, buffers, offsets, dtypes, &p);
     if (why_not) {
         tcc_logf(l->cx, TCC_LOG_FUSION, "our own kernel for %s of %lld x %lld heads, %lld queries, %lld keys: %s", what,
                  (long long)p.batch, (long long)p.heads, (long long)p.queries, (long long)p.keys, why_not);

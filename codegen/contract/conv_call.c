@@ -221,7 +221,7 @@ tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c) {
     const tcc_node *hero = l->group->hero;
     bool done = false;
     if (!tcc_lowering_may_call(l)) return TCC_OK;
-    if (multiply_adds(c) < TCC_LIBRARY_LEAST_WORK || c->ci < least.channels || c->co < least.channels) {
+    if (multiply_adds(c) < l->target->costs.least_call_fma || c->ci < least.channels || c->co < least.channels) {
         tcc_logf(l->cx, TCC_LOG_FUSION,
                  "our own kernel for %s of %.0f multiply-adds with %lld and %lld channels in a group: too small for a "
                  "library",

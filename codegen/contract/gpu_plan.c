@@ -18,11 +18,9 @@ enum {
     CHUNK = 16,       /* bytes of the widest access */
     MATRIX_LINE = 64, /* bytes of k in a tile of tensor cores */
     MATRIX_STAGES = 3,
-    COMPUTED = 10,   /* instructions for an element of an operand that is computed, about */
     HELD = 16,       /* most registers that reads in flight for it may take beside the usual ones */
     COMPUTING = 128, /* most threads of such a block: more would have too few registers each */
 };
-static const double memory_share = 0.9; /* of the memory's bandwidth, that long reads reach */
 
 /* --- Normal form */
 
@@ -234,7 +232,9 @@ static void set_tile(const tcc_hardware *hw, tcc_contract_gpu_plan *p, const til
 
 /* Cycles, about: blocks dealt to processors, each with the multiply-adds that so many threads reach; the second launch.
  */
-static double cost_of(const tcc_hardware *hw, const tcc_contract_gpu_plan *p, double efficiency) {
+static double cost_of(const tcc_llvm_target *target, const tcc_contract_gpu_plan *p, double efficiency) {
+    const tcc_hardware *hw = &target->hw;
+    const tcc_costs *costs = &target->costs;
     double rate = p->sum == TCC_F64              ? hw->fma_f64
                   : p->matrix == TCC_DTYPE_COUNT ? hw->fma_f32
                   : p->matrix == TCC_F32         ? hw->fma_tf32
@@ -243,13 +243,14 @@ static double cost_of(const tcc_hardware *hw, const tcc_contract_gpu_plan *p, do
     double blocks = (double)(p->m_tiles * p->n_tiles * p->B * p->k_splits);
     double work = (double)p->tile_m * p->tile_n * ((double)p->k_per_split + 3 * p->tile_k) / (rate * efficiency);
     work += (double)((p->a.computed ? p->tile_m : 0) + (p->b.computed ? p->tile_n : 0)) * (double)p->k_per_split *
-            COMPUTED / hw->fma_f32;
+            costs->operand_instructions / hw->fma_f32;
     double turns = ceil(blocks / hw->processors), together = fmin(most, turns),
-           busy = 0.3 + 0.7 * fmin(1, together * p->threads / busiest);
-    double cycles = turns * work / busy + 1500;
+           busy = costs->idle_rate + (1 - costs->idle_rate) * fmin(1, together * p->threads / busiest);
+    double cycles = turns * work / busy + costs->block_cycles;
     if (p->k_splits > 1)
-        cycles += 4000 + 2.0 * (double)tcc_dtype_bytes(p->sum) * (double)(p->k_splits * p->B * p->M) *
-                             (double)p->n_padded / (memory_share * hw->bytes_per_s / hw->clock_hz);
+        cycles += costs->combine_cycles + 2.0 * (double)tcc_dtype_bytes(p->sum) * (double)(p->k_splits * p->B * p->M) *
+                                              (double)p->n_padded /
+                                              (costs->combine_reached * hw->bytes_per_s / hw->clock_hz);
     return cycles;
 }
 
@@ -266,19 +267,19 @@ static bool is_too_large(const tcc_contract_gpu_plan *p) {
 
 static int64_t sum_of(const tcc_contract_gpu_plan *p) { return p->K ? p->K : 1; }
 
-static void decide(const tcc_hardware *hw, tcc_contract_gpu_plan *p) {
+static void decide(const tcc_llvm_target *target, tcc_contract_gpu_plan *p) {
     size_t n;
     const tile *tiles = tiles_of(p, &n);
     double best = INFINITY;
     tcc_contract_gpu_plan trial = *p;
     for (size_t i = 0; i < n; i++) {
-        set_tile(hw, &trial, &tiles[i]);
+        set_tile(&target->hw, &trial, &tiles[i]);
         if (is_too_large(&trial)) continue;
         for (int64_t splits = 1; splits <= MOST_SPLITS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
              splits += (splits + 1) / 2) {
             trial.k_per_split = tcc_round_up(tcc_ceil_div(sum_of(p), splits), trial.tile_k);
             trial.k_splits = tcc_ceil_div(sum_of(p), trial.k_per_split);
-            double cost = cost_of(hw, &trial, tiles[i].efficiency);
+            double cost = cost_of(target, &trial, tiles[i].efficiency);
             if (cost < best * 0.999) best = cost, *p = trial;
         }
     }
@@ -341,7 +342,7 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
     p->first_access = buffers[0] + buffers[1];
     bool matrix = plan_matrix(p, target, operands);
     p->n_padded = tcc_round_up(p->N, p->chunk);
-    if (tcc_params_decides(params)) decide(&target->hw, p);
+    if (tcc_params_decides(params)) decide(target, p);
     TCC_TRY(settle(&target->hw, p, params));
     p->a.rows = p->tile_m, p->b.rows = p->tile_n;
     tcc_contract_side *sides[] = {&p->a, &p->b};

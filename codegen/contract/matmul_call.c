@@ -145,8 +145,8 @@ static bool place_bits(const fused *f, const matrices *x, tcc_matmul_params *p) 
 }
 
 /* The matrices of the dot with its result, bias and aux as `f` says; false: it is none such. */
-static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const fused *f,
-                          tcc_matmul_params *p) {
+static bool read_matrices(const tcc_costs *costs, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue,
+                          const fused *f, tcc_matmul_params *p) {
     tcc_contract c = dot->c;
     tcc_contract_dims *lists[LISTS] = {&c.b, &c.m, &c.n, &c.k};
     const tcc_affine *const maps[ACCESSES] = {&f->value.offset, f->value.bias ? &f->value.bias->affine : NULL,
@@ -164,7 +164,7 @@ static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogu
     if (!split_dims(&c, &x) || x.outer.extent > MOST_CALLS) return false;
     const double work = (double)x.batch.extent * (double)x.m.extent * (double)x.n.extent * (double)x.k.extent;
     if (x.m.extent < LEAST_EXTENT || x.n.extent < LEAST_EXTENT || x.k.extent < LEAST_EXTENT ||
-        work < TCC_LIBRARY_LEAST_WORK)
+        work < costs->least_call_fma)
         return false;
     if (x.n.c[RESULT] != 1 || (x.k.a != 1 && x.m.a != 1) || (x.k.b != 1 && x.n.b != 1)) return false;
     if (f->value.bias && (x.n.c[BIAS] != 1 || x.m.c[BIAS] || x.batch.c[BIAS] || x.outer.c[BIAS])) return false;
@@ -273,7 +273,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
     const char *name = tcc_op_get_info(node->op)->text;
     if (f->sum && dot->sum->type.dtype != type_c) return TCC_OK;
     if (type != dot->operands[1].dtype || (type_c != type && (type_c != TCC_F32 || type == TCC_F64)) ||
-        !read_matrices(dot, epilogue, f, &p))
+        !read_matrices(&l->target->costs, dot, epilogue, f, &p))
         return TCC_OK;
     const bool stored = tcc_group_stores(l->group, node), aux_written = f->aux && f->aux->written;
     const bool whole = stored && l->group->n_outputs == 1 + aux_written;

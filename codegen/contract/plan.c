@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Flops that one work item should have at least: some 30 us on one core, against a microsecond to hand it over. */
-static const double item_flop = 3e6;
 enum {
     MOST_ITEMS = 48,              /* enough for balance on many threads; more would repeat packing */
     BLOCK_K = TCC_CHAIN_PRODUCTS, /* at most, in a block: the sums of a tile take in one block of k term by term */
@@ -39,7 +37,9 @@ static tcc_status push(tcc_contract_dims *l, const tcc_contract_dim *d, tcc_diag
 
 /* The dimension that vectors run along: the one that fills them best, where C must be scattered if it is not contiguous
  * there and B gathered or transposed. Returns its index in n, or in m with `swapped`; -1 if both are empty. */
-static int choose_lanes(const tcc_contract *c, int lanes, bool *swapped) {
+static int choose_lanes(const tcc_contract *c, const tcc_llvm_target *target, bool *swapped) {
+    const tcc_costs *costs = &target->costs;
+    const int lanes = target->lanes;
     double best = -1;
     int chosen = -1;
     int64_t K = tcc_contract_extent(&c->k);
@@ -50,8 +50,8 @@ static int choose_lanes(const tcc_contract *c, int lanes, bool *swapped) {
             if ((c->lanes_along_n && d->c[0] != 1) || tcc_contract_has_window(d)) continue;
             double filled = (double)d->extent / (double)tcc_round_up(d->extent, lanes);
             int64_t stride = side ? d->a : d->b;
-            /* A scattered vector costs about as much as 40 steps of k, a gathered one as 8 at every step of packing. */
-            double cost = 1 / filled * (d->c[0] == 1 ? 1 : 1 + 40.0 / (double)K) * (stride == 1 ? 1 : 1.03);
+            double cost = 1 / filled * (d->c[0] == 1 ? 1 : 1 + costs->scattered_steps / (double)K) *
+                          (stride == 1 ? 1 : costs->gathered);
             if (chosen >= 0 && 1 / cost <= best * 1.001) continue;
             best = 1 / cost;
             chosen = i;
@@ -113,7 +113,7 @@ static bool is_ready(const tcc_contract_plan *p) {
     return k->a == 1 && k->extent % p->multiply == 0 && !tcc_contract_has_windows_on(p, TCC_OPERAND_A);
 }
 
-static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_params *params, tcc_diag *diag) {
+static tcc_status normalize(tcc_contract_plan *p, const tcc_llvm_target *target, tcc_params *params, tcc_diag *diag) {
     tcc_contract *c = &p->c;
     tcc_contract_dims *lists[] = {&c->b, &c->m, &c->n, &c->k};
     for (int i = 0; i < 3; i++) {
@@ -121,7 +121,7 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_params *params,
         tcc_contract_sort(lists[i], TCC_CONTRACT_BY_OUTPUT);
         tcc_contract_merge(lists[i], c->n_accesses);
     }
-    int lane = choose_lanes(c, lanes, &p->swapped);
+    int lane = choose_lanes(c, target, &p->swapped);
     if (p->swapped) {
         tcc_contract_dims m = c->m;
         c->m = c->n;
@@ -203,11 +203,10 @@ static bool packs_b(const tcc_contract_plan *p, const tcc_llvm_target *target, i
     return p->c.dtype != TCC_F32 || llabs(k->b) > NEAR || min64(p->K, BLOCK_K) > rows_kept(p, target);
 }
 
-/* Cycles for a step of k that packing takes: 0.3 an element (measured, 2048 x 2048), which counts where few rows share
- * it. */
+/* Cycles for a step of k that packing takes, which counts where few rows share it. */
 static double packing(const tcc_contract_plan *p, const tcc_llvm_target *target, int rows, int vectors) {
     if (reads_bf16(p) || p->c.n_windows || p->c.n.d[0].b != 1 || !p->K || !packs_b(p, target, rows, vectors)) return 0;
-    return 0.3 * (double)tcc_round_up(p->N, (int64_t)vectors * target->lanes);
+    return target->costs.packed_element_cycles * (double)tcc_round_up(p->N, (int64_t)vectors * target->lanes);
 }
 
 /* The tile whose whole cover of M x N costs least: multiply-adds, or loads where these bind, and a little for each
@@ -284,15 +283,6 @@ static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
     p->block_k = step * p->k_inner;
 }
 
-/* Prices in cycles: of an element of B that is read in place, or packed from rows or from columns, and of one of
- * A that is packed; of a vector of sums that stays between two blocks of k, or that parts of the sum have in the
- * workspace. bf16's are measured (bench_contract on Sapphire Rapids, large products): they seem higher because a cycle
- * multiplies 16 times as much, and the workspace is written to memory and read from there. */
-typedef struct prices {
-    double b_in_place, b_rows, b_columns, a_rows, a_columns, kept, parts;
-} prices;
-static const prices of_f32 = {0.06, 0.15, 0.4, 0.2, 0.2, 3, 8}, of_bf16 = {0.06, 0.6, 0.8, 0.4, 1, 20, 60};
-
 /* Cycles of one core for a blocking: multiply-adds with uneven blocks, packing, partial sums; and a price for too few
  * items. */
 static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target, int64_t wanted) {
@@ -302,12 +292,13 @@ static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target,
     double vectors = (double)(p->panel_blocks * p->panels_per_block * p->vectors);
     double cycles = rows * vectors * all_k * target->hw.fma_f32 / rate_of(target, p->multiply);
     /* Each block of rows packs, or at least streams, all of B. */
-    const prices *price = reads_bf16(p) ? &of_bf16 : &of_f32;
+    const tcc_costs *costs = &target->costs;
+    const tcc_product_cycles *price = reads_bf16(p) ? &costs->bf16 : &costs->f32;
     double each_b = !p->pack_b ? price->b_in_place : p->c.n.d[0].b == 1 ? price->b_rows : price->b_columns;
-    if (p->pack_b && p->block_k > rows_kept(p, target)) each_b += 0.5;
+    if (p->pack_b && p->block_k > rows_kept(p, target)) each_b += costs->far_element_cycles;
     /* All taps of a filter read a part of k one after the other: from near, if it is small. */
     bool far = (double)(p->M + p->N) * (double)p->K / (double)p->k_splits > (double)cache_floats(target);
-    if (p->c.window_b && p->B > 1 && far) each_b = 0.5;
+    if (p->c.window_b && p->B > 1 && far) each_b = costs->far_element_cycles;
     cycles += each_b * (double)p->row_blocks * (double)p->panels * width * all_k;
     if (p->pack_a) {
         /* Neighbouring items share packed rows when the whole of k is one block; a thread has a few of these. */
@@ -321,7 +312,7 @@ static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target,
     if (p->k_blocks_per_split > 1) cycles += price->kept * sums * (double)p->k_blocks;
     if (p->k_splits > 1) cycles += price->parts * sums * (double)p->k_splits;
     double missing = p->items < wanted ? (double)wanted / (double)p->items : 1;
-    return cycles * (1 + 0.02 * (missing - 1)) + 500.0 * (double)p->items;
+    return cycles * (1 + costs->missing_item * (missing - 1)) + costs->item_cycles * (double)p->items;
 }
 
 /* `trial` with so many blocks of panels; keeps it in *p if it costs less than *best. */
@@ -355,7 +346,7 @@ static void try_blocks(tcc_contract_plan *p, tcc_contract_plan *trial, const tcc
 static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
     /* Tiles leave less to share: packing and epilogues do not get faster by them. */
     double faster = fmax(1, rate_of(target, p->multiply) / target->hw.fma_f32 / 4);
-    int64_t wanted = (int64_t)fmin(fmax(p->flop / (item_flop * faster), 1), MOST_ITEMS), before = 0;
+    int64_t wanted = (int64_t)fmin(fmax(p->flop / (target->costs.item_flop * faster), 1), MOST_ITEMS), before = 0;
     tcc_contract_plan trial = *p;
     double best = INFINITY;
     int64_t all_k = 1; /* as it is packed */
@@ -463,7 +454,7 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     if (c->dtype != TCC_F32 && c->dtype != TCC_F16 && c->dtype != TCC_BF16)
         return TCC_BUG(diag, "a contraction of %s on the host", tcc_dtype_text(c->dtype));
     TCC_TRY(plan_multiply(p, target, params));
-    TCC_TRY(normalize(p, target->lanes, params, diag));
+    TCC_TRY(normalize(p, target, params, diag));
     if (tcc_params_decides(params)) decide(p, target);
     TCC_TRY(settle_tile(p, target, params));
     TCC_TRY(settle_blocks(p, target, params));

@@ -60,12 +60,11 @@ static tcc_status repeats_on_host(tcc_lowering *l, int k, int64_t *out) {
 }
 
 tcc_status tcc_contract_computes(tcc_lowering *l, int k, tcc_operand_work *out) {
-    static const double hidden = 0.1; /* measured: beside the products, which take most of the time */
-    *out = (tcc_operand_work){.reads = TCC_GROUP_MAX_READS, .price = 1};
+    *out = (tcc_operand_work){.reads = TCC_GROUP_MAX_READS};
     if (tcc_contract_stages_operands(l)) {
         out->repeats = repeats_on_gpu(l->group->hero, k);
         return TCC_OK;
     }
-    *out = (tcc_operand_work){.reads = TCC_GROUP_MAX_ACCESSES - 2, .price = hidden, .by_channels = true};
+    *out = (tcc_operand_work){.reads = TCC_GROUP_MAX_ACCESSES - 2, .by_channels = true};
     return repeats_on_host(l, k, &out->repeats);
 }

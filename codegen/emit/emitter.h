@@ -14,7 +14,7 @@
 #define TCC_CODEGEN_EMIT_EMITTER_H
 
 #include "codegen/program.h"
-#include "codegen/target.h"
+#include "ir/support/costs.h"
 
 #include <stdbool.h>
 
@@ -43,6 +43,7 @@ typedef struct tcc_llvm_target {
     int64_t most_narrow; /* the largest index that is computed in 32 bits: INT32_MAX; tests lower it, so that small
                             programs have the code of large ones */
     tcc_hardware hw;
+    tcc_costs costs;
 } tcc_llvm_target;
 
 /* The machine we run on. `cpu` NULL: what TCC_CPU says, else all that the machine has; not NULL: an LLVM name

@@ -42,6 +42,7 @@ void tcc_llvm_target_of_features(tcc_llvm_target *t) {
     }
     t->f16 = arm || tcc_cpu_lists(has, "f16c");
     tcc_hardware_of_host(t->lanes, units, &t->hw);
+    tcc_costs_of_host(&t->hw, &t->costs);
 }
 
 /* Tiles that the kernel keeps from us are none. */

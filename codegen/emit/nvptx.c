@@ -49,6 +49,7 @@ tcc_status tcc_llvm_target_cuda(const char *arch, const tcc_hardware *hw, tcc_di
                          known);
     if (hw) tcc_hardware_of_device(hw, &out->hw);
     else tcc_hardware_of_sm(found->sm, &out->hw);
+    tcc_costs_of_gpu(&out->hw, &out->costs);
     out->triple = tcc__strdup("nvptx64-nvidia-cuda");
     out->arch = tcc__strdup(found->name);
     out->cpu = tcc__strdup(found->cpu);

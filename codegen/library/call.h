@@ -6,10 +6,6 @@
 #include "codegen/calls.h"
 #include "codegen/schedule/lowering.h"
 
-/* Multiply-adds from which on a library is asked at all: with fewer both ways are bound by launches. Derived from data
- * sheets, not measured. */
-enum { TCC_LIBRARY_LEAST_WORK = 1 << 24 };
-
 /* What the library does behind the product, and where it leaves it. */
 typedef struct tcc_library_fused {
     const tcc_node *node;          /* whose value it is */

@@ -15,12 +15,11 @@
 /* When a call is worth it, by the memory that is read and written, which bounds both ways. In words an element of x:
  * both read x for the statistics and for y, which is written; a plan of the library may keep x on chip, as nobody can
  * tell without measuring. What follows elementwise is done on our way to y and takes a kernel behind the library's,
- * which reads and writes. Going back both read dy and x twice and write dx. A plan takes the library some 2 s, once a
- * shape. At 2e12 bytes/s and over 1e5 steps these are bytes_a_step. */
+ * which reads and writes. Going back both read dy and x twice and write dx. A plan takes the library seconds,
+ * once a shape (planned_call_bytes). */
 static const struct {
     int ours, cudnn, behind, ours_back, cudnn_back;
-    double bytes_a_step;
-} words = {.ours = 3, .cudnn = 3, .behind = 2, .ours_back = 5, .cudnn_back = 5, .bytes_a_step = 4e7};
+} words = {.ours = 3, .cudnn = 3, .behind = 2, .ours_back = 5, .cudnn_back = 5};
 
 enum { WORKSPACE_BYTES = 32 << 20, ACCESS_BYTES = 16 /* of a pixel's channels, that the library reads at once */ };
 enum { X, WEIGHT, BIAS, FORWARD_Y, FORWARD_MEAN, FORWARD_SCALE, FORWARD_BUFFERS };
@@ -84,10 +83,10 @@ bool tcc_norm_takes(void *user, const tcc_graph *g, const tcc_node *n) {
     if (why_not)
         tcc_logf(a->cx, TCC_LOG_FUSION, "our own kernels for %s of %lld x %lld: %s", name, (long long)p.rows,
                  (long long)p.channels, why_not);
-    else if (!a->everywhere && saved < words.bytes_a_step)
+    else if (!a->everywhere && saved < a->call_bytes)
         tcc_logf(a->cx, TCC_LOG_FUSION,
                  "our own kernels for %s of %lld x %lld: a call would save %.0f bytes, and is worth it from %.0f on",
-                 name, (long long)p.rows, (long long)p.channels, saved, words.bytes_a_step);
+                 name, (long long)p.rows, (long long)p.channels, saved, a->call_bytes);
     else return a->takes_call(a->takes_call_user, entry_of(n), (int64_t *)&p);
     return false;
 }

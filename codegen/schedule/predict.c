@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Predicted times. A launch takes the time to start it, plus the longer of the times for its memory traffic and its
- * arithmetic. Arithmetic reaches a fraction of the target's peak that depends on the kernel. The fractions come from
- * benchmarks of our kernels and of libraries on large shapes. All figures depend on the architecture, never on the
- * number of threads: choices decide the order of sums, so they must not depend on threads. */
+ * arithmetic. Arithmetic reaches a fraction of the target's peak that depends on the kernel. What these are is the
+ * target's answer (ir/support/costs.h). */
 #include "codegen/schedule/predict.h"
 
 #include "codegen/options.h"
 #include "passes/group.h"
-
-#include <string.h>
 
 /* -- Traffic -- */
 
@@ -65,40 +62,7 @@ static double bytes_of(const tcc_lowering *l, const tcc_plan_launch *launch) {
 
 /* -- Time -- */
 
-/* The part of the described peak that kernels reach, on tensor cores or tiles, and without. It decides whether a
- * library's call is worth that its result is written and read once more, which our kernel spares. On a GPU it is
- * derived from data sheets and a few measured shapes.
- *
- * On a host it is measured: all contractions of GPT, ResNet-18 and ResNet-50 on two cores of Zen 4, in f32 and bf16.
- * There kernels reach nine tenths of what the cores can do. But a host is described with eight cores, of which each
- * begins two multiply-adds of whole vectors in a cycle, beside the bandwidth of two, which begin one. So the part says
- * how much is computed while a byte is moved. Tiles were not measured there: their part is smaller by as much. */
-typedef struct part {
-    const char *name;
-    double plain, tensor;           /* on a GPU */
-    double host_plain, host_tensor; /* tiles are the host's tensor cores */
-} part;
-
-/* clang-format off */
-static const part parts[] = {
-    {"cublaslt.matmul", 0.9,  0.8,  0,    0    },
-    {"cudnn.",          0.9,  0.7,  0,    0    },
-    {"contract",        0.6,  0.27, 0.14, 0.063},
-    {"winograd",        0.5,  0.5,  0.12, 0.12 },
-    {"attention",       0.4,  0.2,  0.12, 0.06 },
-};
-/* clang-format on */
-
-/* NULL: of no kernel that is made for products. */
-static const part *find_part(const char *name) {
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (!strncmp(name, parts[i].name, strlen(parts[i].name))) return &parts[i];
-    return NULL;
-}
-
-/* Bytes and operations a nanosecond; 0: it has no such. Products of matrices by their operands. */
-static double bytes_a_ns(const tcc_llvm_target *t) { return 1e-9 * t->hw.bytes_per_s; }
-
+/* Operations a nanosecond; 0: it has no such. */
 static double flop_a_ns(const tcc_llvm_target *t, double multiply_adds) {
     return 2e-9 * multiply_adds * t->hw.processors * t->hw.clock_hz;
 }
@@ -106,7 +70,8 @@ static double flop_a_ns(const tcc_llvm_target *t, double multiply_adds) {
 /* Multiply-adds a cycle of products on tensor cores; 0: there are none for that type. */
 static double tensor_rate(const tcc_lowering *l, const char *name) {
     const tcc_group_kind kind = l->group->kind;
-    if ((kind != TCC_GROUP_CONTRACT && kind != TCC_GROUP_ATTENTION) || !find_part(name)) return 0;
+    if ((kind != TCC_GROUP_CONTRACT && kind != TCC_GROUP_ATTENTION) || !tcc_costs_reached(&l->target->costs, name))
+        return 0;
     switch (l->group->hero->operands[0]->type.dtype) {
     case TCC_F16:
     case TCC_BF16: return l->target->hw.fma_f16;
@@ -116,21 +81,19 @@ static double tensor_rate(const tcc_lowering *l, const char *name) {
 }
 
 void tcc_predict(const tcc_lowering *l, const tcc_plan_launch *launch, tcc_launch *out) {
-    static const double others = 0.2; /* of the peak: scalar work on vectors */
     const tcc_hardware *hw = &l->target->hw;
-    const part *p = find_part(out->name);
+    const tcc_costs *costs = &l->target->costs;
+    const tcc_reached *p = tcc_costs_reached(costs, out->name);
     const bool named = launch->multiply_adds > 0;
     const double tensor = !named ? tensor_rate(l, out->name) : launch->matrices ? launch->multiply_adds : 0;
     const double bytes = bytes_of(l, launch);
     const double plain = named                                   ? launch->multiply_adds
                          : l->group->hero->type.dtype == TCC_F64 ? hw->fma_f64
                                                                  : hw->fma_f32;
-    const bool host = !l->target->lane_groups;
-    const double rate = tensor > 0 ? flop_a_ns(l->target, tensor) * (host ? p->host_tensor : p->tensor)
-                        : p        ? flop_a_ns(l->target, plain) * (host ? p->host_plain : p->plain)
-                                   : flop_a_ns(l->target, plain) * others;
-    const double memory = bytes / bytes_a_ns(l->target), work = launch->flop / rate;
+    const double rate = tensor > 0 ? flop_a_ns(l->target, tensor) * p->matrices
+                                   : flop_a_ns(l->target, plain) * (p ? p->plain : costs->reached_elsewhere);
+    const double memory = bytes / costs->bytes_a_ns, work = launch->flop / rate;
     out->bytes = (int64_t)bytes;
     out->flop = (int64_t)launch->flop;
-    out->ns = (int64_t)(TCC_LAUNCH_NS + launch->waits_ns + (memory > work ? memory : work));
+    out->ns = (int64_t)(costs->launch_ns + launch->waits_ns + (memory > work ? memory : work));
 }

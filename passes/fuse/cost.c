@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * fuse: what a group costs. The unit is a byte of memory traffic. Vector arithmetic is counted as the traffic that
- * takes equally long, as the target says (passes/select.h). */
+ * takes equally long, as the target says (ir/support/costs.h). */
 #include "passes/fuse/draft.h"
 #include "passes/group.h"
 #include "passes/select.h"
 
 /* Random draws are recomputed wherever they are needed, since a stored mask would live from forward to backward. */
-double tcc_op_cost(const tcc_pass_costs *costs, tcc_op op) {
-    return tcc_op_draws(op) ? 0 : costs->instruction * tcc_op_get_info(op)->cost;
+double tcc_op_cost(const tcc_costs *costs, tcc_op op) {
+    return tcc_op_draws(op) ? 0 : tcc_traffic_of(costs, costs->instruction_ns) * tcc_op_get_info(op)->cost;
 }
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -16,34 +16,34 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
  * means to write and to read them: fusing saves 2 n w and a launch. With r repeats fusing costs (r - 1) n (work + half
  * of the bytes by which its tensors exceed w), since those mostly come from the cache. So in f32 a scaling pays for
  * itself up to 20 repeats (2560 columns); a gradient of ReLU, which reads 4 bytes more, up to 3; a random mask or an
- * exponential only where nothing is repeated. That is where the target asks the usual price. Where it asks less, the
- * work is hidden beside the products from the first time on. */
+ * exponential only where nothing is repeated. Where an operand's work costs a part of what it
+ * does elsewhere, it is hidden beside the products from the first time on. */
 static double cost_of_repeats(const tcc_draft *d, tcc_draft_scratch *s) {
     int64_t repeats[TCC_FUSE_MAX_NODES] = {0};
-    double work = 0, bytes = 0, price[TCC_FUSE_MAX_NODES];
+    const double beside = tcc_traffic_of(&s->costs, s->costs.beside_ns);
+    const double part = s->costs.operand_part;
+    double work = 0, bytes = 0;
     bool computes = false;
     for (int i = d->n_nodes - 1; i >= 0; i--) {
         const tcc_node *n = d->nodes[i];
         const bool hero = n == d->hero;
         if (!hero && !repeats[i]) continue;
         if (!hero && tcc_type_numel(&n->type) > 1 && tcc_fusion_of(n) == TCC_FUSION_POINT)
-            work += (price[i] * (double)repeats[i] - 1) * (double)tcc_type_numel(&n->type) * s->costs.beside *
+            work += (part * (double)repeats[i] - 1) * (double)tcc_type_numel(&n->type) * beside *
                     tcc_op_get_info(n->op)->cost,
                 computes = true;
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];
             const int p = s->position[x->id];
-            const tcc_operand_work *work_of = hero ? tcc_draft_operand_work(s, d->hero, k) : NULL;
-            const int64_t again = hero ? larger(work_of->repeats, 1) : repeats[i];
-            const double part = hero ? work_of->price : price[i];
-            if (p >= 0) repeats[p] = larger(repeats[p], again), price[p] = part;
+            const int64_t again = hero ? larger(tcc_draft_operand_work(s, d->hero, k)->repeats, 1) : repeats[i];
+            if (p >= 0) repeats[p] = larger(repeats[p], again);
             double read = (double)tcc_dtype_bytes(x->type.dtype) *
                           (double)tcc_type_numel(n->op == TCC_OP_SLICE ? &n->type : &x->type);
             if (hero) bytes -= p >= 0 ? part * (double)(again - 1) * read : 0;
             else if (p < 0 && x->op != TCC_OP_CONSTANT) bytes += part * (double)(again - 1) * read;
         }
     }
-    return computes ? work + TCC_CACHED_BYTE * (bytes > 0 ? bytes : 0) : 0;
+    return computes ? work + tcc_traffic_of(&s->costs, s->costs.cached_byte_ns) * (bytes > 0 ? bytes : 0) : 0;
 }
 
 /* Counts in s->loaded, by node, the bytes of each input that the draft's nodes read. */
@@ -64,7 +64,7 @@ static bool moves_last_dim(const tcc_node *n) {
 
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
     const double hoisted = 1.0 / 4096; /* a scalar is computed once a work item, not in the loop */
-    double cost = s->costs.launch;
+    double cost = tcc_traffic_of(&s->costs, s->costs.avoided_launch_ns);
     count_loads(d, s);
     if (d->kind == TCC_GROUP_CONTRACT) cost += cost_of_repeats(d, s);
     for (int i = 0; i < d->n_nodes; i++) {

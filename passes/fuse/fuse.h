@@ -59,7 +59,7 @@ struct tcc_draft_scratch {
     double *loaded; /* by node id: bytes that are loaded of it; 0 between checks */
     const tcc_graph *graph;
     const tcc_pass_target *target; /* NULL: none */
-    tcc_pass_costs costs;
+    tcc_costs costs;
     /* What the target answered, by node id; 0: it was not asked. */
     struct tcc_operand_work *work; /* of the two operands of each contraction: repeats -1 none */
     int *summed;                   /* by sum: the id of the dot that was asked about, plus one; negative: no */
@@ -76,10 +76,10 @@ bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 /* Part of the check; the scratch holds levels and how often nodes are evaluated. */
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s);
 
+/* The bytes of memory traffic that take so long. */
+static inline double tcc_traffic_of(const tcc_costs *costs, double ns) { return ns / costs->byte_ns; }
 /* Work of one evaluation of `op`, in bytes of traffic that take as long. */
-double tcc_op_cost(const tcc_pass_costs *costs, tcc_op op);
-/* A byte that comes from the cache, as part of a byte of traffic: what a kernel reads again. */
-#define TCC_CACHED_BYTE 0.5
+double tcc_op_cost(const tcc_costs *costs, tcc_op op);
 
 static inline tcc_fusion_class tcc_fusion_of(const tcc_node *n) { return tcc_op_get_info(n->op)->fusion; }
 static inline bool tcc_is_leaf(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_LEAF; }

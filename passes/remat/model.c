@@ -16,20 +16,20 @@
 /* -- What the plan says -- */
 
 /* Time of a byte of traffic, as the target predicts it for the work of elements. */
-static double traffic_time(const tcc_graph *g) {
+static double traffic_time(const tcc_graph *g, const tcc_costs *costs) {
     double bytes = 0, ns = 0;
     for (int t = 0; t < g->groups.count; t++) {
         const tcc_implementation *x = g->groups.data[t].implementation;
         if (!x || g->groups.data[t].kind != TCC_GROUP_POINTWISE) continue;
         for (int i = 0; i < x->n_launches; i++) bytes += (double)x->launches[i].bytes, ns += (double)x->launches[i].ns;
     }
-    static const double without_target = 0.1; /* 10 GB/s */
-    return bytes > 0 && ns > 0 ? ns / bytes : without_target;
+    return bytes > 0 && ns > 0 ? ns / bytes : costs->byte_ns;
 }
 
-static void predict_times(tcc_remat_model *m, const tcc_pass_costs *costs) {
+static void predict_times(tcc_remat_model *m) {
     const tcc_graph *g = m->g;
-    m->ns_per_byte = traffic_time(g);
+    const tcc_costs *costs = &m->costs;
+    m->ns_per_byte = traffic_time(g, costs);
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *n = g->nodes.data[i];
         const double bytes = costs->exposed * tcc_op_cost(costs, n->op) * (double)tcc_type_numel(&n->type);
@@ -238,8 +238,7 @@ static bool make_found(tcc_remat_model *m, size_t nodes, size_t values) {
 tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_target *target, tcc_diag *diag,
                                   tcc_remat_model *out) {
     const size_t nodes = (size_t)planned->nodes.count + 1;
-    const tcc_pass_costs costs = tcc_costs_of(target);
-    *out = (tcc_remat_model){.g = planned};
+    *out = (tcc_remat_model){.g = planned, .costs = tcc_costs_of(target)};
     tcc_remat_model *m = out;
     TCC_TRY(tcc_plan_read(planned, &m->plan, diag));
     const size_t values = (size_t)(m->plan.values.count + planned->groups.count) + 1; /* an extra one a group */
@@ -272,7 +271,7 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     for (int i = 0; i < planned->nodes.count; i++) m->value_of[i] = m->last_reader[i] = m->made_by[i] = -1;
     mark_late(m);
     read_lives(m);
-    predict_times(m, &costs);
+    predict_times(m);
     for (int t = 0; t < planned->groups.count; t++)
         if (is_late_group(m, t)) mark_beside(m, t);
     if (tcc_remat_find_passing(m, target, diag) != TCC_OK || !add_extras(m)) {

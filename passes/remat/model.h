@@ -44,6 +44,7 @@ typedef struct tcc_remat_times {
 
 typedef struct tcc_remat_model {
     const tcc_graph *g; /* planned; borrowed */
+    tcc_costs costs;    /* of its target */
     tcc_plan plan;
     int moments;
     bool *late;       /* by node: no early group evaluates it */

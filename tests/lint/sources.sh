@@ -40,6 +40,10 @@ forbid "threads, which block signals, are made by ir/support/thread.h" 'pthread_
 mapfile -t no_target < <(printf '%s\n' "${library[@]}" | grep '^codegen/' | grep -vE '^codegen/(emit/|program\.h$)')
 forbid "which target code is for is asked of its description or its table of functions" \
     'TCC_TARGET_(HOST|CUDA)|target->kind *[!=]=' "${no_target[@]}"
+mapfile -t planners < <(printf '%s\n' "${library[@]}" | grep -E '^(passes|codegen)/')
+forbid "what work costs on a target is said in ir/support/costs.c" \
+    'static const double [a-z_]*(ns|cycles|flops?|bytes_a)(_[a-z_]+)? = |[A-Z]_(NS|CYCLES|FLOP)(_[A-Z]+)* *=? *[0-9]' \
+    "${planners[@]}"
 forbid "unfinished" 'TODO|FIXME|(^|[^X])XXX([^X]|$)' "${all[@]}"
 
 # One home a vendor: the header of each is included in exactly one file.

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * The description of devices: the table by architecture, what a device says of itself in its place, and that kernels
- * keep to it. */
+ * keep to it; and what work costs on them, which passes are told as codegen is. */
 #include "codegen/emit/emitter.h"
-#include "codegen/target.h"
+#include "codegen/options.h"
+#include "codegen/select.h"
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "harness/graphs.h"
+#include "ir/support/costs.h"
+#include "passes/select.h"
+
+#include <math.h>
 
 enum { KIB = 1024 };
 
@@ -137,8 +142,69 @@ static void features_of_hosts(void **state) {
     assert_true(arm.lanes == 4 && arm.registers == 32 && arm.fma && arm.f16);
 }
 
+/* -- Costs -- */
+
+static tcc_costs told(const char *arch) {
+    tcc_context cx;
+    tcc_selector *s;
+    assert_int_equal(tcc_context_init(&cx), TCC_OK);
+    assert_int_equal(tcc_selector_create(&cx, &(tcc_codegen_options){.arch = arch}, false, &s), TCC_OK);
+    const tcc_costs costs = tcc_costs_of(tcc_selector_target(s));
+    assert_memory_equal(&costs, &tcc_selector_llvm(s)->costs, sizeof costs);
+    tcc_selector_destroy(s);
+    tcc_context_clear(&cx);
+    return costs;
+}
+
+/* A price that a target forgot would be 0: free, or a division by it. */
+static void costs(void **state) {
+    (void)state;
+    static const char *const archs[] = {NULL, "sm_75", "sm_90", "sm_121"};
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
+        const tcc_costs c = told(archs[i]);
+        const double both[] = {c.launch_ns, c.bytes_a_ns, c.reached_elsewhere, c.byte_ns,      c.cached_byte_ns,
+                               c.exposed,   c.beside_ns,  c.instruction_ns,    c.operand_part, c.avoided_launch_ns},
+                     gpu[] = {c.operand_instructions, c.block_cycles, c.combine_cycles,
+                              c.combine_reached,      c.idle_rate,    c.least_call_fma,
+                              c.planned_call_bytes,   c.padding_flop, c.least_aligned_flop},
+                     host[] = {c.packed_element_cycles, c.far_element_cycles, c.item_cycles, c.item_flop,
+                               c.missing_item,          c.scattered_steps,    c.gathered};
+        const double *own = archs[i] ? gpu : host;
+        const size_t n = archs[i] ? sizeof gpu / sizeof *gpu : sizeof host / sizeof *host;
+        for (size_t k = 0; k < sizeof both / sizeof *both; k++) assert_true(both[k] > 0);
+        for (size_t k = 0; k < n; k++) assert_true(own[k] > 0);
+        assert_true(c.cached_byte_ns < c.byte_ns && c.exposed <= 1 && c.operand_part <= 1);
+        assert_true(tcc_costs_reached(&c, "contract.tiles")->matrices > 0);
+        assert_true(tcc_costs_reached(&c, "attention")->plain > 0);
+        assert_true(!tcc_costs_reached(&c, "pointwise"));
+        assert_true(!tcc_costs_reached(&c, "cudnn.conv") == !archs[i]);
+        const tcc_product_cycles *const products[] = {&c.f32, &c.bf16};
+        for (int k = 0; k < 2 && !archs[i]; k++)
+            assert_true(products[k]->b_in_place > 0 && products[k]->b_rows > 0 && products[k]->b_columns > 0 &&
+                        products[k]->a_rows > 0 && products[k]->a_columns > 0 && products[k]->kept > 0 &&
+                        products[k]->parts > 0);
+    }
+}
+
+/* An H100 moves 3.35 TB/s and begins 128 instructions a cycle on each of 132 processors. Figures of the device at hand
+ * count, and without a target it is a usual CPU. */
+static void costs_of_figures(void **state) {
+    (void)state;
+    const tcc_costs h100 = told("sm_90"), none = tcc_costs_of(NULL);
+    assert_true(fabs(h100.bytes_a_ns - 3350) < 1e-9 && fabs(h100.byte_ns * 3350 - 1) < 1e-12);
+    assert_true(fabs(h100.instruction_ns * 128 * 132 * 1.98 - 1) < 1e-12);
+    tcc_hardware half;
+    tcc_costs costs;
+    tcc_hardware_of_sm(90, &half);
+    half.bytes_per_s /= 2;
+    tcc_costs_of_gpu(&half, &costs);
+    assert_true(fabs(costs.byte_ns / h100.byte_ns - 2) < 1e-12 && costs.instruction_ns == h100.instruction_ns);
+    assert_true(none.byte_ns == told(NULL).byte_ns && none.operand_part == told(NULL).operand_part);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(limits), cmocka_unit_test(devices), cmocka_unit_test(long_rows),
-                                       cmocka_unit_test(features_of_hosts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(limits),    cmocka_unit_test(devices),
+                                       cmocka_unit_test(long_rows), cmocka_unit_test(features_of_hosts),
+                                       cmocka_unit_test(costs),     cmocka_unit_test(costs_of_figures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

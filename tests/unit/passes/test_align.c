@@ -17,7 +17,7 @@ static int64_t eight(void *user, tcc_dtype dtype) {
     return tcc_dtype_is_float(dtype) ? 8 : 1;
 }
 
-static const tcc_pass_target target = {.row_elements = eight};
+static tcc_pass_target target = {.row_elements = eight};
 
 #define GRAPH(text) "graph @g {\n" text "}\n"
 #define HEAD                                                                                              \
@@ -157,6 +157,9 @@ static void small_products_stay(void **state) {
 }
 
 int main(void) {
+    tcc_hardware h100;
+    tcc_hardware_of_sm(90, &h100);
+    tcc_costs_of_gpu(&h100, &target.costs);
     const struct CMUnitTest tests[] = {cmocka_unit_test(keeps_meaning), cmocka_unit_test(small_products_stay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A device in figures: the one description that plans, limits and predicted times read. The table by architecture is in
- * target.c; if a device is present, its driver's figures replace the table's. Plain data: the runtime fills it in
+ * hardware.c; if a device is present, its driver's figures replace the table's. Plain data: the runtime fills it in
  * without LLVM. */
-#ifndef TCC_CODEGEN_TARGET_H
-#define TCC_CODEGEN_TARGET_H
+#ifndef TCC_SUPPORT_HARDWARE_H
+#define TCC_SUPPORT_HARDWARE_H
 
 #include <stdint.h>
 

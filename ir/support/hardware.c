@@ -3,7 +3,7 @@
  * Specifications per Compute Capability". Rates of f32 and f64: the same guide, "Throughput of Native Arithmetic
  * Instructions". Those of tensor cores, processors, clocks and bandwidth: NVIDIA's data sheets of the device that is
  * named. */
-#include "codegen/target.h"
+#include "ir/support/hardware.h"
 
 #include <math.h>
 
