@@ -5,22 +5,32 @@
  * this is so is tested by the way, since a kernel found by too short a key computes something else;
  * CAMPAIGN_CHECK_KEYS=1 compares the code.
  *
- * The cache is in memory that all workers share. It only grows: a worker that dies while it adds an entry leaves the
- * others a few bytes poorer, and needs no lock. When it is full, what it has is kept: frequent kernels come early. */
+ * The cache is in memory that all workers share, or in a file that all tests of a build map (TCC_TEST_KERNELS: its
+ * folder). It only grows: a process that dies while it adds an entry leaves the others a few bytes poorer, and needs no
+ * lock. When it is full, what it has is kept: frequent kernels come early. */
 #include "bench/kernel_cache.h"
 
 #include "codegen/compile.h"
 #include "codegen/options.h"
 #include "ir/support/strbuf.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern const char tcc__compiler_sources[]; /* a hash of them */
 
 enum { SLOTS = 1 << 18 };
+
+/* Bytes from the begin of the cache, which is at another address in each process; 0: nowhere. */
+typedef uint64_t place;
 
 /* A module's code; one or more entries lie in it. */
 typedef struct code {
@@ -29,37 +39,72 @@ typedef struct code {
 } code;
 
 typedef struct entry {
-    struct entry *next;
-    const char *target; /* what it was compiled for */
+    place next, code, symbol, target; /* target: what it was compiled for */
     bool table;
-    tcc_kernel kernel; /* its symbol is in the shared memory too */
-    const code *code;
+    tcc_kernel kernel; /* without its texts */
     char key[];
 } entry;
 
 typedef struct cache {
-    size_t limit;
-    _Atomic size_t used;
+    _Atomic size_t used; /* 0 in a new file */
     atomic_long hits, misses;
-    _Atomic(entry *) slots[SLOTS];
+    _Atomic place slots[SLOTS];
 } cache;
 
 static cache *shared;
+static size_t limit;
 
-bool kernel_cache_create(size_t bytes) {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+static bool map(size_t bytes, int flags, int file) {
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | flags, file, 0);
     if (memory == MAP_FAILED) return false;
     shared = memory;
-    shared->limit = bytes;
-    shared->used = sizeof *shared;
+    limit = bytes;
+    size_t none = 0;
+    atomic_compare_exchange_strong(&shared->used, &none, sizeof *shared);
     return true;
+}
+
+bool kernel_cache_create(size_t bytes) { return map(bytes, MAP_ANONYMOUS, -1); }
+
+/* What is at a place. */
+static void *at(place p) { return (char *)shared + p; }
+static place place_of(const void *what) { return (place)((const char *)what - (const char *)shared); }
+
+/* -- The file that tests share -- */
+
+/* What other compilers had. */
+static void remove_others(const char *folder, const char *own) {
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    while (d && (e = readdir(d))) {
+        const char *suffix = strrchr(e->d_name, '.');
+        if (suffix && !strcmp(suffix, ".kernels") && strcmp(e->d_name, own) != 0) unlinkat(dirfd(d), e->d_name, 0);
+    }
+    if (d) closedir(d);
+}
+
+/* Where there is no such file, the test has a cache of its own. The file of each compiler has another name, so that
+ * after a change of its sources nothing is found. */
+static bool map_file(size_t bytes) {
+    const char *folder = getenv("TCC_TEST_KERNELS");
+    char name[64], path[4096];
+    if (!folder) return false;
+    snprintf(name, sizeof name, "%.32s.kernels", tcc__compiler_sources);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0) return false;
+    struct stat now;
+    if (!fstat(file, &now) && !now.st_size) remove_others(folder, name);
+    const bool mapped = !ftruncate(file, (off_t)bytes) && map(bytes, 0, file);
+    close(file);
+    return mapped;
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* For tests, which say nothing of it. */
 static void create_by_itself(void) {
-    if (!shared) kernel_cache_create((size_t)1 << 30);
+    if (!shared && !map_file((size_t)1 << 30)) kernel_cache_create((size_t)1 << 30);
 }
 
 void kernel_cache_count(long *hits, long *misses) {
@@ -70,22 +115,25 @@ void kernel_cache_count(long *hits, long *misses) {
 /* NULL: it is full. */
 static void *take(size_t bytes) {
     bytes = (bytes + 15) & ~(size_t)15;
-    const size_t at = atomic_fetch_add(&shared->used, bytes);
-    if (at + bytes <= shared->limit) return (char *)shared + at;
+    const size_t begin = atomic_fetch_add(&shared->used, bytes);
+    if (begin + bytes <= limit) return at(begin);
     atomic_fetch_sub(&shared->used, bytes);
     return NULL;
 }
 
-static _Atomic(entry *) *slot_of(const char *key) {
+static _Atomic place *slot_of(const char *key) {
     uint64_t h = 14695981039346656037u; /* FNV-1a */
     for (; *key; key++) h = (h ^ (unsigned char)*key) * 1099511628211u;
     return &shared->slots[(h ^ h >> 32) % SLOTS];
 }
 
 static const entry *find(const char *target, const tcc_kernel_plan *plan, bool table) {
-    const entry *e = *slot_of(plan->key);
-    while (e && (strcmp(e->target, target) != 0 || e->table != table || strcmp(e->key, plan->key) != 0)) e = e->next;
-    return e;
+    for (place p = *slot_of(plan->key); p;) {
+        const entry *e = at(p);
+        if (e->table == table && !strcmp(e->key, plan->key) && !strcmp(at(e->target), target)) return e;
+        p = e->next;
+    }
+    return NULL;
 }
 
 /* A kernel of a program that was just compiled. */
@@ -94,13 +142,13 @@ static void add(const char *target, const tcc_kernel_plan *plan, bool table, con
     const size_t key = strlen(plan->key) + 1, symbol = strlen(kernel->symbol) + 1, text = strlen(target) + 1;
     entry *e = take(sizeof *e + key + symbol + text);
     if (!e) return;
-    *e = (entry){.table = table, .kernel = *kernel, .code = where};
-    memcpy(e->key, plan->key, key);
-    e->kernel.symbol = memcpy(e->key + key, kernel->symbol, symbol);
-    e->target = memcpy(e->key + key + symbol, target, text);
-    _Atomic(entry *) *slot = slot_of(plan->key);
+    *e = (entry){.table = table, .kernel = *kernel, .code = place_of(where)};
+    e->kernel.symbol = e->kernel.schedule = NULL; /* another process has them elsewhere */
+    e->symbol = place_of(memcpy((char *)memcpy(e->key, plan->key, key) + key, kernel->symbol, symbol));
+    e->target = place_of(memcpy((char *)at(e->symbol) + symbol, target, text));
+    _Atomic place *slot = slot_of(plan->key);
     e->next = *slot;
-    while (!atomic_compare_exchange_weak(slot, &e->next, e)) {}
+    while (!atomic_compare_exchange_weak(slot, &e->next, place_of(e))) {}
 }
 
 /* -- Compiling what is not there -- */
@@ -115,6 +163,7 @@ tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc
 /* What a kernel of a program is taken from. */
 typedef struct source {
     const tcc_kernel *kernel;
+    const char *symbol;
     const void *code;
     int64_t size_bytes;
 } source;
@@ -140,7 +189,7 @@ static tcc_status compile_misses(tcc_context *cx, tcc_diag *diag, const tcc_llvm
     for (int i = 0; status == TCC_OK && i < n; i++) {
         const tcc_kernel *k = &fresh->kernels[i];
         const tcc_module *m = &fresh->modules[k->module];
-        sources[misses[i]] = (source){k, m->code, m->size_bytes};
+        sources[misses[i]] = (source){k, k->symbol, m->code, m->size_bytes};
         if (codes[k->module]) add(target_text, &few[i], few_table[i], k, codes[k->module]);
     }
     free(codes);
@@ -178,7 +227,7 @@ static tcc_status gather(tcc_diag *diag, const tcc_kernel_plan *plans, const sou
             ok = code;
         }
         p->kernels[i] = *sources[i].kernel;
-        p->kernels[i].symbol = tcc_arena_strdup(&p->memory, sources[i].kernel->symbol);
+        p->kernels[i].symbol = tcc_arena_strdup(&p->memory, sources[i].symbol);
         p->kernels[i].schedule = plans[i].schedule;
         p->kernels[i].module = m;
         ok = ok && p->kernels[i].symbol;
@@ -196,6 +245,7 @@ tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc
         return __real_tcc_compile_kernels(cx, diag, target, kernels, table, n, options, p);
     tcc_strbuf text = {0};
     tcc_codegen_describe_target(target, &text);
+    tcc_codegen_describe_llvm(&text);
     source *sources = calloc((size_t)n + 1, sizeof *sources);
     int *misses = calloc((size_t)n + 1, sizeof *misses), n_misses = 0;
     tcc_program fresh = {.name = "fresh"};
@@ -206,13 +256,14 @@ tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc
             misses[n_misses++] = i;
             continue;
         }
-        sources[i] = (source){&e->kernel, e->code->bytes, e->code->size_bytes};
+        const code *c = at(e->code);
+        sources[i] = (source){&e->kernel, at(e->symbol), c->bytes, c->size_bytes};
         if (compare) status = check_key(cx, diag, target, &kernels[i], e->table, options, &sources[i]);
     }
     shared->hits += n - n_misses;
     shared->misses += n_misses;
-    for (int at = 0, step = compare ? 1 : n_misses; at < n_misses && status == TCC_OK; at += step)
-        status = compile_misses(cx, diag, target, text.text, kernels, table, misses + at, step, options, &fresh,
+    for (int first = 0, step = compare ? 1 : n_misses; first < n_misses && status == TCC_OK; first += step)
+        status = compile_misses(cx, diag, target, text.text, kernels, table, misses + first, step, options, &fresh,
                                 sources);
     if (status == TCC_OK) status = gather(diag, kernels, sources, n, p);
     tcc_strbuf_free(&text);

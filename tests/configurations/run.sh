@@ -23,6 +23,7 @@ build)
         -DTCC_TEST_CONFIGURATIONS=OFF \
         >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; exit 1; }
     ninja -C "$folder" --quiet "$target"
+    rm -rf "$folder"/tests/kernels/*
     ;;
 test)
     folder=$1 jobs=$2
