@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # No line of a text is longer than 120 columns, no function longer than 80 lines, and every C source is as .clang-format
-# says: format.sh SOURCE_DIR
+# says: format.sh SOURCE_DIR [SEEN]
+# SEEN is a file that keeps which sources were seen to be so: those that are still the same are not looked at again.
 # Tables are left alone: .def files, rows of Markdown, C between "clang-format off" and "clang-format on". Versions of
 # clang-format differ, so only 19 is asked.
 set -u
+seen=${2:-/dev/null}
 cd "$1" || exit 1
 failed=0
 folders=(frontend ir passes codegen runtime tools tests)
@@ -38,12 +40,20 @@ tool=''
 for candidate in clang-format-19 clang-format; do
     command -v "$candidate" >/dev/null && "$candidate" --version | grep -q 'version 19\.' && tool=$candidate && break
 done
+# A line each: its hash, that of what says how it has to be, and its name.
+[ -e "$seen" ] || touch "$seen"
+rule=$(cat .clang-format tests/lint/format.sh | sha256sum | cut -c1-64)
+mapfile -t new < <(sha256sum "${sources[@]}" | sed "s/ / $rule /" | sort - "$seen" "$seen" | uniq -u)
 if [ -z "$tool" ]; then
     echo "skipped: no clang-format 19 here; line lengths were measured without it"
-elif ! "$tool" --dry-run -Werror "${sources[@]}" 2>"${TMPDIR:-/tmp}/format.$$"; then
+elif [ ${#new[@]} -eq 0 ]; then
+    :
+elif ! "$tool" --dry-run -Werror "${new[@]##* }" 2>"${TMPDIR:-/tmp}/format.$$"; then
     grep 'error:' "${TMPDIR:-/tmp}/format.$$" | head -n 20
     echo "lint: not as .clang-format says; $tool -i FILE makes it so"
     failed=1
+elif [ -f "$seen" ]; then
+    printf '%s\n' "${new[@]}" >>"$seen"
 fi
 rm -f "${TMPDIR:-/tmp}/format.$$"
 [ $failed -eq 0 ] && echo "${#sources[@]} sources are formatted, and lines are short in ${#texts[@]} texts"
