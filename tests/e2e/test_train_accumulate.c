@@ -128,6 +128,7 @@ static void takes_less_memory(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(mlp_as_larger_batch), FOLDER_TEST(gpt_as_larger_batch),   FOLDER_TEST(resumes),
         FOLDER_TEST(from_a_plan),         FOLDER_TEST(explains_and_verifies), FOLDER_TEST(takes_less_memory)};

@@ -113,6 +113,7 @@ static void cache_commands(void **state) {
     expect(TRAIN("cache", "import", "/no/such/file"), 1, "there is no such file");
     setenv("TCC_CACHE_DISABLE", "1", 1);
     expect(TRAIN("cache", "stat"), 1, "the cache is switched off by TCC_CACHE_DISABLE");
+    program_share_cache();
 }
 
 /* -- Data -- */
@@ -231,7 +232,7 @@ static void table_beyond_memory(void **state) {
     char data[4200];
     snprintf(data, sizeof data, "data.path=%s", test_path(state, "large.csv"));
     const char *recipe = write_recipe(state, "mlp");
-    const program_options little = {.memory_limit_bytes = 350 << 20};
+    const program_options little = {.memory_limit_bytes = 350 << 20, .environment = "TCC_CACHE_DISABLE=1"};
     program_result r = program_run(&little, "tcc-train",
                                    (const char *const[]){"--device", "cpu", recipe, data, "--run-dir",
                                                          test_path(state, "r"), "training.max_steps=2", NULL});
@@ -254,13 +255,15 @@ static void little_address_space(void **state) {
     const char *const arguments[] = {write_recipe(state, "mlp"), "--run-dir", test_path(state, "run"),
                                      "model.hidden=[512, 512]", NULL};
     for (long limit = 180L << 20; limit < 520L << 20; limit += 20L << 20) {
-        program_result r = program_run(&(program_options){.memory_limit_bytes = limit}, "tcc-train", arguments);
+        program_result r =
+            program_run(&(program_options){.memory_limit_bytes = limit, .environment = "TCC_CACHE_DISABLE=1"},
+                        "tcc-train", arguments);
         if (r.status != 0 && r.status != 1 && r.status != 2 && r.status != 127)
             fail_msg("%ld MiB: exit status %d\n%s", limit >> 20, r.status, r.err);
         if (r.status && !*r.err) fail_msg("%ld MiB: not a word", limit >> 20);
         program_free(&r);
     }
-    const program_options half = {.memory_limit_bytes = 512L << 20};
+    const program_options half = {.memory_limit_bytes = 512L << 20, .environment = "TCC_CACHE_DISABLE=1"};
     expect(program_run(&half, "tcc-train",
                        (const char *const[]){write_recipe(state, "mlp"), "--run-dir", test_path(state, "run"),
                                              "model.hidden=[6144, 6144]", NULL}),
@@ -391,6 +394,7 @@ static void busy_run_folder(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(command_line),
         FOLDER_TEST(cuda_is_one_clear_line),

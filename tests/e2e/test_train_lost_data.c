@@ -120,6 +120,7 @@ static void a_picture_goes_away(void **state) {
 }
 
 int main(void) {
+    program_share_cache();
     const struct CMUnitTest tests[] = {FOLDER_TEST(text_is_cut_short), FOLDER_TEST(tokens_are_cut_short),
                                        FOLDER_TEST(a_picture_goes_away)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,7 +93,7 @@ bool program_takes_memory_limit(void) {
     return !address_sanitizer;
 }
 
-void program_share_cache(void) {
+void program_own_cache(void) {
     static const char *const files[] = {"cache.sqlite", "cache.sqlite-wal", "cache.sqlite-shm"};
     const char *folder = getenv("TCC_CACHE_DIR");
     if (!folder) return;
@@ -102,5 +102,17 @@ void program_share_cache(void) {
         snprintf(path, sizeof path, "%s/%s", folder, files[i]);
         remove(path);
     }
+    setenv("TCC_CACHE_DISABLE", "0", 1);
+}
+
+void program_share_cache(void) {
+    const char *folder = getenv("TCC_TEST_KERNELS");
+    char path[4096];
+    if (!folder) {
+        program_own_cache();
+        return;
+    }
+    snprintf(path, sizeof path, "%s/programs", folder);
+    setenv("TCC_CACHE_DIR", path, 1);
     setenv("TCC_CACHE_DISABLE", "0", 1);
 }

@@ -37,8 +37,11 @@ typedef struct program_process {
 program_process program_start(const program_options *options, const char *name, const char *const *arguments);
 program_result program_wait(program_process *p);
 
-/* From now on programs find in the cache, which is empty at first, what earlier ones of this test have compiled and
- * verified: most of their time would be LLVM's. Without a folder for the cache (TCC_CACHE_DIR) nothing changes. */
+/* From now on programs find in the cache what earlier ones of this test have compiled and verified: most of their time
+ * would be LLVM's. It is empty at first. Without a folder for the cache (TCC_CACHE_DIR) nothing changes. */
+void program_own_cache(void);
+/* The same, and what those of other tests have, too (TCC_TEST_KERNELS: a folder for all of them). For tests that do
+ * not see whether something was found. */
 void program_share_cache(void);
 
 #endif
