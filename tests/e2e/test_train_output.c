@@ -4,6 +4,7 @@
 #include "harness/environment.h"
 #include "harness/files.h"
 #include "harness/program.h"
+#include "harness/sanitizer.h"
 #include "harness/train_data.h"
 
 #include <cjson/cJSON.h>
@@ -428,6 +429,7 @@ static double mean_loss(const cJSON *lines, double from, double to) {
 static void check_learns(void **state, const char *recipe, const char *data, const char *batch_size, const char *lr,
                          int steps) {
     char path[512], data_path[4200], max_steps[64];
+    if (address_sanitizer) steps = 3; /* more of them come to no other line, and few show no trend */
     snprintf(path, sizeof path, "%s/tools/recipes/%s", TCC_SOURCE_DIR, recipe);
     snprintf(data_path, sizeof data_path, "data.path=%s", data);
     snprintf(max_steps, sizeof max_steps, "training.max_steps=%d", steps);
@@ -437,7 +439,7 @@ static void check_learns(void **state, const char *recipe, const char *data, con
     program_free(&r);
     cJSON *lines = read_metrics(state, "run");
     double first = mean_loss(lines, 0, 1), last = mean_loss(lines, steps - steps / 5 - 1, steps);
-    if (!(last < 0.9 * first)) fail_msg("%s: loss %g after %g", recipe, last, first);
+    if (!address_sanitizer && !(last < 0.9 * first)) fail_msg("%s: loss %g after %g", recipe, last, first);
     cJSON_Delete(lines);
 }
 
