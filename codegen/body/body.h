@@ -53,7 +53,8 @@ typedef enum tcc_expr_kind {
     TCC_EXPR_POINT,  /* graph op `op` on the operands; `integer` holds the id of a random draw */
     TCC_EXPR_REDUCE, /* the value of a reduction (`op`) that the schedule makes from operand 0; does not depend on
                         reduced loops */
-    TCC_EXPR_FOLD,   /* op (REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, ARGMAX) of operand 0 over loops of its own: `fold` */
+    TCC_EXPR_FOLD,   /* op (REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, ARGMAX) of operand 0 over loops of its own: `fold`;
+                        `integer`: a sum of products, each of which is added with one rounding */
     TCC_EXPR_PORT,   /* a value that the schedule provides; `integer` numbers it */
 } tcc_expr_kind;
 
@@ -181,6 +182,9 @@ const tcc_expr *tcc_expr_within(tcc_body *b, tcc_affine a, int64_t limit);
 const tcc_expr *tcc_expr_mean(tcc_body *b, const tcc_expr *sum, int64_t count);
 const tcc_expr *tcc_expr_deviation(tcc_body *b, const tcc_expr *x, const tcc_expr *mean);
 const tcc_expr *tcc_expr_fold(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *value, uint64_t loops);
+/* The sum of x y, a contraction's: its products are no values of the graph, so they are not rounded by themselves. */
+const tcc_expr *tcc_expr_fold_products(tcc_body *b, tcc_dtype dtype, const tcc_expr *x, const tcc_expr *y,
+                                       uint64_t loops);
 int tcc_body_buffer_of(tcc_body *b, const tcc_node *n, int64_t offset, bool written);
 /* After tracing: what all loads of a buffer have in common moves into its address, so that kernels that differ in it
  * alone (those of a recurrent network's steps, each of which reads its slice) are one. */

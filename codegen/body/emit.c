@@ -80,6 +80,10 @@ typedef struct fold_cx {
     int carries;    /* of all turns, one after the other */
 } fold_cx;
 
+static tcc_emit_value lanes_in_fold(tcc_body_run *r, const tcc_expr *fold, const tcc_expr *x) {
+    return tcc_body_varies(r, fold) ? tcc_body_lanes(r, x) : r->values[x->id];
+}
+
 /* A step of each turn. */
 static void fold_once(tcc_body_run *r, const fold_cx *f, uint64_t opened, tcc_emit_value *carry, tcc_emit_value index) {
     tcc_emitter *e = r->e;
@@ -89,11 +93,17 @@ static void fold_once(tcc_body_run *r, const fold_cx *f, uint64_t opened, tcc_em
             tcc_body_enter(r, f->jam, tcc_emit_i64(e, turn));
             tcc_body_emit(r, opened | BIT(f->jam));
         }
-        tcc_emit_value value = r->values[x->operands[0]->id], position = NULL;
-        if (tcc_body_varies(r, x)) value = tcc_body_over_lanes(r, value);
+        const tcc_expr *of = x->operands[0];
+        tcc_emit_value *sum = carry + turn * (f->carries / f->turns);
+        if (x->integer) {
+            *sum = tcc_emit_fma(e, lanes_in_fold(r, x, of->operands[0]), lanes_in_fold(r, x, of->operands[1]), *sum);
+            if (f->jam >= 0) tcc_body_leave(r, f->jam);
+            continue;
+        }
+        tcc_emit_value value = lanes_in_fold(r, x, of), position = NULL;
         if (x->op == TCC_OP_ARGMAX)
             position = tcc_emit_splat(e, tcc_emit_trunc(e, index, e->i32), tcc_emit_lanes_of(tcc_emit_type_of(value)));
-        tcc_fold_step(e, x->op, carry + turn * (f->carries / f->turns), value, position, NULL);
+        tcc_fold_step(e, x->op, sum, value, position, NULL);
         if (f->jam >= 0) tcc_body_leave(r, f->jam);
     }
 }

@@ -196,6 +196,17 @@ const tcc_expr *tcc_expr_fold(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc
     return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_FOLD, .dtype = dtype, .op = op, .fold = loops}, &value, 1);
 }
 
+const tcc_expr *tcc_expr_fold_products(tcc_body *b, tcc_dtype dtype, const tcc_expr *x, const tcc_expr *y,
+                                       uint64_t loops) {
+    const tcc_expr *product = tcc_expr_point(b, TCC_OP_MUL, dtype, (const tcc_expr *[]){x, y}, 2);
+    const tcc_expr like = {.kind = TCC_EXPR_FOLD,
+                           .dtype = dtype,
+                           .op = TCC_OP_REDUCE_SUM,
+                           .fold = loops,
+                           .integer = tcc_dtype_is_float(dtype)};
+    return tcc_expr_make(b, like, &product, 1);
+}
+
 static int new_buffer(tcc_body *b, tcc_body_buffer buffer) {
     for (int i = 0; i < b->buffers.count; i++) {
         const tcc_body_buffer *old = &b->buffers.data[i];

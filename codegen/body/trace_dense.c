@@ -15,9 +15,7 @@ static tcc_affine fold_loop(tcc_body *b, int64_t extent, uint64_t *loops) {
 
 static const tcc_expr *product_sum(tcc_body *b, const tcc_node *n, const tcc_expr *x, const tcc_expr *y,
                                    uint64_t loops) {
-    const tcc_expr *operands[] = {x, y};
-    return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, n->type.dtype, tcc_expr_point(b, TCC_OP_MUL, n->type.dtype, operands, 2),
-                         loops);
+    return tcc_expr_fold_products(b, n->type.dtype, x, y, loops);
 }
 
 /* The coordinates of an operand: batch dims have those of the result's point `c`, contracted ones those of the loops,

@@ -11,7 +11,7 @@ typedef struct depthwise {
     const tcc_conv *c;
     int weights; /* the temporary with them; of a gradient, that with its parts */
     int64_t parts, taps, channels;
-    tcc_dtype dtype; /* of the weights; of sums */
+    tcc_dtype dtype; /* of the weights, which are not widened for each position; of sums */
 } depthwise;
 
 static int64_t taps_of(const tcc_conv *c) {
@@ -123,10 +123,7 @@ static const tcc_expr *sum_rows(tcc_body *b, const depthwise *d, tcc_affine imag
         const tcc_expr *choice[] = {inside, x, tcc_expr_number(b, x->dtype, 0)};
         x = tcc_expr_point(b, TCC_OP_SELECT, x->dtype, choice, 3);
     }
-    const tcc_expr *operands[] = {x, tcc_body_trace(b, c->y, at_y)};
-    if (!operands[0] || !operands[1]) return NULL;
-    const tcc_expr *product = tcc_expr_point(b, TCC_OP_MUL, d->dtype, operands, 2);
-    return loops ? tcc_expr_fold(b, TCC_OP_REDUCE_SUM, d->dtype, product, loops) : product;
+    return tcc_expr_fold_products(b, d->dtype, x, tcc_body_trace(b, c->y, at_y), loops);
 }
 
 /* One part for each image and each `rows` rows of it. */
@@ -217,7 +214,6 @@ tcc_status tcc_lower_conv_depthwise(tcc_lowering *l, const tcc_conv *c) {
     if (hero->op == TCC_OP_CONV_GRAD_WEIGHT) return lower_weight_gradient(l, d);
     int perm[TCC_MAX_RANK], rank = hero->type.rank;
     for (int i = 0; i < rank; i++) perm[i] = (i + 1) % rank; /* taps, the one input channel, channels */
-    d->dtype = c->w->type.dtype;
     TCC_TRY(tcc_operand_copy(l, c->w, d->dtype, perm, NULL, NULL, &d->weights));
     return lower_outputs(l, d);
 }

@@ -260,6 +260,30 @@ static char *sum_of(const char *op, int operands, const char *dtype, int parts) 
     return b.text;
 }
 
+/* The products of a contraction are no values of the graph: each is added to its sum in one instruction. */
+static void depthwise_adds_products_at_once(void **state) {
+    (void)state;
+    static const char *const dtypes[] = {"f32", "bf16"};
+    for (int i = 0; i < 2; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "graph @g {\n"
+                 "  %%0 = input {name=\"x\"} : %s[2,14,14,32]\n"
+                 "  %%1 = input {name=\"w\"} : %s[32,3,3,1]\n"
+                 "  %%2 = conv(%%0, %%1) {stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], groups=32, "
+                 "channels_last=true} : %s[2,14,14,32]\n"
+                 "  output \"y\" %%2\n"
+                 "}\n",
+                 dtypes[i], dtypes[i], dtypes[i]);
+        check_text(text, &(compiled_options){.tolerance = i ? 3e-2 : 1e-5});
+        if (!ON_X86_64) continue;
+        char *assembly = assembly_of(text);
+        assert_true(count_of(assembly, "vfmadd") > 0);
+        assert_int_equal(count_of(assembly, "vmulps"), 0);
+        free(assembly);
+    }
+}
+
 /* What a kernel has often and is long is a function of the module. */
 static void long_functions_are_called(void **state) {
     (void)state;
@@ -571,6 +595,7 @@ int main(void) {
         cmocka_unit_test(transposed_filters),
         cmocka_unit_test(slope_of_gelu),
         cmocka_unit_test(sums_are_not_spilled),
+        cmocka_unit_test(depthwise_adds_products_at_once),
         cmocka_unit_test(long_functions_are_called),
         cmocka_unit_test(many_draws_are_called),
         cmocka_unit_test(epilogues_are_fetched),
