@@ -621,30 +621,44 @@ static double finish(const problem *p, const memory *m, int64_t batch, int64_t i
     return (e & EPILOGUE_RELU) && sum < 0 ? 0 : sum;
 }
 
-/* `by`: 1, or what a wrong algorithm multiplies its sums by. */
+/* B of a batch, a row for each k; and the sums of its columns, where they are asked for. */
+static void read_b(const problem *p, const memory *m, int64_t batch, double *b) {
+    const int64_t column = p->desc->transpose[1] ? 1 : p->b->ld, row = p->desc->transpose[1] ? p->b->ld : 1;
+    const int64_t n = (int64_t)p->n, depth = (int64_t)p->k;
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t j = 0; j < n; j++)
+            b[k * n + j] = element(m->b, p->b->type, batch * p->b->stride + j * column + k * row);
+    for (int64_t j = 0; j < n && p->desc->epilogue == EPILOGUE_BGRADB; j++) {
+        double total = 0;
+        for (int64_t k = 0; k < depth; k++) total += b[k * n + j];
+        put(m->bias, p->d->type, j, total);
+    }
+}
+
+/* `by`: 1, or what a wrong algorithm multiplies its sums by. The sums of a row of D are taken side by side, each of
+ * them in the order of k. */
 static void multiply(const problem *p, const memory *m, double by) {
     const int64_t a_row = p->desc->transpose[0] ? p->a->ld : 1, a_k = p->desc->transpose[0] ? 1 : p->a->ld;
-    const int64_t b_column = p->desc->transpose[1] ? 1 : p->b->ld, b_k = p->desc->transpose[1] ? p->b->ld : 1;
-    double *row = malloc(sizeof *row * p->k);
-    for (int64_t batch = 0; row && batch < p->d->batch; batch++)
+    const int64_t n = (int64_t)p->n, depth = (int64_t)p->k;
+    double *b = malloc(sizeof *b * p->n * p->k), *sums = malloc(sizeof *sums * p->n);
+    for (int64_t batch = 0; b && sums && batch < p->d->batch; batch++) {
+        read_b(p, m, batch, b);
         for (int64_t i = 0; i < (int64_t)p->m; i++) {
+            const int64_t at = batch * p->d->stride + i;
             double total = 0;
-            for (int64_t k = 0; k < (int64_t)p->k; k++)
-                total += row[k] = element(m->a, p->a->type, batch * p->a->stride + i * a_row + k * a_k);
-            if (p->desc->epilogue == EPILOGUE_BGRADA) put(m->bias, p->d->type, i, total);
-            for (int64_t j = 0; j < (int64_t)p->n; j++) {
-                const int64_t at = batch * p->d->stride + j * p->d->ld + i;
-                double sum = m->c ? element(m->c, p->d->type, at) : 0, column = 0;
-                for (int64_t k = 0; k < (int64_t)p->k; k++) {
-                    double x = element(m->b, p->b->type, batch * p->b->stride + j * b_column + k * b_k);
-                    column += x;
-                    sum += row[k] * x;
-                }
-                if (p->desc->epilogue == EPILOGUE_BGRADB && i == 0) put(m->bias, p->d->type, j, column);
-                put(m->d, p->d->type, at, finish(p, m, batch, i, j, by * sum));
+            for (int64_t j = 0; j < n; j++) sums[j] = m->c ? element(m->c, p->d->type, at + j * p->d->ld) : 0;
+            for (int64_t k = 0; k < depth; k++) {
+                const double x = element(m->a, p->a->type, batch * p->a->stride + i * a_row + k * a_k);
+                total += x;
+                for (int64_t j = 0; j < n; j++) sums[j] += x * b[k * n + j];
             }
+            if (p->desc->epilogue == EPILOGUE_BGRADA) put(m->bias, p->d->type, i, total);
+            for (int64_t j = 0; j < n; j++)
+                put(m->d, p->d->type, at + j * p->d->ld, finish(p, m, batch, i, j, by * sums[j]));
         }
-    free(row);
+    }
+    free(b);
+    free(sums);
 }
 
 int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void *a_layout, address b, void *b_layout,

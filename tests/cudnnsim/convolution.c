@@ -2,6 +2,8 @@
  * Convolutions: what is asked of their attributes, and what they compute. */
 #include "sim.h"
 
+#include <stdlib.h>
+
 enum { SPATIAL = 3, CROSS_CORRELATION = 1 };
 
 static int finalize_convolution(descriptor *d) {
@@ -82,55 +84,76 @@ static int finalize_forward(descriptor *d) { return finalize_operation(d, 700, 4
 static int finalize_data(descriptor *d) { return finalize_operation(d, 706, 4, 3, 5); }
 static int finalize_filter(descriptor *d) { return finalize_operation(d, 712, 4, 3, 5); }
 
-/* Every product of the convolution: *`to` += *`a` * *`b`, whichever of x, w and y these are. */
-static void convolve(const shape *s, double *x, double *w, double *y, int result) {
+/* Pixels of y and of x that meet at a tap of w. */
+typedef struct meeting {
+    int64_t y, x;
+} meeting;
+
+/* All of a tap; their number. */
+static int64_t meet(const shape *s, int64_t tap, meeting *out) {
+    const int64_t at_w[SPATIAL] = {tap / (s->w[1] * s->w[2]), tap / s->w[2] % s->w[1], tap % s->w[2]};
+    const int64_t pixels_y = s->y[0] * s->y[1] * s->y[2];
+    int64_t count = 0;
+    for (int64_t p = 0; p < pixels_y; p++) {
+        const int64_t at_y[SPATIAL] = {p / (s->y[1] * s->y[2]), p / s->y[2] % s->y[1], p % s->y[2]};
+        int64_t pixel = 0;
+        bool inside = true;
+        for (int i = 0; i < SPATIAL; i++) {
+            int64_t at = at_y[i] * s->stride[i] - s->pre[i] + at_w[i] * s->dilation[i];
+            inside = inside && at >= 0 && at < s->x[i];
+            pixel = pixel * s->x[i] + at;
+        }
+        if (inside) out[count++] = (meeting){p, pixel};
+    }
+    return count;
+}
+
+/* Every product of the convolution at a tap: one of x, w and y gets the sum of products of the others. */
+static void convolve_tap(const shape *s, int64_t tap, const meeting *meetings, int64_t count, double *x, double *w,
+                         double *y, int result) {
     const int64_t in = s->in / s->groups, out = s->out / s->groups, taps = s->w[0] * s->w[1] * s->w[2];
     const int64_t pixels_x = s->x[0] * s->x[1] * s->x[2], pixels_y = s->y[0] * s->y[1] * s->y[2];
     for (int64_t n = 0; n < s->batch; n++)
         for (int64_t k = 0; k < s->out; k++)
-            for (int64_t p = 0; p < pixels_y; p++) {
-                const int64_t at_y[SPATIAL] = {p / (s->y[1] * s->y[2]), p / s->y[2] % s->y[1], p % s->y[2]};
-                double *to_y = &y[(n * s->out + k) * pixels_y + p];
-                for (int64_t t = 0; t < taps; t++) {
-                    const int64_t at_w[SPATIAL] = {t / (s->w[1] * s->w[2]), t / s->w[2] % s->w[1], t % s->w[2]};
-                    int64_t pixel = 0;
-                    bool inside = true;
-                    for (int i = 0; i < SPATIAL; i++) {
-                        int64_t at = at_y[i] * s->stride[i] - s->pre[i] + at_w[i] * s->dilation[i];
-                        inside = inside && at >= 0 && at < s->x[i];
-                        pixel = pixel * s->x[i] + at;
-                    }
-                    if (!inside) continue;
-                    for (int64_t c = 0; c < in; c++) {
-                        double *to_x = &x[(n * s->in + k / out * in + c) * pixels_x + pixel],
-                               *to_w = &w[(k * in + c) * taps + t];
-                        if (result == 'y') *to_y += *to_x * *to_w;
-                        else if (result == 'x') *to_x += *to_y * *to_w;
-                        else *to_w += *to_x * *to_y;
-                    }
+            for (int64_t c = 0; c < in; c++) {
+                double *from_x = &x[(n * s->in + k / out * in + c) * pixels_x],
+                       *from_y = &y[(n * s->out + k) * pixels_y], *at = &w[(k * in + c) * taps + tap], weight = *at;
+                if (result == 'y') {
+                    for (int64_t i = 0; i < count; i++) from_y[meetings[i].y] += from_x[meetings[i].x] * weight;
+                } else if (result == 'x') {
+                    for (int64_t i = 0; i < count; i++) from_x[meetings[i].x] += from_y[meetings[i].y] * weight;
+                } else {
+                    for (int64_t i = 0; i < count; i++) weight += from_x[meetings[i].x] * from_y[meetings[i].y];
+                    *at = weight;
                 }
             }
+}
+
+static int convolve(const shape *s, double *x, double *w, double *y, int result) {
+    meeting *meetings = malloc(sizeof *meetings * (size_t)(s->y[0] * s->y[1] * s->y[2]));
+    if (!meetings) return HOST_ALLOCATION_FAILED;
+    for (int64_t tap = 0; tap < s->w[0] * s->w[1] * s->w[2]; tap++)
+        convolve_tap(s, tap, meetings, meet(s, tap, meetings), x, w, y, result);
+    free(meetings);
+    return SUCCESS;
 }
 
 static int evaluate_forward(const descriptor *d, value *const *reads, value *const *writes) {
     shape s;
     int status = read_shape(&s, sim_reference(d, 702), reads[1], reads[0], writes[0]);
-    if (!status) convolve(&s, reads[1]->data, reads[0]->data, writes[0]->data, 'y');
-    return status;
+    return status ? status : convolve(&s, reads[1]->data, reads[0]->data, writes[0]->data, 'y');
 }
 
 static int evaluate_data(const descriptor *d, value *const *reads, value *const *writes) {
     shape s;
     int status = read_shape(&s, sim_reference(d, 708), writes[0], reads[0], reads[1]);
-    if (!status) convolve(&s, writes[0]->data, reads[0]->data, reads[1]->data, 'x');
-    return status;
+    return status ? status : convolve(&s, writes[0]->data, reads[0]->data, reads[1]->data, 'x');
 }
 
 static int evaluate_filter(const descriptor *d, value *const *reads, value *const *writes) {
     shape s;
     int status = read_shape(&s, sim_reference(d, 714), reads[0], writes[0], reads[1]);
-    if (!status) convolve(&s, reads[0]->data, writes[0]->data, reads[1]->data, 'w');
-    return status;
+    return status ? status : convolve(&s, reads[0]->data, writes[0]->data, reads[1]->data, 'w');
 }
 
 #define CONV_RULES(first)                                                                \
