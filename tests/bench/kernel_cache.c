@@ -51,6 +51,8 @@ typedef struct cache {
     _Atomic place slots[SLOTS];
 } cache;
 
+bool kernel_cache_off;
+
 static cache *shared;
 static size_t limit;
 
@@ -241,7 +243,7 @@ tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc
                                       const tcc_codegen_options *options, tcc_program *p) {
     const bool compare = getenv("CAMPAIGN_CHECK_KEYS");
     pthread_once(&once, create_by_itself);
-    if (!shared || options->dump_dir)
+    if (kernel_cache_off || !shared || options->dump_dir)
         return __real_tcc_compile_kernels(cx, diag, target, kernels, table, n, options, p);
     tcc_strbuf text = {0};
     tcc_codegen_describe_target(target, &text);

@@ -9,6 +9,8 @@
 
 /* Once, before the first fork. False: there is no such memory. */
 bool kernel_cache_create(size_t bytes);
+/* Whether all kernels of a program are compiled, for who looks at its modules. */
+extern bool kernel_cache_off;
 /* Of all workers. */
 void kernel_cache_count(long *hits, long *misses);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Work in front of dots and convolutions, which their kernels do while they read: against the interpreter; its traffic,
  * and its instructions. */
+#include "bench/kernel_cache.h"
 #include "harness/check.h"
 #include "harness/cuda_device.h"
 #include "harness/gpu_program.h"
@@ -256,7 +257,9 @@ static void nothing_spills(void **state) {
             const dot d = {ways[w].dtype, 0, 264 * 128, 128, 64, columns, !columns, heavy[i], NOTHING};
             tcc_diag diag = {0};
             tcc_graph *g = dot_graph(&d, &diag);
+            kernel_cache_off = true; /* a module is assembled with all that it has */
             gpu_program *p = gpu_program_create(g, &(compiled_options){.tf32 = ways[w].tf32}, ways[w].arch);
+            kernel_cache_off = false;
             if (!is_fused(p->program)) fail_msg("%s: work in front is not fused", g->name);
             if (p->program->kernels[0].threads != 128) fail_msg("%s: a smaller tile", g->name);
             long spilled = gpu_assemble(p->program, ways[w].arch);
