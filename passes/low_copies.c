@@ -7,7 +7,7 @@
  * compute the cast as they read. */
 #include "ir/build.h"
 #include "ir/support/alloc.h"
-#include "passes/pass.h"
+#include "passes/step.h"
 
 #include <string.h>
 
@@ -60,29 +60,53 @@ static tcc_status add_updates(tcc_graph *g) {
     return TCC_OK;
 }
 
-tcc_status tcc_pass_low_copies(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
+/* By node: a weight that something else reads than casts in `copied`. */
+static void mark_whole(const tcc_graph *g, const bool *live, const bool *copied, bool *whole) {
+    for (int id = 0; id < g->nodes.count; id++) {
+        const tcc_node *n = g->nodes.data[id];
+        for (int i = 0; i < n->n_operands && live[id] && !copied[id]; i++) whole[n->operands[i]->id] = true;
+    }
+    for (int i = 0; i < g->outputs.count; i++) whole[g->outputs.data[i].node->id] = true;
+}
+
+static tcc_node *copy_for(tcc_rewrite *rw, const tcc_node *cast) {
+    const tcc_node *weight = rw->map[cast->operands[0]->id];
+    const char *name = tcc_arena_printf(&rw->to->arena, "%s.%s", weight->attrs->input.name,
+                                        tcc_dtype_text(cast->type.dtype));
+    if (name) return tcc_ir_state_copy(rw->to, name, cast->type.dtype, weight, cast->loc);
+    tcc_enomem(rw->from->diag);
+    return NULL;
+}
+
+/* `alone`: of weights alone of which nothing else is read. */
+static tcc_status copy_weights(const tcc_graph *in, bool alone, tcc_graph **out) {
     tcc_rewrite rw;
     TCC_TRY(tcc_rewrite_begin(&rw, in));
-    bool *read = mark_read(in, rw.live);
-    if (!read) {
+    bool *copied = mark_read(in, rw.live), *whole = tcc__calloc((size_t)in->nodes.count + 1, sizeof *whole);
+    if (!copied || !whole) {
+        tcc__free(copied);
+        tcc__free(whole);
         tcc_rewrite_abort(&rw);
-        return tcc_enomem(cx->diag);
+        return tcc_enomem(in->diag);
     }
+    for (int id = 0; id < in->nodes.count; id++) copied[id] &= is_low_weight(in->nodes.data[id]);
+    if (alone) mark_whole(in, rw.live, copied, whole);
     for (int id = 0; id < in->nodes.count; id++) {
         const tcc_node *n = in->nodes.data[id];
         if (!rw.live[id]) continue;
-        if (!read[id] || !is_low_weight(n)) {
-            tcc_rewrite_copy(&rw, n);
-            continue;
-        }
-        const tcc_node *weight = rw.map[n->operands[0]->id];
-        const char *name = tcc_arena_printf(&rw.to->arena, "%s.%s", weight->attrs->input.name,
-                                            tcc_dtype_text(n->type.dtype));
-        if (!name) tcc_enomem(cx->diag);
-        else rw.map[id] = tcc_ir_state_copy(rw.to, name, n->type.dtype, weight, n->loc);
+        if (copied[id] && !whole[n->operands[0]->id]) rw.map[id] = copy_for(&rw, n);
+        else tcc_rewrite_copy(&rw, n);
     }
-    tcc__free(read);
-    TCC_TRY(tcc_rewrite_end(&rw, out));
+    tcc__free(copied);
+    tcc__free(whole);
+    return tcc_rewrite_end(&rw, out);
+}
+
+tcc_status tcc__low_copies_alone(const tcc_graph *in, tcc_graph **out) { return copy_weights(in, true, out); }
+
+tcc_status tcc_pass_low_copies(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
+    (void)cx;
+    TCC_TRY(copy_weights(in, false, out));
     const tcc_status status = add_updates(*out);
     if (status != TCC_OK) {
         tcc_graph_destroy(*out);

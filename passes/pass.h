@@ -39,6 +39,10 @@ typedef struct tcc_train_spec {
 /* Bytes of the states that train-step adds to an update of the graph's parameters. */
 int64_t tcc_train_state_bytes(const tcc_train_spec *spec, const tcc_graph *g);
 
+/* Elements that a rank keeps of a parameter, of which products read a low-precision copy and nobody itself; 0: it keeps
+ * all, as ranks without such a spec do. */
+int64_t tcc_train_own_part(const tcc_train_spec *spec, const tcc_type *parameter);
+
 /* What mixed precision does. */
 typedef struct tcc_amp_spec {
     tcc_dtype low;                /* F16 or BF16 */

@@ -24,8 +24,11 @@ typedef struct tcc_trained {
     tcc_step_state ema;
     tcc_node *next; /* the parameter's next value, where no step is skipped */
     /* Where states are shared out, p, g, states, average and `next` are this rank's parts. So is `part`, the next value
-     * as it is stored; and `whole_next` is that of all ranks. */
+     * as it is stored; and `whole_next` is that of all ranks, of input `gathered`: of the parameter. Or, where `own` is
+     * this rank's part of it that stays from step to step, of the parameter's copy. */
     tcc_node *part, *whole_next;
+    tcc_step_state own; /* value NULL: each rank has the whole */
+    int gathered;
 } tcc_trained;
 
 typedef struct tcc_step_builder {
@@ -133,6 +136,11 @@ tcc_node *tcc__step_concat(tcc_graph *g, tcc_node *const *x, int count, int axis
 tcc_status tcc__step_take_parts(tcc_step_builder *b);
 /* After all parts have their next values: those of whole parameters. */
 tcc_status tcc__step_gather_parts(tcc_step_builder *b);
+
+/* -- low_copies.c -- */
+
+/* The graph with low-precision copies of weights of which nothing else is read. */
+tcc_status tcc__low_copies_alone(const tcc_graph *in, tcc_graph **out);
 
 /* -- step_micro.c -- */
 

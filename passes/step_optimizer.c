@@ -139,7 +139,8 @@ static tcc_status add_next(tcc_step_builder *b, tcc_trained *t, tcc_node *value)
     if (value && b->spec->ema) t->next = tcc_ir_cast(b->g, tcc_ir_cast(b->g, value, stored), t->p->type.dtype);
     if (!step_shards(b)) return step_output(b, t->input, value);
     t->part = step_unless_skipped(b, tcc_ir_cast(b->g, value, stored), tcc_ir_cast(b->g, t->p, stored));
-    return t->part ? TCC_OK : b->g->diag->status;
+    if (!t->part || !t->own.value) return b->g->diag->status;
+    return tcc_ir_output(b->g, t->own.value->attrs->input.name, t->part, t->own.input);
 }
 
 /* p - lr d, with d = g + weight_decay p, through the momentum buffer v = momentum v + dampening d
@@ -306,7 +307,7 @@ tcc_status tcc__step_update(tcc_step_builder *b, tcc_trained *t) {
 }
 
 tcc_status tcc__step_update_whole(tcc_step_builder *b, const tcc_trained *t) {
-    const tcc_node *input = b->g->inputs.data[t->input];
+    const tcc_node *input = b->g->inputs.data[t->gathered];
     tcc_ir_set_backward(b->g, input->loc);
-    return tcc_ir_output(b->g, input->attrs->input.name, t->whole_next, t->input);
+    return tcc_ir_output(b->g, input->attrs->input.name, t->whole_next, t->gathered);
 }

@@ -8,10 +8,15 @@
  * Which part is a rank's own is an input (TCC_MICRO_RANK), as all ranks have one program. New parts travel in buckets,
  * in the order in which their gradients arrive: the last parameters first.
  *
+ * In mixed precision, the products of a step read low-precision copies of weights (low_copies.c). Where nothing else
+ * reads a weight, no rank needs the whole of it: its own part stays from step to step, and the copy is gathered.
+ *
  * Source: Rajbhandari et al. 2020. */
 #include "ir/collective.h"
 #include "passes/micro_loss.h"
 #include "passes/step.h"
+
+#include <string.h>
 
 /* A power of 2 that follows from the parameter alone. A large block makes few sums, and parts that are large against
  * what a rank has of a small parameter. */
@@ -54,12 +59,47 @@ static tcc_node *own(tcc_step_builder *b, tcc_node *x, tcc_node *rank) {
     return tcc_ir_reshape(b->g, tcc_ir_build(b->g, TCC_OP_TAKE, operands, 2, &first_axis, NULL, x->loc), 1, &part);
 }
 
+int64_t tcc_train_own_part(const tcc_train_spec *spec, const tcc_type *parameter) {
+    return step_scatters(spec) ? tcc__step_part(spec, parameter) : 0;
+}
+
+/* The input that is the parameter's copy, or a rank's own part of it; -1: there is none. */
+static int find_input(const tcc_graph *g, bool own, const char *parameter) {
+    for (int i = 0; i < g->inputs.count; i++) {
+        const tcc_attrs_input *input = &g->inputs.data[i]->attrs->input;
+        const char *of = own ? tcc_own_of(input->name) : input->copy_of;
+        if (of && !strcmp(of, parameter)) return i;
+    }
+    return -1;
+}
+
+/* The part that stays with this rank, of a parameter of which the step reads nothing but a copy. An update comes with
+ * it, as it does not see what is read (frontend/compile/micro.c). */
+static tcc_status find_own(tcc_step_builder *b, tcc_trained *t) {
+    const tcc_node *of = b->g->inputs.data[t->input];
+    const int copy = find_input(b->g, false, of->attrs->input.name);
+    t->gathered = t->input;
+    t->own.input = find_input(b->g, true, of->attrs->input.name);
+    if (copy < 0 || !step_scatters(b->spec) || (t->own.input < 0 && b->spec->part == TCC_STEP_UPDATE)) return TCC_OK;
+    if (t->own.input < 0) {
+        const tcc_type type = {of->type.dtype, 1, {tcc__step_part(b->spec, &of->type)}};
+        const char *name = tcc_arena_printf(&b->g->arena, TCC_OWN_PREFIX "%s", of->attrs->input.name);
+        t->own.input = b->g->inputs.count;
+        if (!name) return tcc_enomem(b->g->diag);
+        if (!tcc_ir_input(b->g, name, TCC_ROLE_STATE, &type, of->loc)) return b->g->diag->status;
+    }
+    t->own.value = b->g->inputs.data[t->own.input];
+    t->gathered = copy;
+    return TCC_OK;
+}
+
 tcc_status tcc__step_take_parts(tcc_step_builder *b) {
     tcc_node *rank = tcc_ir_cast(b->g, tcc_micro_hyper(b->g, TCC_MICRO_RANK), TCC_I32);
     for (int i = 0; i < b->trained.count; i++) {
         tcc_trained *t = &b->trained.data[i];
         tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
-        t->p = own(b, t->p, rank);
+        TCC_TRY(find_own(b, t));
+        t->p = t->own.value ? tcc_ir_cast(b->g, t->own.value, t->p->type.dtype) : own(b, t->p, rank);
         if (!step_scatters(b->spec)) t->g = own(b, t->g, rank);
         if (!t->p || !t->g) return b->g->diag->status;
     }
@@ -76,14 +116,22 @@ static tcc_node *assemble(tcc_step_builder *b, tcc_node *all, int64_t from, cons
     return tcc_ir_reshape(b->g, x, type->rank, type->dims);
 }
 
+/* The type in which a parameter is gathered. */
+static tcc_dtype wire_of(const tcc_step_builder *b, const tcc_trained *t) {
+    return b->g->inputs.data[t->gathered]->type.dtype;
+}
+
 /* Gathers what trained parameters (last, first] have in type `dtype`: `size` elements. */
 static tcc_status gather(tcc_step_builder *b, int last, int first, tcc_dtype dtype, int64_t size) {
     tcc_vec(tcc_node *) parts = {0};
     const int64_t rows[] = {b->spec->ranks, size};
     tcc_status status = TCC_OK;
-    for (int i = last; i > first && status == TCC_OK; i--)
-        if (b->trained.data[i].part->type.dtype == dtype && !tcc_vec_push(&parts, b->trained.data[i].part))
-            status = tcc_enomem(b->g->diag);
+    for (int i = last; i > first && status == TCC_OK; i--) {
+        const tcc_trained *t = &b->trained.data[i];
+        if (wire_of(b, t) != dtype) continue;
+        tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
+        if (!tcc_vec_push(&parts, tcc_ir_cast(b->g, t->part, dtype))) status = tcc_enomem(b->g->diag);
+    }
     tcc_node *own = status == TCC_OK ? parts.data[0] : NULL;
     tcc_ir_set_backward(b->g, own ? own->loc : TCC_NOWHERE);
     if (own) own = tcc__step_concat(b->g, parts.data, parts.count, 0);
@@ -95,7 +143,7 @@ static tcc_status gather(tcc_step_builder *b, int last, int first, tcc_dtype dty
     for (int i = last; i > first; i--) {
         tcc_trained *t = &b->trained.data[i];
         const tcc_node *input = b->g->inputs.data[t->input];
-        if (t->part->type.dtype != dtype) continue;
+        if (wire_of(b, t) != dtype) continue;
         tcc_ir_set_backward(b->g, input->loc);
         t->whole_next = assemble(b, all, at, &input->type);
         at += tcc_type_numel(&t->part->type);
@@ -110,7 +158,7 @@ tcc_status tcc__step_gather_parts(tcc_step_builder *b) {
         int64_t size = 0;
         for (int i = b->trained.count - 1, last = i; i >= 0; i--) {
             const tcc_trained *t = &b->trained.data[i];
-            if ((int)t->part->type.dtype == dtype) size += tcc_type_numel(&t->part->type);
+            if ((int)wire_of(b, t) == dtype) size += tcc_type_numel(&t->part->type);
             const double bytes = (double)(size * b->spec->ranks * tcc_dtype_bytes((tcc_dtype)dtype));
             if (!size || (i && bytes < full)) continue;
             TCC_TRY(gather(b, last, i - 1, (tcc_dtype)dtype, size));

@@ -244,7 +244,9 @@ tcc_status tcc_pass_train_step(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph *
         return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "%d parameter groups, at least 1 is needed",
                          spec->n_groups);
     tcc_step_builder b = {.cx = cx, .spec = spec};
-    TCC_TRY(tcc_graph_copy_live(in, &b.g));
+    /* Copies are made now of what ranks are to have as copies alone, which the update depends on. */
+    const bool low = cx->options->amp && spec->part == TCC_STEP_RANK && step_scatters(spec);
+    TCC_TRY(low ? tcc__low_copies_alone(in, &b.g) : tcc_graph_copy_live(in, &b.g));
     tcc_status status = TCC_OK;
     for (int i = 0; i < b.g->outputs.count && status == TCC_OK; i++)
         if (!tcc_vec_push(&b.old_outputs, b.g->outputs.data[i])) status = tcc_enomem(cx->diag);

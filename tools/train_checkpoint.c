@@ -143,6 +143,7 @@ tcc_status run_find_best(run *s) {
 tcc_status run_write_parameters(run *s, const char *path, int64_t step, double metric) {
     char number[32], value[40];
     tcc_status status = tcc_model_synchronize(s->model);
+    if (status == TCC_OK) status = run_gather_parameters(s);
     arrays params = status == TCC_OK ? collect(s->model, tcc_model_param) : (arrays){0};
     const arrays none = {0};
     if (status == TCC_OK && !params.data) status = TCC_ENOMEM;

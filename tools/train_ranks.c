@@ -344,6 +344,12 @@ tcc_status run_gather_states(run *s) {
     return status == TCC_OK ? run_begin_work(s) : status;
 }
 
+tcc_status run_gather_parameters(run *s) {
+    const bool low = strcmp(s->recipe->training.mixed_precision, "none") != 0;
+    const bool averages = s->recipe->training.ema_decay > 0; /* which are in the parameters' place when they are kept */
+    return low && !averages ? run_gather_states(s) : TCC_OK;
+}
+
 tcc_status run_add_over_ranks(run *s, int64_t step, double *numbers, int64_t count, bool *stopped) {
     tcc_comm *comm = s->options->comm;
     *stopped = *s->interrupted != 0;

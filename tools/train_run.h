@@ -83,6 +83,8 @@ tcc_status run_compare_ranks(run *s);
 tcc_status run_meet(run *s, int64_t step, bool ends, bool *end);
 /* Before rank 0 saves: it gets the optimizer's states of all ranks, which do their part where they meet. */
 tcc_status run_gather_states(run *s);
+/* The same before it writes parameters that were evaluated. */
+tcc_status run_gather_parameters(run *s);
 /* The training of all ranks but the first. */
 tcc_status run_follow(run *s);
 /* Adds up `count` numbers over all ranks; *stopped: one of them was interrupted before it had its own. */

@@ -48,8 +48,18 @@ static tcc_status add_gradient(tcc_graph *g, const tcc_binding *sum, const tcc_n
     return tcc_ir_output(g, output, tcc_micro_gradient(g, gradient, weight, scale), -1);
 }
 
+/* Of a parameter that the micro-batch's program knows by the copy alone: the part that stays with this rank. */
+static tcc_status add_part(tcc_model *m, tcc_graph *g, const tcc_program *p, const tcc_node *of) {
+    const tcc_pass_options options = tcc__model_pass_options(m, true, &(tcc_grouping){0});
+    const tcc_type type = {of->type.dtype, 1, {tcc_train_own_part(&options.spec, &of->type)}};
+    if (!type.dims[0] || !find_binding(p, of->attrs->input.name)->idle) return TCC_OK;
+    const char *name = tcc_arena_printf(&g->arena, TCC_OWN_PREFIX "%s", of->attrs->input.name);
+    if (!name) return tcc_enomem(g->diag);
+    return tcc_ir_input(g, name, TCC_ROLE_STATE, &type, of->loc) ? TCC_OK : g->diag->status;
+}
+
 /* The parameters that have sums, then their copies. */
-static void add_inputs(tcc_graph *g, const tcc_compiled *micro) {
+static tcc_status add_inputs(tcc_model *m, tcc_graph *g, const tcc_compiled *micro) {
     const tcc_program *p = micro->program;
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *sum = &p->bindings[i], *b = parameter_of(p, sum);
@@ -59,8 +69,11 @@ static void add_inputs(tcc_graph *g, const tcc_compiled *micro) {
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *b = &p->bindings[i];
         const tcc_node *of = b->copy_of ? find_input(g, b->copy_of) : NULL;
-        if (of) tcc_ir_state_copy(g, b->name, b->type.dtype, of, of->loc);
+        if (!of) continue;
+        tcc_ir_state_copy(g, b->name, b->type.dtype, of, of->loc);
+        TCC_TRY(add_part(m, g, p, of));
     }
+    return g->diag->status;
 }
 
 /* Buffers take their next values. */
@@ -95,8 +108,8 @@ static tcc_status add_outputs(tcc_graph *g, const tcc_program *p) {
 static tcc_status update_graph(tcc_model *m, const tcc_compiled *micro, tcc_graph **out) {
     tcc_graph *g = tcc_graph_create("update", &m->cx->diag);
     if (!g) return tcc_enomem(&m->cx->diag);
-    add_inputs(g, micro);
-    const tcc_status status = add_outputs(g, micro->program);
+    tcc_status status = add_inputs(m, g, micro);
+    if (status == TCC_OK) status = add_outputs(g, micro->program);
     if (status == TCC_OK) *out = g;
     else tcc_graph_destroy(g);
     return status;

@@ -22,11 +22,18 @@ static tcc_status add_states(tcc_model *m, tcc_compiled *c) {
     for (int i = 0; i < c->program->n_bindings; i++) {
         const tcc_binding *b = &c->program->bindings[i];
         int index = tcc_store_find(&m->shared->store, b->name);
-        if ((b->role != TCC_ROLE_PARAM && b->role != TCC_ROLE_STATE) || tcc__model_uses(m, index)) continue;
-        TCC_TRY(tcc__state_add(b->copy_of ? &m->shared->copies : &m->moments, b, diag, &index));
-        if (!b->copy_of) TCC_TRY(name_state(m, &m->moments.entries.data[index]));
-        if (!b->copy_of) tcc__shard_mark(m, &m->moments.entries.data[index]);
+        if (b->role != TCC_ROLE_PARAM && b->role != TCC_ROLE_STATE) continue;
+        if (tcc__model_uses(m, index)) {
+            if (!b->idle && !tcc_vec_push(&c->wholes, index)) return tcc_enomem(diag);
+            continue;
+        }
+        const bool derived = tcc__source_of(b);
+        TCC_TRY(tcc__state_add(derived ? &m->shared->copies : &m->moments, b, diag, &index));
+        if (!derived) TCC_TRY(name_state(m, &m->moments.entries.data[index]));
+        if (!derived) tcc__shard_mark(m, &m->moments.entries.data[index]);
         else if (!tcc_vec_push(&c->reads, index)) return tcc_enomem(diag);
+        if (tcc_own_of(b->name) && m->options.comm)
+            m->shared->copies.entries.data[index].from = tcc_comm_rank(m->options.comm) * tcc_type_numel(&b->type);
     }
     TCC_TRY(tcc_store_fill(&m->shared->copies, diag));
     return tcc_store_fill(&m->moments, diag);
@@ -173,6 +180,8 @@ static void bound_clear(tcc_model *m, tcc_bound *b) {
 void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c) {
     tcc_vec_free(&c->reads);
     tcc_vec_free(&c->outdates);
+    tcc_vec_free(&c->wholes);
+    tcc_vec_free(&c->leaves);
     for (int i = 0; c->bound && i < c->program->n_bindings; i++) bound_clear(m, &c->bound[i]);
     if (c->fed) m->device->ops->free(m->device, c->fed, c->fed_bytes);
     tcc__free(c->bound);
@@ -245,7 +254,7 @@ tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *ba
     TCC_TRY(tcc__arrays_bind(m, c, batch));
     TCC_TRY(feed_parts(m, c));
     TCC_TRY(tcc__arrays_copy(m, c, batch));
-    if (c->train) tcc__shards_begin(m);
+    TCC_TRY(tcc__shards_begin(m, c));
     TCC_TRY(tcc__states_derive(m, c));
     TCC_TRY(tcc__store_upload(m, &m->shared->store));
     TCC_TRY(tcc__store_upload(m, &m->shared->copies));

@@ -30,6 +30,7 @@ static tcc_status fetch_all(tcc_model *m, int *count) {
         if (!tcc_type_equal(&p->type, whole_type(average)))
             return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "\"%s\" is %s, which cannot hold its average",
                              p->name, tcc_type_text(&p->type));
+        TCC_TRY(tcc__shard_fetch(m, p));
         TCC_TRY(tcc__stored_host(m, p));
         TCC_TRY(tcc__stored_host(m, average));
         if (average->shared_out && !average->shown_whole) TCC_TRY(tcc__shard_show(m, average));

@@ -129,7 +129,7 @@ static tcc_stored *shared_entry(tcc_model *m, const tcc_binding *b) {
     const int stored = tcc_store_find(&shared->store, b->name), copy = tcc_store_find(&shared->copies, b->name);
     if (b->role != TCC_ROLE_PARAM && b->role != TCC_ROLE_STATE) return NULL;
     if (tcc__model_uses(m, stored)) return &shared->store.entries.data[stored];
-    return copy >= 0 && b->copy_of ? &shared->copies.entries.data[copy] : NULL;
+    return copy >= 0 && tcc__source_of(b) ? &shared->copies.entries.data[copy] : NULL;
 }
 
 void tcc__model_count_memory(tcc_model *m, tcc_compiled *c) {

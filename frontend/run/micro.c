@@ -42,8 +42,11 @@ bool tcc__micro_is_update_of(const tcc_program *update, const tcc_program *micro
         const tcc_binding *weight = find(update, b->copy_of); /* that is not trained stays as its copy */
         if (weight && weight->written) return false;
     }
-    for (int i = 0; i < update->n_bindings; i++)
-        if (is_for_update(update->bindings[i].name) && !find(micro, update->bindings[i].name)) return false;
+    for (int i = 0; i < update->n_bindings; i++) {
+        const char *name = update->bindings[i].name, *whole = tcc_own_of(name);
+        const tcc_binding *read = whole ? find(micro, whole) : NULL; /* but the update leaves only its copy */
+        if ((is_for_update(name) && !find(micro, name)) || (read && !read->idle)) return false;
+    }
     return true;
 }
 

@@ -79,7 +79,7 @@ static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) 
     if (index < 0 || index >= s->entries.count) return false;
     tcc_stored *p = &s->entries.data[index];
     if (p->shared_out) return tcc__shard_array(m, p, out);
-    if (tcc__stored_host(m, p) != TCC_OK) return false;
+    if (tcc__shard_check(m, p) != TCC_OK || tcc__stored_host(m, p) != TCC_OK) return false;
     p->host_newer = p->device != NULL; /* it may be written now */
     tcc__state_source_written(m, p);
     *out = (tcc_array){
@@ -159,6 +159,7 @@ static tcc_status copy_on_device(tcc_model *m, tcc_stored *p, const tcc_array *a
 tcc_status tcc_model_get_param(tcc_model *m, const tcc_array *to) {
     tcc_stored *p = NULL;
     TCC_TRY(stored_like(m, to, &p));
+    TCC_TRY(tcc__shard_check(m, p));
     if (to->memory == TCC_MEMORY_DEVICE) return copy_on_device(m, p, to, false);
     TCC_TRY(tcc__stored_host(m, p));
     tcc_elements_cast(to->dtype, to->data, p->type.dtype, p->data, tcc_type_numel(&p->type));
@@ -169,10 +170,13 @@ tcc_status tcc_model_set_param(tcc_model *m, const tcc_array *from) {
     tcc_stored *p = NULL;
     TCC_TRY(stored_like(m, from, &p));
     tcc__state_source_written(m, p);
-    if (from->memory == TCC_MEMORY_DEVICE) return copy_on_device(m, p, from, true);
-    TCC_TRY(tcc__stored_host(m, p));
-    tcc_elements_cast(p->type.dtype, p->data, from->dtype, from->data, tcc_type_numel(&p->type));
-    p->host_newer = p->device != NULL;
+    if (from->memory == TCC_MEMORY_DEVICE) TCC_TRY(copy_on_device(m, p, from, true));
+    else {
+        TCC_TRY(tcc__stored_host(m, p));
+        tcc_elements_cast(p->type.dtype, p->data, from->dtype, from->data, tcc_type_numel(&p->type));
+        p->host_newer = p->device != NULL;
+    }
+    p->behind = false; /* all of it was written */
     return TCC_OK;
 }
 

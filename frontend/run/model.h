@@ -77,6 +77,8 @@ typedef struct tcc_compiled {
     int64_t rng_values[2];
     tcc_vec(int) reads;    /* derived states, in the shared copies, that it is bound to */
     tcc_vec(int) outdates; /* those whose source it writes and that it does not */
+    tcc_vec(int) wholes;   /* entries of the shared store that it reads or writes */
+    tcc_vec(int) leaves;   /* those of which it updates the rank's own parts alone */
     int outdates_of;       /* how many states there were when these were looked for */
     double trace_seconds, passes_seconds, codegen_seconds, total_seconds;
     bool from_cache; /* it was compiled before: */
@@ -291,8 +293,15 @@ void tcc__shard_release(tcc_stored *p);
 /* A collective: the whole of p is on all ranks; and then it may go again, but from rank 0. */
 tcc_status tcc__shard_show(tcc_model *m, tcc_stored *p);
 void tcc__shard_hide(const tcc_model *m, tcc_stored *p);
-/* Before a program of a training step: parts take over what the user has written. */
-void tcc__shards_begin(tcc_model *m);
+/* Before a program runs: parts take over what the user has written. What it reads whole must be there, or is gathered
+ * by a training step, which is a collective; else TCC_EINVAL. */
+tcc_status tcc__shards_begin(tcc_model *m, const tcc_compiled *c);
+/* A step has updated the parts of a parameter that ranks keep. */
+void tcc__shard_leave(tcc_stored *whole);
+/* TCC_EINVAL where a parameter's value is with the ranks, each of which has its own part. And a collective: it is
+ * whole. */
+tcc_status tcc__shard_check(tcc_model *m, const tcc_stored *whole);
+tcc_status tcc__shard_fetch(tcc_model *m, tcc_stored *whole);
 
 /* -- In optimizer.c -- */
 
@@ -397,6 +406,8 @@ tcc_status tcc__report_ranks(tcc_model *m, const tcc_compiled *c, int64_t peak_b
 
 /* -- In state.c -- */
 
+/* The entry whose copy a binding is, or a rank's own part; NULL: it is none. */
+static inline const char *tcc__source_of(const tcc_binding *b) { return b->copy_of ? b->copy_of : tcc_own_of(b->name); }
 /* The entry for a state binding; a new one begins as the binding says, once tcc_store_fill has run. */
 tcc_status tcc__state_add(tcc_store *s, const tcc_binding *b, tcc_diag *diag, int *index);
 /* The host may have written `source`: its copies are to be made again. */
@@ -412,8 +423,11 @@ void tcc__state_derive(tcc_stored *p, const tcc_stored *source);
 
 /* Whether an entry has memory on the device. */
 bool tcc__stored_has_memory(const tcc_model *m, const tcc_stored *p);
-/* Whether parameters lie in memory of the device that no program reads or writes: it is that of the host. */
-static inline bool tcc__model_keeps_idle(const tcc_model *m) { return !*m->arch; }
+/* Whether parameters that no program reads or writes lie in the device's memory: it is the host's, and ranks have no
+ * parts of them instead (shards.c). */
+static inline bool tcc__model_keeps_idle(const tcc_model *m) {
+    return !*m->arch && !(m->options.comm && m->options.shard_optimizer);
+}
 /* Device memory of an entry, allocated when first asked for. */
 tcc_status tcc__stored_device(tcc_model *m, tcc_stored *p, void **out);
 /* Brings the host's side of an entry up to date; whoever then writes it sets host_newer. */

@@ -2,7 +2,11 @@
  * Optimizer states and averages that ranks share out (options.shard_optimizer). A rank's entry has its part of the
  * elements, as many on each rank, with room behind the last (passes/step_shard.c). The user sees whole states: what was
  * gathered on rank 0, or what is to be given to a model that has made no step yet. Both are whole copies beside the
- * part, which go with the next step. So are the averages that are in the parameters' place, on all ranks. */
+ * part, which go with the next step. So are the averages that are in the parameters' place, on all ranks.
+ *
+ * A weight of which programs read a low-precision copy alone has its own part on each rank, too (passes/step_shard.c):
+ * a derived state, as its copy is. A step updates part and copy, and leaves the parameter itself behind, which then
+ * takes no memory. It is gathered where all ranks can: when states are, for averages, before a step that reads it. */
 #include "frontend/run/model.h"
 
 #include "ir/support/optimizer.h"
@@ -23,6 +27,9 @@ static bool is_state_of(const char *name, const char *parameter, const char *suf
 
 const tcc_stored *tcc__shard_parameter(const tcc_model *m, const char *state) {
     const tcc_store *parameters = &m->shared->store;
+    const char *own = tcc_own_of(state);
+    const int index = own ? tcc_store_find(parameters, own) : -1;
+    if (index >= 0) return &parameters->entries.data[index];
     for (int i = 0; i < parameters->entries.count && m->optimizer.kind != TCC_ADAFACTOR; i++) {
         const tcc_stored *of = &parameters->entries.data[i];
         if (of->role != TCC_ROLE_PARAM) continue;
@@ -75,14 +82,64 @@ static void take_part(const tcc_model *m, tcc_stored *p) {
     p->given = false;
 }
 
-void tcc__shards_begin(tcc_model *m) {
-    for (int i = 0; i < m->moments.entries.count; i++) {
+/* -- Parameters -- */
+
+void tcc__shard_leave(tcc_stored *whole) {
+    if (!whole->behind) tcc__forget(whole->data, (size_t)tcc_type_bytes(&whole->type));
+    whole->behind = true;
+    whole->host_newer = whole->device_newer = false;
+}
+
+tcc_status tcc__shard_check(tcc_model *m, const tcc_stored *whole) {
+    if (!whole->behind) return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                     "parameter \"%s\" is shared out among ranks: call tcc_model_gather_states on all of them before",
+                     whole->name);
+}
+
+/* The rank's own part of a parameter that is behind. */
+static tcc_stored *own_part(tcc_model *m, const tcc_stored *whole) {
+    tcc_store *copies = &m->shared->copies;
+    for (int i = 0; i < copies->entries.count; i++) {
+        tcc_stored *p = &copies->entries.data[i];
+        if (tcc_own_of(p->name) && !strcmp(p->copy_of, whole->name)) return p;
+    }
+    return NULL;
+}
+
+tcc_status tcc__shard_fetch(tcc_model *m, tcc_stored *whole) {
+    if (!whole->behind) return TCC_OK;
+    if (!m->options.comm) return tcc__shard_check(m, whole);
+    tcc_stored *part = own_part(m, whole);
+    if (!part) return TCC_BUG(&m->cx->diag, "nobody has '%s'", whole->name);
+    TCC_TRY(tcc__stored_host(m, part));
+    char *all = tcc__aligned(64, (size_t)ranks_of(m) * (size_t)part_bytes(part));
+    if (!all) return tcc_enomem(&m->cx->diag);
+    const tcc_status status = tcc_comm_all_gather(m->options.comm, part->data, all, part_bytes(part));
+    if (status == TCC_OK) {
+        memcpy(whole->data, all, (size_t)tcc_type_bytes(&whole->type));
+        whole->behind = whole->device_newer = false;
+        whole->host_newer = whole->device != NULL;
+    }
+    tcc__free(all);
+    return status;
+}
+
+/* -- Between steps -- */
+
+tcc_status tcc__shards_begin(tcc_model *m, const tcc_compiled *c) {
+    for (int i = 0; i < c->wholes.count; i++) {
+        tcc_stored *whole = &m->shared->store.entries.data[c->wholes.data[i]];
+        TCC_TRY(c->train ? tcc__shard_fetch(m, whole) : tcc__shard_check(m, whole));
+    }
+    for (int i = 0; i < m->moments.entries.count && c->train; i++) {
         tcc_stored *p = &m->moments.entries.data[i];
         if (!p->shared_out) continue;
         take_part(m, p);
         tcc__shard_release(p);
         p->begun = true;
     }
+    return TCC_OK;
 }
 
 static tcc_status gather(tcc_model *m, tcc_stored *p) {
@@ -106,6 +163,8 @@ void tcc__shard_hide(const tcc_model *m, tcc_stored *p) {
 
 tcc_status tcc_model_gather_states(tcc_model *m) {
     tcc_diag_begin(&m->cx->diag);
+    for (int i = 0; i < m->shared->store.entries.count; i++)
+        TCC_TRY(tcc__shard_fetch(m, &m->shared->store.entries.data[i]));
     for (int i = 0; i < m->moments.entries.count; i++) {
         tcc_stored *p = &m->moments.entries.data[i];
         if (!p->shared_out || p->shown_whole) continue;

@@ -25,6 +25,7 @@ typedef struct tcc_stored {
     void *data;       /* of the store's; NULL until tcc_store_fill */
     /* A derived state (state.c): */
     const char *copy_of; /* the entry whose value it is, cast to its type; NULL: it is none */
+    int64_t from;        /* the first of that one's elements; of a rank's own part, behind which there may be none */
     bool stale;          /* to be made again before a program reads it */
     bool counted;        /* of what is shared: in kept_bytes */
     const char *shown;   /* the name that the user sees; NULL: `name` */
@@ -34,6 +35,7 @@ typedef struct tcc_stored {
     bool shown_whole; /* `gathered` is in use on all ranks: the parameters are in it, and averages in their place */
     tcc_type whole;
     void *gathered; /* of all parts; NULL: they are not */
+    bool behind;    /* a parameter: ranks have newer values in their own parts of it, and `data` means nothing */
     /* On a device with memory of its own (memory.c): */
     void *device;                  /* NULL: not there yet */
     bool host_newer, device_newer; /* what the other side lacks; never both */

@@ -109,6 +109,17 @@ const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, cons
     }
 }
 
+/* What reads a parameter that is behind reads the copy of it, whose values it has then. */
+static void load_copy(const tcc_verification *v, const tcc_stored *of, tcc_value *value) {
+    const tcc_store *copies = &v->m->shared->copies;
+    for (int i = 0; i < copies->entries.count; i++) {
+        const tcc_stored *p = &copies->entries.data[i];
+        if (tcc_own_of(p->name) || strcmp(p->copy_of, of->name) != 0) continue;
+        for (int64_t e = 0, count = tcc_type_numel(&p->type); e < count; e++)
+            value->f[e] = tcc_element_get(p->type.dtype, p->data, e);
+    }
+}
+
 tcc_status tcc__verify_inputs(const tcc_verification *v, const tcc_graph *g, tcc_value **out) {
     tcc_diag *diag = &v->m->cx->diag;
     float hyper[TCC_HYPER_MOST];
@@ -119,8 +130,12 @@ tcc_status tcc__verify_inputs(const tcc_verification *v, const tcc_graph *g, tcc
     for (int i = 0; i < g->inputs.count && status == TCC_OK; i++) {
         const tcc_node *n = g->inputs.data[i];
         const void *memory = tcc__verify_input(v, n, hyper, rng);
+        const tcc_stored *parameter = n->attrs->input.role == TCC_ROLE_PARAM
+                                          ? tcc__verify_stored(v, n->attrs->input.name)
+                                          : NULL;
         status = tcc_value_create(&n->type, &values[i], diag);
-        if (status == TCC_OK && memory) tcc_value_load(&values[i], memory);
+        if (status == TCC_OK && parameter && parameter->behind) load_copy(v, parameter, &values[i]);
+        else if (status == TCC_OK && memory) tcc_value_load(&values[i], memory);
     }
     if (status == TCC_OK) *out = values;
     else tcc__values_free(values, g->inputs.count);

@@ -43,6 +43,11 @@ void *tcc__aligned(size_t alignment, size_t size_bytes) {
 
 void tcc__free(void *p) { free(p); }
 
+void tcc__forget(void *p, size_t size_bytes) {
+    const uintptr_t begin = ((uintptr_t)p + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)p + size_bytes) / PAGE * PAGE;
+    if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
 char *tcc__strdup(const char *s) {
     size_t size = strlen(s) + 1;
     char *copy = tcc__malloc(size);

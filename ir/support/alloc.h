@@ -11,6 +11,8 @@
 void *tcc__malloc(size_t size_bytes);
 void *tcc__calloc(size_t count, size_t size_bytes);
 void *tcc__realloc(void *p, size_t size_bytes);
+/* What lies there means nothing any more: the system may have the pages back until somebody writes them again. */
+void tcc__forget(void *p, size_t size_bytes);
 void *tcc__aligned(size_t alignment, size_t size_bytes); /* size is rounded up to the alignment */
 void tcc__free(void *p);                                 /* frees what any of the above returned */
 char *tcc__strdup(const char *s);

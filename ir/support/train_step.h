@@ -108,6 +108,13 @@ static inline bool tcc_begins(const char *name, const char *prefix) { return !st
 #define TCC_TOTAL_MIN ".min"
 enum { TCC_TOTAL_LEVELS = 16 };
 #define TCC_NEXT_PREFIX "@next." /* of buffer NAME: its next value, which the update takes */
+/* Of parameter NAME, where ranks share states out and nothing but a low-precision copy of it is read: the elements that
+ * are this rank's part, in the parameter's type. Ranks have the whole of the copy, and nobody that of the parameter. */
+#define TCC_OWN_PREFIX "@own."
+/* NAME; NULL: the state is none of those. */
+static inline const char *tcc_own_of(const char *state) {
+    return tcc_begins(state, TCC_OWN_PREFIX) ? state + sizeof TCC_OWN_PREFIX - 1 : NULL;
+}
 /* f32[], where the loss is divided by totals: 0 if one of these is 0, else 1. A step whose loss is NaN for that reason
  * is skipped, as there was nothing to learn from. */
 #define TCC_COUNTS_STATE "@counts"

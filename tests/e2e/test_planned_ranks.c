@@ -56,7 +56,7 @@ static void read_table(const char *text, table *out) {
     }
 }
 
-static table plan(int ranks, const char *network, bool bf16, bool shard) {
+static table plan(int ranks, const char *network, bool bf16, bool shard, tcc_mixed_precision precision) {
     static float x[ROWS * FEATURES];
     const tcc_array batch = {"x", TCC_F32, 2, {ROWS, FEATURES}, x};
     const tcc_optimizer_options adamw = OPTIMIZER(TCC_ADAMW, 1e-3);
@@ -74,6 +74,7 @@ static table plan(int ranks, const char *network, bool bf16, bool shard) {
                                                        .comm = comm,
                                                        .reduce_in_bf16 = bf16,
                                                        .shard_optimizer = shard,
+                                                       .mixed_precision = precision,
                                                        .compile_only = true},
                                   &m));
     check_ok(cx, tcc_model_compile(m, true, &batch, 1));
@@ -92,7 +93,7 @@ static table plan(int ranks, const char *network, bool bf16, bool shard) {
 static void rows_follow_from_the_model(void **state) {
     (void)state;
     static const int ranks[] = {1, 2, 4, 8, 16, 32, 48, 64, 128, 256, 512, 1024};
-    const table t = plan(48, "100,2", false, false);
+    const table t = plan(48, "100,2", false, false, TCC_MIXED_NONE);
     assert_int_equal(t.count, sizeof ranks / sizeof *ranks);
     assert_string_equal(t.head,
                         "predicted, with 8 samples a rank, 100 us a message and 2 GB/s; collectives as for 48 ranks");
@@ -116,8 +117,9 @@ static void rows_follow_from_the_model(void **state) {
 /* Half of the bytes where gradients travel in bf16; no time where the network takes none. */
 static void rows_follow_the_options(void **state) {
     (void)state;
-    const table f32 = plan(2, "100,2", false, false), bf16 = plan(2, "100,2", true, false),
-                fast = plan(2, "1e-6,1e6", false, false);
+    const table f32 = plan(2, "100,2", false, false, TCC_MIXED_NONE),
+                bf16 = plan(2, "100,2", true, false, TCC_MIXED_NONE),
+                fast = plan(2, "1e-6,1e6", false, false, TCC_MIXED_NONE);
     assert_int_equal(f32.count, 11);
     check_close(bf16.rows[10].sent_mb / f32.rows[10].sent_mb, 0.5, 1e-3);
     for (int i = 0; i < 11; i++) assert_true(fast.rows[i].waiting_ms < 2e-3);
@@ -126,12 +128,28 @@ static void rows_follow_the_options(void **state) {
 /* A rank sends its gradients to those who have their parts, and then its part of the parameters to all. */
 static void parts_are_as_much_to_send(void **state) {
     (void)state;
-    const table whole = plan(4, "100,2", false, false), parts = plan(4, "100,2", false, true),
-                low = plan(4, "100,2", true, true);
+    const table whole = plan(4, "100,2", false, false, TCC_MIXED_NONE),
+                parts = plan(4, "100,2", false, true, TCC_MIXED_NONE),
+                low = plan(4, "100,2", true, true, TCC_MIXED_NONE);
     for (int i = 1; i < 3; i++) {
         const row *w = &whole.rows[i], *p = &parts.rows[i];
         check_close(p->sent_mb / w->sent_mb, 1, 0.01);
         check_close(low.rows[i].sent_mb / w->sent_mb, 0.75, 0.01);
+        check_close(p->memory_mib, w->memory_mib, 0.1 * w->memory_mib);
+    }
+    check_close(parts.peak_mib, parts.rows[2].sharded_mib, 0.06);
+}
+
+/* Of weights that products alone read, copies of two bytes. */
+static void copies_are_less_to_send(void **state) {
+    (void)state;
+    const table whole = plan(4, "100,2", false, false, TCC_MIXED_BF16),
+                parts = plan(4, "100,2", false, true, TCC_MIXED_BF16);
+    for (int i = 1; i < 3; i++) {
+        const row *w = &whole.rows[i], *p = &parts.rows[i];
+        const double n = w->ranks, weights = 4.0 * parameters / MIB;
+        check_close(p->sent_mb / w->sent_mb, 0.75, 0.01);
+        check_close(p->memory_mib - p->sharded_mib, (n - 1) / n * 3 * weights, 0.11);
         check_close(p->memory_mib, w->memory_mib, 0.1 * w->memory_mib);
     }
     check_close(parts.peak_mib, parts.rows[2].sharded_mib, 0.06);
@@ -169,6 +187,7 @@ static void what_is_only_planned_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_follow_from_the_model), cmocka_unit_test(rows_follow_the_options),
-        cmocka_unit_test(parts_are_as_much_to_send), cmocka_unit_test(what_is_only_planned_is_refused)};
+        cmocka_unit_test(parts_are_as_much_to_send), cmocka_unit_test(copies_are_less_to_send),
+        cmocka_unit_test(what_is_only_planned_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

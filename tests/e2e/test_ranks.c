@@ -162,6 +162,7 @@ static tcc_status train_steps(rank *r, tcc_model *m) {
     double scale;
     for (int averages = r->c->optimizer.ema_decay > 0; averages >= 0; averages--) {
         if (r->c->optimizer.ema_decay > 0) TCC_TRY(tcc_model_use_ema(m, averages));
+        else TCC_TRY(tcc_model_gather_states(m)); /* parameters that are in parts, too */
         for (int i = 0; tcc_model_param(m, i, &a); i++) append(&r->out, &a);
     }
     TCC_TRY(tcc_model_gather_states(m));

@@ -75,6 +75,31 @@ static void ranks_are_micro_batches(void **state) {
 #undef GPT
 }
 
+/* In mixed precision, ranks keep weights in parts, which are whole where they are saved: as a checkpoint, as the best
+ * that was evaluated. Any number of ranks goes on from there. */
+static void weights_in_parts_go_on(void **state) {
+    const char *gpt = write_recipe(state, "gpt"), *saved = NULL;
+    static const char *const ranks[] = {"1", "2", "8"};
+#define GPT \
+    gpt, "training.mixed_precision=bf16", "training.clip_grad_norm=0.5", "training.eval_every=5", "data.batch_size=8"
+    TRAIN(GPT, "--run-dir", test_path(state, "micro"), "training.batch_accumulate=4");
+    TRAIN(GPT, "--run-dir", test_path(state, "parts"), "--ranks", "4", "training.shard=optimizer");
+    same_runs(state, "micro", "parts");
+    saved = test_path(state, "parts/checkpoints/step-000010.safetensors");
+    for (int i = 0; i < 3; i++) {
+        char whole[16], parts[16];
+        snprintf(whole, sizeof whole, "whole-%s", ranks[i]);
+        snprintf(parts, sizeof parts, "parts-%s", ranks[i]);
+        TRAIN(GPT, "--run-dir", test_path(state, whole), "--ranks", ranks[i], "--resume", saved);
+        TRAIN(GPT, "--run-dir", test_path(state, parts), "--ranks", ranks[i], "--resume", saved,
+              "training.shard=optimizer");
+        same_file(state, whole, parts, LAST);
+        same_evaluations(state, whole, parts);
+    }
+    same_file(state, "micro", "parts-1", LAST);
+#undef GPT
+}
+
 /* The run "two" of these processes ends as "one" did, and the first alone tells of it. */
 static void check_as_one(void **state, program_process ranks[2]) {
     char *said = program_output(program_wait(&ranks[0])), *nothing = program_output(program_wait(&ranks[1]));
@@ -300,10 +325,15 @@ static void ends_of_a_rank_end_all(void **state) {
 int main(void) {
     program_share_cache();
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(ranks_are_micro_batches), FOLDER_TEST(ranks_meet_by_the_environment),
-        FOLDER_TEST(ranks_of_srun_meet),      FOLDER_TEST(what_ranks_cannot_do_is_refused),
-        FOLDER_TEST(choices_are_of_one_rank), FOLDER_TEST(ranks_are_planned),
-        FOLDER_TEST(ends_of_a_rank_end_all),  FOLDER_TEST(parts_have_losses_of_their_own),
+        FOLDER_TEST(ranks_are_micro_batches),
+        FOLDER_TEST(ranks_meet_by_the_environment),
+        FOLDER_TEST(ranks_of_srun_meet),
+        FOLDER_TEST(what_ranks_cannot_do_is_refused),
+        FOLDER_TEST(choices_are_of_one_rank),
+        FOLDER_TEST(ranks_are_planned),
+        FOLDER_TEST(weights_in_parts_go_on),
+        FOLDER_TEST(ends_of_a_rank_end_all),
+        FOLDER_TEST(parts_have_losses_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

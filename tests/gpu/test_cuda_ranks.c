@@ -67,6 +67,11 @@ static void networks_shared_out(void **state) {
         "cnn", OPTIMIZER(TCC_ADAM, 0.01, .clip_grad_norm = 0.1), {.device = "cuda", .shard_optimizer = true}};
     check_network(&c, 3);
     counts_of_run();
+    const rank_model_case low = {"gpt",
+                                 OPTIMIZER(TCC_ADAMW, 0.01, .clip_grad_norm = 0.1),
+                                 {.device = "cuda", .shard_optimizer = true, .mixed_precision = TCC_MIXED_BF16}};
+    check_network(&low, 2);
+    counts_of_run();
 }
 
 /* -- A small one, in threads and processes -- */

@@ -138,9 +138,9 @@ static tcc_status train(rank *r, tcc_model *m, data *d) {
         TCC_TRY(tcc_model_step_loss(m, step, &r->losses[step]));
     }
     TCC_TRY(tcc_model_synchronize(m));
+    TCC_TRY(tcc_model_gather_states(m));
     for (int i = 0; tcc_model_param(m, i, &a); i++) kept &= keep(r, &a);
     r->n_parameters = r->n_bytes;
-    TCC_TRY(tcc_model_gather_states(m));
     for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++) kept &= keep(r, &a);
     if (!kept) return TCC_ENOMEM;
     return r->c->options.mixed_precision == TCC_MIXED_FP16 ? tcc_model_loss_scale(m, &scale, &r->skipped) : TCC_OK;

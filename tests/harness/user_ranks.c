@@ -85,6 +85,7 @@ static tcc_status train(rank *r, tcc_model *m, bool averages) {
         if (status != TCC_OK) return status;
         tcc_strbuf_addn(&r->bytes, (const char *)&(float){(float)loss}, sizeof(float));
     }
+    TCC_TRY(tcc_model_gather_states(m));
     averages = keep_parameters(r, m) && averages;
     tcc_status status = averages ? tcc_model_use_ema(m, true) : TCC_OK;
     if (averages && status == TCC_OK) {

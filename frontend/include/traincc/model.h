@@ -239,9 +239,11 @@ typedef struct tcc_model_options {
     bool sync_batch_norm; /* with comm: all batch norms take the batch of all ranks, as if each had the option sync */
     bool shard_optimizer; /* with comm: each rank gets a part of the gradients, keeps and updates a part of the
                              optimizer's states and of averages, and all gather the parameters: the same bits, as much
-                             to send, and less memory. With keep_gradients or statistics gradients are whole, and it is
-                             half as much again to send. Not with TCC_ADAFACTOR, which needs whole parameters. See
-                             tcc_model_gather_states and tcc_model_use_ema. */
+                             to send, and less memory. In mixed precision a weight that products alone read is kept in
+                             parts, too, and its low-precision copy is gathered: half as much to send of it. With
+                             keep_gradients or statistics gradients and weights are whole, and it is half as much again
+                             to send. Not with TCC_ADAFACTOR, which needs whole parameters. See tcc_model_gather_states
+                             and tcc_model_use_ema. */
     bool reduce_fast; /* with comm on CUDA devices: sums of gradients are taken as NCCL's algorithms do, which need not
                          be in the order of ranks. So their bits may be others than those of micro-batches, and from one
                          number of ranks, machine or version of NCCL to another */
@@ -324,15 +326,17 @@ TCC_API void tcc_model_set_step(tcc_model *m, int64_t step);
  * the order in which they were first asked for. They exist after the first run or compile. The array says the element
  * type; layers make f32. It lies in host memory, which may be read and written until the next run, of any model that
  * shares: ask again after a run, for what is written unasked may be missed (with a GPU the memory is a copy). The next
- * run uses what was written. False past the end, or if the device failed; tcc_model_synchronize returns the error.
- */
+ * run uses what was written. False past the end, or if the device failed; tcc_model_synchronize returns the error. And
+ * false, with TCC_EINVAL as the context's error, for a weight that ranks keep in parts (options.shard_optimizer, in
+ * mixed precision): after a step it is there once tcc_model_gather_states or tcc_model_use_ema was called. */
 TCC_API bool tcc_model_param(tcc_model *m, int index, tcc_array *out);
 TCC_API bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out);
 /* Copies the parameter or buffer to->name to to->data, or sets it to what lies in from->data, whatever its type: the
  * array says what the caller has. Floats are converted, rounded once to nearest even; other types must be equal, and so
  * must shapes. An array may lie on the device (array.h): it is copied there, without a wait, and must have the
  * parameter's own type; an array of tcc_model_param is old then. Errors, which name the parameter and both types:
- * TCC_ENOTFOUND, TCC_ESHAPE, TCC_EDTYPE; those of the device. Nothing is changed then. */
+ * TCC_ENOTFOUND, TCC_ESHAPE, TCC_EDTYPE; those of the device. Nothing is changed then. And of the first function
+ * TCC_EINVAL where tcc_model_param is false for a weight in parts; the second sets it whole, which is for all ranks. */
 TCC_API tcc_status tcc_model_get_param(tcc_model *m, const tcc_array *to);
 TCC_API tcc_status tcc_model_set_param(tcc_model *m, const tcc_array *from);
 /* Whether parameter `index` is trained (not a buffer). */
@@ -343,9 +347,9 @@ TCC_API bool tcc_model_param_is_trained(const tcc_model *m, int index);
 #define TCC_STEP_STATE "@step"
 TCC_API bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out);
 /* With options.shard_optimizer, a collective between steps: until its next step rank 0 has whole states, as a model
- * that does not share them out has them. On other ranks, and without this call, tcc_model_optimizer_state is false for
- * such a state, with TCC_EINVAL as the context's error; but before a model's first step each rank has them, and writes
- * all that a checkpoint says. Without that option it does nothing. */
+ * that does not share them out has them, and all ranks have whole parameters. On other ranks, and without this call,
+ * tcc_model_optimizer_state is false for such a state, with TCC_EINVAL as the context's error; but before a model's
+ * first step each rank has them, and writes all that a checkpoint says. Without that option it does nothing. */
 TCC_API tcc_status tcc_model_gather_states(tcc_model *m);
 /* Gradient of the loss by parameter `name`, or by that float input of the batch, at the last training step; needs
  * keep_gradients or keep_input_gradients. It is that of the loss itself, with FP16 as well, and before clipping.
