@@ -232,8 +232,11 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
         remat = *options.remat;
         remat.report = &record->remat;
         remat.beside_bytes = record->beside_bytes;
-        if (c->part == TCC_STEP_MICRO && !remat.beside_bytes) /* no budget depends on it */
+        remat.keeps_idle = tcc__model_keeps_idle(m);
+        if (c->part == TCC_STEP_MICRO && !remat.beside_bytes) { /* no budget depends on it */
             remat.beside_bytes = tcc_train_state_bytes(&options.spec, record->graph);
+            remat.keeps_idle |= !options.spec.shard; /* the update has them */
+        }
         options.remat = &remat;
     }
     tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};

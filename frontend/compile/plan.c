@@ -191,6 +191,7 @@ tcc_status tcc_model_plan(tcc_model *m, bool train, const tcc_array *batch, int 
     const bool micro = train && tcc__model_accumulates(m);
     if (micro) TCC_TRY(tcc__micro_check(m, batch, count));
     const int ranks = m->options.comm ? tcc_comm_size(m->options.comm) : 1; /* which bring as many samples each */
+    if (micro) m->ranks_rows = batch[0].dims[0];
     const tcc_status status = micro ? plan_micro(&p, batch, count, batch[0].dims[0], ranks * batch[0].dims[0])
                                     : plan_part(&p, TCC_STEP_WHOLE, &signature, batch);
     if (status == TCC_OK) *out = p.sum;

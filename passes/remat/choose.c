@@ -17,12 +17,16 @@ static const double free_share = 1.0 / 200;
 
 /* -- The parts of a step's memory -- */
 
-static int64_t fixed_bytes(const tcc_graph *g) {
-    int64_t bytes = 0;
-    for (int i = 0; i < g->inputs.count; i++) bytes += tcc_type_bytes(&g->inputs.data[i]->type);
+static tcc_status find_fixed_bytes(const tcc_graph *g, const tcc_remat_spec *spec, int64_t *bytes) {
+    bool *idle = tcc__calloc((size_t)g->inputs.count + 1, sizeof *idle);
+    const tcc_status status = idle ? tcc_graph_find_idle(g, idle) : tcc_enomem(g->diag);
+    *bytes = spec->beside_bytes;
+    for (int i = 0; i < g->inputs.count && status == TCC_OK; i++)
+        if (!idle[i] || spec->keeps_idle) *bytes += tcc_type_bytes(&g->inputs.data[i]->type);
     for (int i = 0; i < g->outputs.count; i++)
-        if (g->outputs.data[i].alias < 0) bytes += tcc_type_bytes(&g->outputs.data[i].node->type);
-    return bytes;
+        if (g->outputs.data[i].alias < 0) *bytes += tcc_type_bytes(&g->outputs.data[i].node->type);
+    tcc__free(idle);
+    return status;
 }
 
 static int64_t predicted_ns(const tcc_graph *planned) {
@@ -408,7 +412,7 @@ static tcc_status finish(tcc_remat_choice *c) {
 }
 
 tcc_status tcc_remat_choose(tcc_remat_choice *c) {
-    c->report->fixed_bytes = fixed_bytes(c->g) + c->spec->beside_bytes;
+    TCC_TRY(find_fixed_bytes(c->g, c->spec, &c->report->fixed_bytes));
     c->report->step_ns = predicted_ns(c->planned);
     TCC_TRY(list_points(c));
     TCC_TRY(take_free(c));

@@ -18,6 +18,7 @@ typedef struct tcc_remat_spec {
     tcc_budget_kind budget;
     int64_t bytes;                   /* of BUDGET_BYTES */
     int64_t beside_bytes;            /* memory that a step takes and the graph does not show; counts in BUDGET_BYTES */
+    bool keeps_idle;                 /* parameters that the graph leaves alone (tcc_graph_find_idle) take memory, too */
     double share;                    /* of BUDGET_SHARE, above 0 and at most 1 */
     struct tcc_remat_report *report; /* is filled; NULL: nobody asks */
 } tcc_remat_spec;

@@ -379,6 +379,26 @@ static void a_rank_keeps_less(void **state) {
         }
 }
 
+/* A budget of what the least plan takes is enough: what no step touches counts in neither. Parts are planned for the
+ * host alone: budgets leave out what a GPU has for parts that it receives. */
+static void budgets_count_what_is_kept(void **state) {
+    (void)state;
+    for (int shares = 0; shares < 2; shares++)
+        for (int micro = 1; micro <= 2; micro++)
+            for (int gpu = 0; gpu < 2 - shares; gpu++) {
+                const char *arch = gpu ? "sm_90" : NULL;
+                char budget[32];
+                const tcc_memory_plan least = plan(4, shares, micro, arch, "min");
+                const int64_t bytes = least.arena_bytes + least.state_bytes + least.batch_bytes;
+                snprintf(budget, sizeof budget, "%lld", (long long)bytes);
+                const tcc_memory_plan same = plan(4, shares, micro, arch, budget);
+                const int64_t taken = same.arena_bytes + same.state_bytes + same.batch_bytes;
+                if (taken > bytes)
+                    fail_msg("%s, %d micro-batches, %s: %lld bytes of %lld", shares ? "parts" : "whole", micro,
+                             gpu ? arch : "host", (long long)taken, (long long)bytes);
+            }
+}
+
 /* -- Memory of the host -- */
 
 enum { LARGE = 1024 };
@@ -450,6 +470,7 @@ static void a_weight_gives_its_memory_back(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(bits_are_the_same), cmocka_unit_test(copies_alone_are_gathered),
                                        cmocka_unit_test(a_rank_keeps_less),
+                                       cmocka_unit_test(budgets_count_what_is_kept),
                                        cmocka_unit_test(a_weight_gives_its_memory_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
