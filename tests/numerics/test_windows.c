@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Convolutions with a channel a group, whose kernels go along rows of the image without guards but at their ends:
  * strides, dilations, padding, kernels that are wider than the image, and values in the image that are no numbers.
- * Several positions of a row are made at once. */
+ * Several positions of a row are made at once. And gradients of resizing, of what is computed where it is read. */
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "ir/ir.h"
@@ -83,10 +83,22 @@ static void test_not_numbers(void **state) {
     tcc_diag_clear(&diag);
 }
 
+/* As many values of y as lie where a value of x comes from, which is not equally many for each. */
+static void test_uneven_windows_of_computed_values(void **state) {
+    (void)state;
+    check_text("graph @g {\n"
+               "  %0 = input {name=\"y\"} : bf16[2,12,7,19]\n"
+               "  %1 = cast(%0) : f32[2,12,7,19]\n"
+               "  %2 = resize_bilinear_grad(%1) {channels_last=true} : f32[2,5,3,19]\n"
+               "  output \"x\" %2\n}\n",
+               &(compiled_options){.tolerance = 1e-5});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_form),
         cmocka_unit_test(test_not_numbers),
+        cmocka_unit_test(test_uneven_windows_of_computed_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
