@@ -3,6 +3,7 @@
  * the reverse, heads inside a packed projection, widths that fill no vector, several blocks, operands of f16 and bf16,
  * and products of bf16 by pairs and by tiles; the same bits for any division of items, and wherever in the batch. */
 #include "codegen/attention/attention.h"
+#include "harness/check.h"
 #include "harness/object.h"
 #include "ir/support/element.h"
 
@@ -431,6 +432,7 @@ static void bf16_by_its_own_instructions(void **state) {
 /* The instructions that the CPU has, by name: in the plan, and in the code. */
 static void the_cpu_decides_how_bf16_is_multiplied(void **state) {
     (void)state;
+    skip_without(ON_X86_64, "it looks at code for CPUs of x86-64");
     static const struct {
         const char *cpu;
         tcc_contract_multiply multiply;

@@ -112,6 +112,7 @@ static void right_programs_run(void **state) {
 /* Code for other CPUs is checked as well: masks without registers of their own, tiles of registers. */
 static void other_targets_are_checked(void **state) {
     (void)state;
+    skip_without(ON_X86_64, "it looks at code for CPUs of x86-64");
     static const char *const cpus[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "cooperlake", "sapphirerapids"};
     static const char bf16[] = "graph @bf16 {\n"
                                "  %0 = input {name=\"x\"} : bf16[64,96]\n"

@@ -4,6 +4,7 @@
  * items are divided among threads. */
 #include "codegen/contract/contract.h"
 #include "codegen/contract/winograd.h"
+#include "harness/check.h"
 #include "harness/object.h"
 
 #include <math.h>
@@ -541,6 +542,7 @@ static void bf16_by_its_own_instructions(void **state) {
 /* The instructions that the CPU has, by name: in the plan, and in the code. */
 static void the_cpu_decides_how_bf16_is_multiplied(void **state) {
     (void)state;
+    skip_without(ON_X86_64, "it looks at code for CPUs of x86-64");
     static const struct {
         const char *cpu;
         tcc_contract_multiply multiply;
@@ -578,6 +580,7 @@ static void the_cpu_decides_how_bf16_is_multiplied(void **state) {
 /* With 16 registers a tile's operands are loaded in the time of its products: none is one vector wide. */
 static void narrow_tiles_are_bound_by_products(void **state) {
     (void)state;
+    skip_without(ON_X86_64, "it looks at code for CPUs of x86-64");
     static const int columns[] = {65, 72, 128, 384, 1000};
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
@@ -611,6 +614,7 @@ static void a_matrix_that_is_read_once_is_not_packed(void **state) {
 /* The same of Winograd's products; those by tiles are none of its own. */
 static void the_cpu_decides_how_winograd_multiplies(void **state) {
     (void)state;
+    skip_without(ON_X86_64, "it looks at code for CPUs of x86-64");
     static const struct {
         const char *cpu;
         tcc_dtype type;
