@@ -68,10 +68,11 @@ TCC_VJP_RULE(sub) {
     if (tcc__vjp_wants(v, 1)) tcc__vjp_give(v, 1, vjp_neg(v, v->dy));
 }
 
-/* Of a square, dy twice instead of the product twice: what dy is the same for, as the elements of a row, has it for
- * all of them, and a sum of the products takes one instruction each. The same bits; f16's range is too short for it. */
+/* Of a square, dy twice instead of the product twice, where dy is the same for a row: that is done once for all of it,
+ * and a sum of the products takes one instruction each. The same bits; f16's range is too short for it. */
 TCC_VJP_RULE(mul) {
-    if (v->x[0] == v->x[1] && v->y->type.dtype != TCC_F16) {
+    const bool of_rows = v->dy->op == TCC_OP_BROADCAST && tcc_type_numel(&v->dy->operands[0]->type) > 1;
+    if (v->x[0] == v->x[1] && of_rows && v->y->type.dtype != TCC_F16) {
         tcc__vjp_give(v, 0, vjp_mul(v, vjp_scale(v, v->dy, 2), v->x[0]));
         return;
     }
