@@ -248,9 +248,9 @@ static double cost_of(const tcc_llvm_target *target, const tcc_contract_gpu_plan
            busy = costs->idle_rate + (1 - costs->idle_rate) * fmin(1, together * p->threads / busiest);
     double cycles = turns * work / busy + costs->block_cycles;
     if (p->k_splits > 1)
-        cycles += 1e-9 * hw->clock_hz * costs->launch_ns +
-                  2.0 * (double)tcc_dtype_bytes(p->sum) * (double)(p->k_splits * p->B * p->M) * (double)p->n_padded /
-                      (costs->combine_reached * hw->bytes_per_s / hw->clock_hz);
+        cycles += costs->combine_cycles + 2.0 * (double)tcc_dtype_bytes(p->sum) * (double)(p->k_splits * p->B * p->M) *
+                                              (double)p->n_padded /
+                                              (costs->combine_reached * hw->bytes_per_s / hw->clock_hz);
     return cycles;
 }
 

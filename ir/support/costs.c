@@ -67,7 +67,7 @@ void tcc_costs_of_host(const tcc_hardware *hw, tcc_costs *out) {
 }
 
 void tcc_costs_of_gpu(const tcc_hardware *hw, tcc_costs *out) {
-    const double byte_ns = 1e9 / hw->bytes_per_s, instruction_ns = 1e9 / (hw->fma_f32 * hw->processors * hw->clock_hz);
+    const double byte_ns = 1e9 / hw->bytes_per_s;
     *out = (tcc_costs){
         .launch_ns = 2000,
         .bytes_a_ns = 1e-9 * hw->bytes_per_s,
@@ -77,17 +77,17 @@ void tcc_costs_of_gpu(const tcc_hardware *hw, tcc_costs *out) {
         .byte_ns = byte_ns,
         .cached_byte_ns = 0.5 * byte_ns,
         /* A GPU computes for other warps while some wait for memory, so instructions begin at the full rate. */
-        .instruction_ns = instruction_ns,
+        .instruction_ns = 1e9 / (hw->fma_f32 * hw->processors * hw->clock_hz),
         .exposed = 1,
-        /* The traffic that a launch is worth on a host. With launch_ns, which is 200 times as much on an H100, plans of
-         * most models take less memory, up to a quarter, and 1 % less predicted time; but ResNet-50's in bf16 takes
-         * 6 % more memory, and an LSTM of 1000 steps 600 launches more. */
+        /* Launches follow each other closely and are replayed by graphs: a launch is worth the traffic that it is on a
+         * host, and work beside products the instructions. */
         .avoided_launch_ns = 32768 * byte_ns,
-        .beside_ns = 2 * instruction_ns, /* a product's kernel has few threads, which compute for each other less */
+        .beside_ns = 0.4 * byte_ns,
         .operand_part = 1,
         .operand_instructions = 10,
 
         .block_cycles = 1500,
+        .combine_cycles = 4000,
         .combine_reached = 0.9,
         .idle_rate = 0.3,
 

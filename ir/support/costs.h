@@ -41,7 +41,8 @@ typedef struct tcc_costs {
 
     /* Products on a GPU (codegen/contract/gpu_plan.c). */
     double block_cycles;    /* before a turn of blocks multiplies, and behind */
-    double combine_reached; /* the part of the memory's bandwidth that adding up parts of sums reaches */
+    double combine_cycles;  /* the second launch, which adds up parts of sums; beside its traffic */
+    double combine_reached; /* the part of the memory's bandwidth that its long reads reach */
     double idle_rate;       /* of a processor with next to no threads, as part of its full rate */
 
     /* Products on a host (codegen/contract/plan.c). */

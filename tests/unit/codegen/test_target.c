@@ -164,8 +164,9 @@ static void costs(void **state) {
         const tcc_costs c = told(archs[i]);
         const double both[] = {c.launch_ns, c.bytes_a_ns, c.reached_elsewhere, c.byte_ns,      c.cached_byte_ns,
                                c.exposed,   c.beside_ns,  c.instruction_ns,    c.operand_part, c.avoided_launch_ns},
-                     gpu[] = {c.operand_instructions, c.block_cycles,       c.combine_reached, c.idle_rate,
-                              c.least_call_fma,       c.planned_call_bytes, c.padding_flop,    c.least_aligned_flop},
+                     gpu[] = {c.operand_instructions, c.block_cycles, c.combine_cycles,
+                              c.combine_reached,      c.idle_rate,    c.least_call_fma,
+                              c.planned_call_bytes,   c.padding_flop, c.least_aligned_flop},
                      host[] = {c.packed_element_cycles, c.far_element_cycles, c.item_cycles, c.item_flop,
                                c.missing_item,          c.scattered_steps,    c.gathered};
         const double *own = archs[i] ? gpu : host;
