@@ -22,7 +22,8 @@ typedef struct rewriter {
     tcc_node **forms[FORMS]; /* by old id */
     bool *flexible;          /* by old id: built in the form that is asked for */
     bool *leads;             /* by old id: it has the last form, and so has what follows it */
-    bool *shown;             /* by old id: views and outputs alone read it */
+    bool *ends;              /* by old id: nothing behind it has a form, as in an update */
+    bool at_end;             /* what is visited ends */
 } rewriter;
 
 /* -- Permutations: result dim i of the last form is dim last_of(i) of the plain one -- */
@@ -157,7 +158,9 @@ static tcc_node *get(rewriter *r, const tcc_node *old, form f) {
     tcc_ir_set_origin(r->rw.to, old);
     if (r->flexible[old->id]) *at = f == LAST ? build_last(r, old) : build_plain(r, old);
     else *at = transpose(r, old, r->forms[f == LAST ? PLAIN : LAST][old->id], f);
-    r->leads[old->id] = false; /* what computes with the other form has the work beside it follow that */
+    /* What computes with the other form has the work beside it follow that. What becomes of a gradient has no say, for
+     * micro-batches and ranks differ in it, and sums would have another order. */
+    if (!r->at_end) r->leads[old->id] = false;
     return *at;
 }
 
@@ -220,6 +223,7 @@ static void visit(rewriter *r, const tcc_node *old) {
         all_flexible &= r->flexible[old->operands[i]->id];
     }
     tcc_ir_set_origin(r->rw.to, old);
+    r->at_end = r->ends[old->id];
     bool reduces = fusion == TCC_FUSION_REDUCE && old->op != TCC_OP_ARGMAX;
     bool follows = fusion == TCC_FUSION_POINT || old->op == TCC_OP_SLICE || old->op == TCC_OP_PAD ||
                    old->op == TCC_OP_CONCAT || old->op == TCC_OP_FLIP;
@@ -232,25 +236,25 @@ static void visit(rewriter *r, const tcc_node *old) {
         r->forms[LAST][old->id] = build_last(r, old);
         r->leads[old->id] = true;
         /* The optimizer works on weights as they are stored. */
-        if (old->op == TCC_OP_CONV_GRAD_WEIGHT) get(r, old, PLAIN);
+        if (old->op == TCC_OP_CONV_GRAD_WEIGHT) {
+            get(r, old, PLAIN);
+            r->leads[old->id] = false;
+        }
     } else if (any_last && tcc_is_batch_norm(old->op)) {
         norm_last(r, old);
     } else if (any_last && reduces) {
         r->forms[PLAIN][old->id] = reduce_last(r, old);
     } else {
-        const bool shows = r->shown[old->id] && fusion == TCC_FUSION_VIEW && old->n_operands == 1;
-        const bool led = shows && r->leads[old->operands[0]->id];
         r->forms[PLAIN][old->id] = build_plain(r, old);
-        if (led) r->leads[old->operands[0]->id] = true;
     }
 }
 
-static void mark_shown(rewriter *r, const tcc_graph *g) {
-    for (int i = 0; i < g->nodes.count; i++) r->shown[i] = true;
+static void mark_ends(rewriter *r, const tcc_graph *g) {
+    for (int i = 0; i < g->nodes.count; i++) r->ends[i] = true;
     for (int i = g->nodes.count - 1; i >= 0; i--) {
         const tcc_node *n = g->nodes.data[i];
-        if (!r->rw.live[i] || (r->shown[i] && tcc_op_get_info(n->op)->fusion == TCC_FUSION_VIEW)) continue;
-        for (int k = 0; k < n->n_operands; k++) r->shown[n->operands[k]->id] = false;
+        if (!r->rw.live[i] || (r->ends[i] && !computes_last(n) && !tcc_is_batch_norm(n->op))) continue;
+        for (int k = 0; k < n->n_operands; k++) r->ends[n->operands[k]->id] = false;
     }
 }
 
@@ -289,9 +293,9 @@ tcc_status tcc_pass_layout(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out
     for (int f = 0; f < FORMS; f++) r.forms[f] = tcc__calloc(count, sizeof *r.forms[f]);
     r.flexible = tcc__calloc(count, sizeof *r.flexible);
     r.leads = tcc__calloc(count, sizeof *r.leads);
-    r.shown = tcc__calloc(count, sizeof *r.shown);
-    bool ok = r.forms[PLAIN] && r.forms[LAST] && r.flexible && r.leads && r.shown;
-    if (ok) mark_shown(&r, in);
+    r.ends = tcc__calloc(count, sizeof *r.ends);
+    bool ok = r.forms[PLAIN] && r.forms[LAST] && r.flexible && r.leads && r.ends;
+    if (ok) mark_ends(&r, in);
     for (int i = 0; ok && i < in->nodes.count && in->diag->status == TCC_OK; i++) {
         if (!r.rw.live[i] && in->nodes.data[i]->op != TCC_OP_INPUT) continue;
         if (change) visit(&r, in->nodes.data[i]);
@@ -302,7 +306,7 @@ tcc_status tcc_pass_layout(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out
     for (int f = 0; f < FORMS; f++) tcc__free(r.forms[f]);
     tcc__free(r.flexible);
     tcc__free(r.leads);
-    tcc__free(r.shown);
+    tcc__free(r.ends);
     if (ok) return tcc_rewrite_end(&r.rw, out);
     tcc_rewrite_abort(&r.rw);
     return tcc_enomem(in->diag);

@@ -34,7 +34,8 @@ static void random_programs_train_on_ranks(void **state) {
                                      3123 /* sums are fused otherwise */,
                                      102438 /* attention is computed again */,
                                      113787 /* a column sum is beside sums of rows */,
-                                     125004 /* reads behind three conditions on one index */};
+                                     125004 /* reads behind three conditions on one index */,
+                                     153385 /* a gradient is reshaped beside a sum */};
     static user_program p;
     for (int i = 0; i < (int)(sizeof seeds / sizeof *seeds); i++) {
         const char *what = user_program_random(&usual, seeds[i], &p);
