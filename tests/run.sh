@@ -10,6 +10,8 @@ cd "$(dirname "$0")/.."
 cmake -G Ninja -B build -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DTCC_TEST_CONFIGURATIONS=ON
 cmake --build build
 rm -rf build/tests/kernels/* # each is compiled once more, by the first test that has it
+# ctest begins with what failed last time; what wants all cores would wait behind it until the end
+rm -f build/Testing/Temporary/LastTestsFailed.log
 # one more than cores: some tests sleep, to see what ends processes
 ctest --test-dir build --output-on-failure --parallel "$(($(nproc) + 1))" "$@" || {
     status=$?
