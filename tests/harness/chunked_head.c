@@ -111,7 +111,7 @@ void check_head_gradients(const char *device) {
         OK(cut.cx, tcc_model_train(cut.model, cut.batch, 2));
         const double error = fabs(tcc_model_loss(whole.model) - tcc_model_loss(cut.model));
         if (!(error <= cases[i].loss)) fail_msg("losses differ by %g", error);
-        assert_true(head_info(&cut).steps > head_info(&whole).steps);
+        assert_true(head_info(&cut).flop != head_info(&whole).flop); /* it is another program */
         compare_gradients(&whole, &cut, cases[i].gradient);
         head_close(&whole);
         head_close(&cut);
