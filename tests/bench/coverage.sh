@@ -28,7 +28,8 @@ done
 host="$(basename -s .c "$source"/tests/numerics/test_*.c | tr '\n' ' ') test_codegen_attention test_codegen_contract
     test_contract test_attention test_math test_math_far test_reduce_levels test_choice test_chunk test_layout
     test_simplify test_autodiff test_accumulate test_statistics test_mixed_precision test_groups test_segments
-    test_loop_programs test_regions test_chunked_head test_many_operands test_input_gradients test_checkpointing"
+    test_loop_programs test_regions test_chunked_head test_many_operands test_input_gradients test_checkpointing
+    test_codegen_basic test_align test_distribute test_rank_models test_rank_parts"
 gpu="test_gpu_ops test_gpu_random test_gpu_contract test_gpu_attention test_gpu_reduce test_gpu_scan test_gpu_scatter
     test_gpu_modes test_gpu_depthwise test_gpu_tile test_gpu_math test_gpu_prologue test_gpu_pointwise
     test_gpu_rounding test_gpu_choice test_gpu_wide test_gpu_functions test_gpu_field_cases test_gpu_user_programs
@@ -62,7 +63,9 @@ run() {
         TCC_CHECK_ACCESS=1 run_one "checked-$test" "$folder/tests/$test"
     done
     for level in v2 v3 v4; do
-        TCC_CPU=x86-64-$level run_one "contract-$level" "$folder/tests/test_codegen_contract"
+        for test in test_codegen_contract test_codegen_ops test_field_cases test_math; do
+            TCC_CPU=x86-64-$level run_one "$test-$level" "$folder/tests/$test"
+        done
     done
     run_one campaign "$folder/bin/campaign" 1 "$programs"
     run_one net_campaign "$folder/bin/net_campaign" 1 "$nets"

@@ -64,7 +64,7 @@ static const struct function {
     {"atan", tcc_math_atan, atan, 1.25, -INFINITY, INFINITY, false},
     {"sin", tcc_math_sin, sin, 0.501, -INFINITY, INFINITY, false},
     {"cos", tcc_math_cos, cos, 0.501, -INFINITY, INFINITY, false},
-    {"exp2", emit_exp2, exp2, 0.9, -INFINITY, INFINITY, false},
+    {"exp2", emit_exp2, exp2, 1, -INFINITY, INFINITY, false},
     {"power", emit_power, power, 0.55, -INFINITY, INFINITY, false},
     {"root", emit_root, root, 0.55, -INFINITY, INFINITY, false},
     {"cube", emit_cube, cube, 0.55, -INFINITY, INFINITY, false},
