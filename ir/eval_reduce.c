@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Interpreter rules of reductions and running sums. Elements are combined in row-major order. */
+ * Interpreter rules of reductions and running results. Elements are combined in row-major order. */
 #include "ir/eval_rules.h"
 
 #include <math.h>
@@ -133,19 +133,30 @@ TCC_EVAL_RULE(argmax) {
     return TCC_OK;
 }
 
-TCC_EVAL_RULE(cumsum) {
+/* y = a y + b along each line; NULL a: 1, NULL b: 0. `before` is y in front of a line. */
+static tcc_status scan(const tcc_node *n, const tcc_value *a, const tcc_value *b, int before, tcc_value *out) {
     int64_t strides[TCC_MAX_RANK], axis = n->attrs->scan.axis;
     tcc__strides(&out->type, strides);
     int64_t extent = out->type.dims[axis], inner = strides[axis], lines = tcc_type_numel(&out->type) / extent;
     for (int64_t line = 0; line < lines; line++) {
         int64_t first = line / inner * extent * inner + line % inner;
-        double sum = 0;
-        uint64_t int_sum = 0;
+        double y = before;
+        uint64_t int_y = (uint64_t)before;
         for (int64_t i = 0; i < extent; i++) {
             int64_t e = first + (n->attrs->scan.reverse ? extent - 1 - i : i) * inner;
-            if (tcc__value_is_float(out)) out->f[e] = sum += in[0]->f[e];
-            else out->i[e] = tcc__wrap(out->type.dtype, (int64_t)(int_sum += (uint64_t)in[0]->i[e]));
+            if (tcc__value_is_float(out)) {
+                if (a) y *= a->f[e];
+                if (b) y += b->f[e];
+                out->f[e] = y;
+            } else {
+                int_y = int_y * (a ? (uint64_t)a->i[e] : 1) + (b ? (uint64_t)b->i[e] : 0);
+                out->i[e] = tcc__wrap(out->type.dtype, (int64_t)int_y);
+            }
         }
     }
     return TCC_OK;
 }
+
+TCC_EVAL_RULE(cumsum) { return scan(n, NULL, in[0], 0, out); }
+
+TCC_EVAL_RULE(linear_scan) { return n->n_operands > 1 ? scan(n, in[0], in[1], 0, out) : scan(n, in[0], NULL, 1, out); }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Type inference of ops that move elements or reduce over dims: shape, indexing, reductions,
- * running sums. */
+ * running results. */
 #include "ir/infer.h"
 
 /* -- Shape -- */
@@ -98,12 +98,14 @@ tcc_status tcc__infer_concat(const tcc_infer *q, tcc_type *out) {
     return TCC_OK;
 }
 
-/* flip and cumsum: the type of the operand. */
+/* flip and running results: the type of the operand; a linear scan may have two. */
 tcc_status tcc__infer_same(const tcc_infer *q, tcc_type *out) {
     *out = *operand(q, 0);
     if (tcc_op_get_info(q->op)->attrs == TCC_ATTR_CLASS_axes)
         return tcc__need_axes(q, "axes", &q->attrs->axes.axes, out->rank, true);
     TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));
+    if (q->n_operands > 1 && !tcc_type_equal(out, operand(q, 1)))
+        return tcc__refuse(q, TCC_ESHAPE, "types differ: %s and %s", tcc_type_text(out), tcc_type_text(operand(q, 1)));
     return tcc__need_axis(q, q->attrs->scan.axis, out->rank);
 }
 

@@ -177,6 +177,7 @@ static double terms_of_sum(const tcc_node *n, const tcc_value *const *in) {
     case TCC_OP_SCATTER_ADD: return (double)tcc_type_numel(b);
     case TCC_OP_SCATTER_ADD_ALONG: return (double)b->dims[n->attrs->axis.axis];
     case TCC_OP_REDUCE_SUM: return (double)tcc_type_numel(&in[0]->type) / (double)tcc_type_numel(&n->type);
+    case TCC_OP_LINEAR_SCAN: return (double)n->type.dims[n->attrs->scan.axis];
     default: return 0;
     }
 }
@@ -185,6 +186,8 @@ static double terms_of_sum(const tcc_node *n, const tcc_value *const *in) {
 static double chain_of_sum(const tcc_noise *noise, const tcc_node *n, double terms) {
     if (n->op == TCC_OP_SCATTER_ADD || n->op == TCC_OP_SCATTER_ADD_ALONG) return terms;
     if (n->op == TCC_OP_REDUCE_SUM) return tcc_chain_of(terms, TCC_CHAIN_TERMS);
+    /* each factor rounds what comes of all before; in f64, so that of narrower types nothing is seen of it */
+    if (n->op == TCC_OP_LINEAR_SCAN) return n->type.dtype == TCC_F64 ? terms : 0;
     return noise->one_chain ? terms : tcc_chain_of(terms, TCC_CHAIN_PRODUCTS);
 }
 

@@ -242,7 +242,9 @@ void tcc__sample_tie(tcc_sample *s, const tcc_node *n) {
     case TCC_FUSION_INDEX:
     case TCC_FUSION_SCATTER: by_index(s, n); return;
     case TCC_FUSION_REDUCE: reduce(s, n); return;
-    case TCC_FUSION_SCAN: tie_all(s, n, n->operands[0], (int)n->attrs->scan.axis); return;
+    case TCC_FUSION_SCAN:
+        for (int k = 0; k < n->n_operands; k++) tie_all(s, n, n->operands[k], (int)n->attrs->scan.axis);
+        return;
     case TCC_FUSION_CONTRACT:
         if (n->op == TCC_OP_DOT) dot(s, n);
         else conv(s, n);

@@ -51,8 +51,8 @@ typedef enum tcc_expr_kind {
     TCC_EXPR_WITHIN, /* bool: 0 <= operand 0 < integer */
     TCC_EXPR_LOAD,   /* buffer at the affine element offset; 0 where operand 0 (a guard), if there is one, is false */
     TCC_EXPR_POINT,  /* graph op `op` on the operands; `integer` holds the id of a random draw */
-    TCC_EXPR_REDUCE, /* the value of a reduction (`op`) that the schedule makes from operand 0; does not depend on
-                        reduced loops */
+    TCC_EXPR_REDUCE, /* the value of a reduction (`op`) that the schedule makes from operand 0, which does not depend on
+                        reduced loops; or of a running result, from its operands */
     TCC_EXPR_FOLD,   /* op (REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, ARGMAX) of operand 0 over loops of its own: `fold`;
                         `integer`: a sum of products, each of which is added with one rounding */
     TCC_EXPR_PORT,   /* a value that the schedule provides; `integer` numbers it */

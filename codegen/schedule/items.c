@@ -118,7 +118,7 @@ int tcc_expr_cost(const tcc_expr *x) {
     switch (x->kind) {
     case TCC_EXPR_POINT: return tcc_expr_rounds(x) ? 0 : (int)tcc_op_get_info(x->op)->cost;
     case TCC_EXPR_LOAD: return 2;
-    case TCC_EXPR_REDUCE: return 1;
+    case TCC_EXPR_REDUCE: return (int)tcc_op_get_info(x->op)->cost;
     case TCC_EXPR_FOLD: return 100;
     default: return 0;
     }

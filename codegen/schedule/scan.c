@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The schedule of running sums: an item owns lines along the axis and runs along each from its start. Lanes are
- * neighbouring lines where the axis is not the innermost dim; along the innermost one they run along the line
- * (scan_lines.c; on a GPU scan_rows.c). Where neither is so, a line is a chain of additions, one element at a time. */
+ * The schedule of running sums and linear scans: an item owns lines along the axis and runs along each from its start.
+ * Lanes are neighbouring lines where the axis is not the innermost dim; along the innermost one they run along the line
+ * (scan_lines.c; on a GPU scan_rows.c). Where neither is so, a line is a chain of steps, one element at a time. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scan.h"
 
@@ -12,22 +12,23 @@ typedef struct trace_cx {
     tcc_affine coordinates[TCC_MAX_RANK];
 } trace_cx;
 
-/* A running sum at the point itself, along the hero's axis. */
+/* A running result at the point itself, along the hero's axis. */
 static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user) {
     const trace_cx *cx = user;
-    if (n->op != TCC_OP_CUMSUM) return NULL;
+    if (tcc_op_get_info(n->op)->fusion != TCC_FUSION_SCAN) return NULL;
     bool same = tcc_attrs_equal(TCC_ATTR_CLASS_scan, n->attrs, cx->hero->attrs) && n->type.rank == cx->hero->type.rank;
     for (int i = 0; same && i < n->type.rank; i++) same = tcc_affine_equal(&coordinates[i], &cx->coordinates[i]);
     if (!same) {
-        b->status = TCC_BUG(b->diag, "a running sum is read elsewhere than where it is made: %s", tcc_node_text(n));
+        b->status = TCC_BUG(b->diag, "a running result is read elsewhere than where it is made: %s", tcc_node_text(n));
         return NULL;
     }
-    const tcc_expr *operand = tcc_body_trace(b, n->operands[0], coordinates);
-    const tcc_expr *sum = tcc_expr_make(
-        b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = n->type.dtype, .op = TCC_OP_REDUCE_SUM}, &operand, 1);
-    /* it grows along the axis also where its operand does not change */
-    if (sum) ((tcc_expr *)sum)->loops |= tcc_affine_loops(b, &cx->coordinates[n->attrs->scan.axis]);
-    return sum;
+    const tcc_expr *operands[2] = {0};
+    for (int k = 0; k < n->n_operands; k++) operands[k] = tcc_body_trace(b, n->operands[k], coordinates);
+    const tcc_expr *y = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = n->type.dtype, .op = n->op},
+                                      operands, n->n_operands);
+    /* it changes along the axis also where its operands do not */
+    if (y) ((tcc_expr *)y)->loops |= tcc_affine_loops(b, &cx->coordinates[n->attrs->scan.axis]);
+    return y;
 }
 
 /* Lanes along `var` (-1: none), threads, and lines of an item. */
@@ -72,7 +73,7 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     int scans = 0;
     for (int i = 0; i < b->exprs.count; i++) scans += b->exprs.data[i]->kind == TCC_EXPR_REDUCE;
     if (scans > TCC_SCAN_MOST)
-        return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "a fused group has %d running sums", scans);
+        return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "a fused group has %d running results", scans);
     tcc_scan *p = TCC_ARENA_NEW(l->arena, tcc_scan);
     if (!p) return tcc_enomem(l->diag);
     p->body = b;

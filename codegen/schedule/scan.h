@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Planned running sums: what scan.c decides, and what scan_steps.c, scan_lines.c or scan_rows.c emits. */
+ * Planned running results: what scan.c decides, and what scan_steps.c, scan_lines.c or scan_rows.c emits. */
 #ifndef TCC_CODEGEN_SCHEDULE_SCAN_H
 #define TCC_CODEGEN_SCHEDULE_SCAN_H
 
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/lowering.h"
 
-enum { TCC_SCAN_MOST = 8 }; /* running sums of a group */
+enum { TCC_SCAN_MOST = 8 }; /* running results of a group */
 
 typedef struct tcc_scan {
-    tcc_body *body; /* a running sum is a REDUCE expression */
+    tcc_body *body; /* a running result is a REDUCE expression */
     int n_kept, n_axis;
     int kept[TCC_BODY_MAX_LOOPS], axis[TCC_BODY_MAX_LOOPS];
     bool reverse;
@@ -17,13 +17,31 @@ typedef struct tcc_scan {
     tcc_item_cut cut;
 } tcc_scan;
 
-/* Sums of f32, f16 and bf16 gather in f64: in f32 a long line of equal values would stop to grow at 2^24 of them. A
- * value to the type of its sum, and back. */
-tcc_emit_value tcc_scan_widen(tcc_emitter *e, tcc_emit_value value);
-tcc_emit_value tcc_scan_narrow(tcc_emitter *e, tcc_emit_value sum, tcc_dtype dtype);
+/* What an element of a line makes of the value before it: a y + b. NULL a: 1; NULL b: 0. All elements of a running
+ * result have the same parts. Values of f32, f16 and bf16 are in f64: in f32 the sum of a long line of equal values
+ * would stop to grow at 2^24 of them, and a product would leave the range on its way. */
+typedef struct tcc_scan_map {
+    tcc_emit_value a, b;
+} tcc_scan_map;
 
-/* Marks what the line needs and gives the sums before it, 0, over so many lanes; their number. */
+/* Marks what the line needs and gives what is before it, over so many lanes, of each running result; their number. */
 int tcc_scan_begin(tcc_body_run *r, int lanes, tcc_emit_value *carry);
+/* The elements at hand of running result x; where `exists`, unless NULL, is false those that change nothing. */
+tcc_scan_map tcc_scan_read(tcc_body_run *r, const tcc_expr *x, tcc_emit_value exists);
+/* The value behind elements, in f64, as the result's type holds it in a register. */
+tcc_emit_value tcc_scan_narrow(tcc_emitter *e, tcc_emit_value y, tcc_dtype dtype);
+
+/* a y + b; and one map that does what two do one after the other. */
+tcc_emit_value tcc_scan_apply(tcc_emitter *e, tcc_scan_map map, tcc_emit_value y);
+tcc_scan_map tcc_scan_join(tcc_emitter *e, tcc_scan_map first, tcc_scan_map then);
+/* The same, but a product of finite a's that f64 does not hold is its largest number. So 0 times it is 0, as it is one
+ * factor after the other. */
+tcc_scan_map tcc_scan_join_bounded(tcc_emitter *e, tcc_scan_map first, tcc_scan_map then);
+/* Maps like that one which change nothing; either of two; one lane's, or the only one's. */
+tcc_scan_map tcc_scan_none(tcc_emitter *e, tcc_scan_map like);
+tcc_scan_map tcc_scan_choose(tcc_emitter *e, tcc_emit_value condition, tcc_scan_map yes, tcc_scan_map no);
+tcc_scan_map tcc_scan_lane(tcc_emitter *e, tcc_scan_map map, int lane);
+tcc_emit_value tcc_scan_is_finite(tcc_emitter *e, tcc_emit_value x); /* of floats */
 
 /* One element of the axis at a time. */
 tcc_status tcc_scan_emit_steps(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);

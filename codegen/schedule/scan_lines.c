@@ -1,28 +1,62 @@
 /* SPDX-License-Identifier: MIT
- * Running sums along lines, for the host: a line is taken a vector at a time. A vector is summed from lane to lane in
- * log2 rounds of shifts and adds. One further addition adds the sum of all elements before it. So the chain of
- * dependent additions has one addition per vector. */
+ * Running results along lines, for the host: a line is taken a vector at a time. The maps of a vector are joined from
+ * lane to lane in log2 rounds of shifts. Then each is applied to the value before the vector. So the chain of dependent
+ * steps has one step per vector. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scan.h"
 
 #include <string.h>
 
-/* Each lane with those before it, which in reverse are the ones above. */
-static tcc_emit_value sum_lanes(tcc_emitter *e, tcc_emit_value x, bool reverse) {
-    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(x));
-    tcc_emit_value zero = tcc_emit_null(tcc_emit_type_of(x));
+static tcc_emit_value shift(tcc_emitter *e, tcc_emit_value x, tcc_emit_value outside, const int *from, int lanes) {
+    return x ? tcc_emit_shuffle(e, x, outside, from, lanes) : NULL;
+}
+
+/* Each lane behind those before it, which in reverse are the ones above. */
+static tcc_scan_map join_lanes(tcc_emitter *e, tcc_scan_map x, int lanes, bool reverse) {
+    const tcc_scan_map none = tcc_scan_none(e, x);
     for (int distance = 1; distance < lanes; distance *= 2) {
         int from[64];
         for (int i = 0; i < lanes; i++) {
             const int other = reverse ? i + distance : i - distance;
             from[i] = other >= 0 && other < lanes ? other : lanes;
         }
-        tcc_fold_step(e, TCC_OP_REDUCE_SUM, &x, tcc_emit_shuffle(e, x, zero, from, lanes), NULL, NULL);
+        const tcc_scan_map before = {shift(e, x.a, none.a, from, lanes), shift(e, x.b, none.b, from, lanes)};
+        x = tcc_scan_join(e, before, x);
     }
     return x;
 }
 
-/* The vector from `at` on: each running sum in order of dependence, then the stores. */
+/* One element after the other. */
+static tcc_emit_value scan_slowly(tcc_emitter *e, const tcc_scan *p, tcc_scan_map x, tcc_emit_value *carry) {
+    tcc_emit_value y = tcc_emit_poison(tcc_emit_type_of(x.a ? x.a : x.b));
+    for (int i = 0; i < p->lanes; i++) {
+        const int lane = p->reverse ? p->lanes - 1 - i : i;
+        *carry = tcc_scan_apply(e, tcc_scan_lane(e, x, lane), *carry);
+        y = tcc_emit_insert(e, y, *carry, tcc_emit_i32(e, lane));
+    }
+    return y;
+}
+
+/* The values behind each element of a vector, and in *carry behind all of it. Where the product of its a's is not
+ * finite, one element after the other: 0 times a product that f64 does not hold would be NaN. */
+static tcc_emit_value scan_vector(tcc_emitter *e, const tcc_scan *p, tcc_scan_map x, tcc_emit_value *carry) {
+    const tcc_scan_map joined = join_lanes(e, x, p->lanes, p->reverse);
+    const tcc_scan_map all = tcc_scan_lane(e, joined, p->reverse ? 0 : p->lanes - 1);
+    tcc_emit_value y = tcc_scan_apply(e, joined, tcc_emit_splat(e, *carry, p->lanes));
+    tcc_emit_value behind = tcc_scan_apply(e, all, *carry);
+    if (p->lanes > 1 && all.a && tcc_emit_is_float(tcc_emit_type_of(all.a))) {
+        tcc_emit_if branch;
+        tcc_emit_if_begin(e, &branch, tcc_emit_not(e, tcc_scan_is_finite(e, all.a)));
+        tcc_emit_value slow = scan_slowly(e, p, x, carry);
+        tcc_emit_if_end(e, &branch);
+        y = tcc_emit_if_value(e, &branch, slow, y);
+        behind = tcc_emit_if_value(e, &branch, *carry, behind);
+    }
+    *carry = behind;
+    return y;
+}
+
+/* The vector from `at` on: each running result in order of dependence, then the stores. */
 static void emit_vector(tcc_body_run *r, const tcc_scan *p, tcc_emit_value at, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
@@ -34,14 +68,8 @@ static void emit_vector(tcc_body_run *r, const tcc_scan *p, tcc_emit_value at, t
         const tcc_expr *x = b->exprs.data[i];
         if (x->kind != TCC_EXPR_REDUCE) continue;
         tcc_body_emit(r, 0);
-        tcc_emit_value value = tcc_scan_widen(e, tcc_body_lanes(r, x->operands[0]));
-        if (r->mask) value = tcc_emit_select(e, r->mask, value, tcc_emit_null(tcc_emit_type_of(value)));
-        value = sum_lanes(e, value, p->reverse);
-        tcc_emit_value before = tcc_emit_splat(e, carry[n], p->lanes);
-        tcc_fold_step(e, TCC_OP_REDUCE_SUM, &before, value, NULL, NULL);
-        if (p->lanes > 1) value = tcc_emit_extract(e, value, tcc_emit_i32(e, p->reverse ? 0 : p->lanes - 1));
-        tcc_fold_step(e, TCC_OP_REDUCE_SUM, &carry[n++], value, NULL, NULL);
-        tcc_body_give(r, x, tcc_scan_narrow(e, before, x->dtype));
+        tcc_emit_value y = scan_vector(e, p, tcc_scan_read(r, x, r->mask), &carry[n++]);
+        tcc_body_give(r, x, tcc_scan_narrow(e, y, x->dtype));
     }
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);

@@ -1,63 +1,71 @@
 /* SPDX-License-Identifier: MIT
- * Running sums along lines, for a GPU: a lane group runs along a line in tiles of one vector a thread. A thread sums
- * its vector from lane to lane. Then threads of a warp add the sums before them in log2 rounds of shuffles, and warps
- * add theirs through shared memory in ascending order. So the order of additions depends on the extent alone. */
+ * Running results along lines, for a GPU: a lane group runs along a line in tiles of one vector a thread. A thread
+ * joins the maps of its vector from lane to lane. Then threads of a warp join those before them in log2 rounds of
+ * shuffles, and warps theirs through shared memory in ascending order. So the order depends on the extent alone. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scan.h"
 
 #include <string.h>
 
-static tcc_emit_value sum(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
-    tcc_fold_step(e, TCC_OP_REDUCE_SUM, &a, b, NULL, NULL);
-    return a;
+/* Of the thread `distance` before this one. */
+static tcc_scan_map from_before(tcc_emitter *e, tcc_scan_map x, int distance) {
+    return (tcc_scan_map){.a = x.a ? tcc_emit_from_before(e, x.a, distance) : NULL,
+                          .b = x.b ? tcc_emit_from_before(e, x.b, distance) : NULL};
 }
 
-static tcc_emit_value zero_of(tcc_emit_value v) { return tcc_emit_null(tcc_emit_type_of(v)); }
+static void last_threads(tcc_emitter *e, tcc_scan_map x, int warps, tcc_scan_map *all) {
+    tcc_emit_value a[TCC_EMIT_WARP] = {0}, b[TCC_EMIT_WARP] = {0};
+    if (x.a) tcc_emit_last_threads(e, x.a, a);
+    if (x.b) tcc_emit_last_threads(e, x.b, b);
+    for (int w = 0; w < warps; w++) all[w] = (tcc_scan_map){a[w], b[w]};
+}
 
-/* What the threads before this one hold in sum, and in *total what all of the group hold. */
-static tcc_emit_value sum_before(tcc_emitter *e, tcc_emit_value own, tcc_emit_value *total) {
+/* What the threads before this one hold, joined, and in *total what all of the group hold. */
+static tcc_scan_map join_before(tcc_emitter *e, tcc_scan_map own, tcc_scan_map *total) {
     const int group = e->shape.shape.group, part = group < TCC_EMIT_WARP ? group : TCC_EMIT_WARP, warps = group / part;
-    tcc_emit_value lane = tcc_emit_rem(e, e->thread, part), before = own;
+    const tcc_scan_map none = tcc_scan_none(e, own);
+    tcc_emit_value lane = tcc_emit_rem(e, e->thread, part);
+    tcc_scan_map before = own;
     for (int distance = 1; distance < part; distance *= 2) {
-        tcc_emit_value other = tcc_emit_from_before(e, before, distance);
+        const tcc_scan_map other = from_before(e, before, distance);
         tcc_emit_value exists = tcc_emit_icmp(e, TCC_ICMP_UGE, lane, tcc_emit_i64(e, distance));
-        before = tcc_emit_select(e, exists, sum(e, other, before), before);
+        before = tcc_scan_choose(e, exists, tcc_scan_join_bounded(e, other, before), before);
     }
-    tcc_emit_value through = before, all[TCC_EMIT_WARP];
+    tcc_scan_map through = before, all[TCC_EMIT_WARP] = {0};
     tcc_emit_value first = tcc_emit_icmp(e, TCC_ICMP_EQ, lane, tcc_emit_i64(e, 0));
-    before = part > 1 ? tcc_emit_select(e, first, zero_of(own), tcc_emit_from_before(e, through, 1)) : zero_of(own);
-    tcc_emit_last_threads(e, through, all);
+    before = part > 1 ? tcc_scan_choose(e, first, none, from_before(e, through, 1)) : none;
+    last_threads(e, through, warps, all);
     *total = all[0];
     if (warps == 1) return before;
-    tcc_emit_value warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP), earlier = zero_of(own);
+    tcc_emit_value warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
+    tcc_scan_map earlier = none;
     for (int w = 0; w < warps; w++) {
-        earlier = tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_EQ, warp, tcc_emit_i64(e, w)), w ? *total : zero_of(own),
-                                  earlier);
-        if (w) *total = sum(e, *total, all[w]);
-        else *total = all[0];
+        tcc_emit_value here = tcc_emit_icmp(e, TCC_ICMP_EQ, warp, tcc_emit_i64(e, w));
+        earlier = tcc_scan_choose(e, here, w ? *total : none, earlier);
+        *total = w ? tcc_scan_join_bounded(e, *total, all[w]) : all[0];
     }
-    return sum(e, earlier, before);
+    return tcc_scan_join_bounded(e, earlier, before);
 }
 
-/* The running sums of the threads' vectors after `carry`, which becomes that of the whole tile. */
-static tcc_emit_value scan_tile(tcc_emitter *e, const tcc_scan *p, tcc_emit_value vector, tcc_emit_value *carry) {
-    tcc_emit_value own[64], total;
+/* The values behind each element of the threads' vectors, of `carry` before them, which becomes that behind the whole
+ * tile. */
+static tcc_emit_value scan_tile(tcc_emitter *e, const tcc_scan *p, tcc_scan_map vector, tcc_emit_value *carry) {
+    tcc_scan_map own[64], total;
     for (int i = 0; i < p->lanes; i++) {
-        int at = p->reverse ? p->lanes - 1 - i : i;
-        tcc_emit_value x = p->lanes == 1 ? vector : tcc_emit_extract(e, vector, tcc_emit_i32(e, at));
-        own[i] = i ? sum(e, own[i - 1], x) : x;
+        const tcc_scan_map x = tcc_scan_lane(e, vector, p->reverse ? p->lanes - 1 - i : i);
+        own[i] = i ? tcc_scan_join_bounded(e, own[i - 1], x) : x;
     }
-    tcc_emit_value before = sum_before(e, own[p->lanes - 1], &total);
-    before = sum(e, *carry, before);
-    *carry = sum(e, *carry, total);
-    if (p->lanes == 1) return sum(e, before, own[0]);
-    tcc_emit_value result = tcc_emit_poison(tcc_emit_type_of(vector));
+    tcc_emit_value before = tcc_scan_apply(e, join_before(e, own[p->lanes - 1], &total), *carry);
+    *carry = tcc_scan_apply(e, total, *carry);
+    if (p->lanes == 1) return tcc_scan_apply(e, own[0], before);
+    tcc_emit_value result = tcc_emit_poison(tcc_emit_type_of(vector.a ? vector.a : vector.b));
     for (int i = 0; i < p->lanes; i++)
-        result = tcc_emit_insert(e, result, sum(e, before, own[i]), tcc_emit_i32(e, p->reverse ? p->lanes - 1 - i : i));
+        result = tcc_emit_insert(e, result, tcc_scan_apply(e, own[i], before),
+                                 tcc_emit_i32(e, p->reverse ? p->lanes - 1 - i : i));
     return result;
 }
 
-/* One vector of each thread: each running sum in order of dependence, then the stores. */
+/* One vector of each thread: each running result in order of dependence, then the stores. */
 static void emit_tile(tcc_body_run *r, const tcc_scan *p, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
@@ -66,10 +74,8 @@ static void emit_tile(tcc_body_run *r, const tcc_scan *p, tcc_emit_value *carry)
         const tcc_expr *x = b->exprs.data[i];
         if (x->kind != TCC_EXPR_REDUCE) continue;
         tcc_body_emit(r, 0);
-        tcc_emit_value value = tcc_body_lanes(r, x->operands[0]);
-        if (r->inside) value = tcc_emit_select(e, r->inside, value, zero_of(value));
-        tcc_emit_value sums = scan_tile(e, p, tcc_scan_widen(e, value), &carry[n++]);
-        tcc_body_give(r, x, tcc_scan_narrow(e, sums, x->dtype));
+        tcc_emit_value y = scan_tile(e, p, tcc_scan_read(r, x, r->inside), &carry[n++]);
+        tcc_body_give(r, x, tcc_scan_narrow(e, y, x->dtype));
     }
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
@@ -101,7 +107,7 @@ static void emit_line(tcc_body_run *r, const void *data) {
     r->lane_var = -1;
     r->lanes = 1;
     if (e->shape.shape.group > TCC_EMIT_WARP)
-        tcc_emit_barrier(e); /* the next tile's warps leave their sums in the same place */
+        tcc_emit_barrier(e); /* the next tile's warps leave theirs in the same place */
     tcc_emit_loop_end(e, &loop, carry);
 }
 

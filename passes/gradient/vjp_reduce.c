@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Gradient rules of reductions and running sums. */
+ * Gradient rules of reductions and running results. */
 #include "passes/gradient/vjp.h"
 
 TCC_VJP_RULE(reduce_sum) { tcc__vjp_give(v, 0, vjp_back(v, v->dy, v->x[0], &v->y->attrs->axes.axes)); }
@@ -35,4 +35,34 @@ TCC_VJP_RULE(reduce_min) { extremum(v); }
 TCC_VJP_RULE(cumsum) {
     tcc_attrs attrs = {.scan = {.axis = v->y->attrs->scan.axis, .reverse = !v->y->attrs->scan.reverse}};
     tcc__vjp_give(v, 0, tcc_ir_build(v->g, TCC_OP_CUMSUM, &v->dy, 1, &attrs, NULL, v->y->loc));
+}
+
+/* x moved by one element along the axis, to where `later` elements stand, or the earlier ones; `value` comes in. */
+static tcc_node *moved(tcc_vjp *v, tcc_node *x, bool to_later, double value) {
+    const tcc_attrs_scan *scan = &v->y->attrs->scan;
+    const bool up = to_later != scan->reverse;
+    int64_t start[TCC_MAX_RANK] = {0}, limit[TCC_MAX_RANK], ones[TCC_MAX_RANK], none[TCC_MAX_RANK] = {0},
+            in[TCC_MAX_RANK] = {0};
+    if (x->type.dims[scan->axis] == 1) return tcc_ir_splat_like(v->g, x, value);
+    for (int i = 0; i < x->type.rank; i++) limit[i] = x->type.dims[i], ones[i] = 1;
+    in[scan->axis] = 1;
+    if (up) limit[scan->axis]--;
+    else start[scan->axis] = 1;
+    return tcc_ir_pad(v->g, tcc_ir_slice(v->g, x, start, limit, ones), value, up ? in : none, up ? none : in, none);
+}
+
+/* b[i] adds to y[i], which the next a carries on: the gradient by b is a linear scan the other way, with each a one
+ * element earlier; a[i] multiplies y[i-1]. So nothing is divided, and all is right where a is 0. In f32 at least: a
+ * gradient that f16 does not hold may meet a y that is 0. */
+TCC_VJP_RULE(linear_scan) {
+    const tcc_attrs_scan *scan = &v->y->attrs->scan;
+    const tcc_attrs attrs = {.scan = {.axis = scan->axis, .reverse = !scan->reverse}};
+    const tcc_dtype dtype = v->y->type.dtype;
+    const bool two = v->y->n_operands > 1;
+    tcc_node *operands[] = {tcc_ir_widen(v->g, moved(v, v->x[0], false, 0)), tcc_ir_widen(v->g, v->dy)};
+    tcc_node *by_b = tcc_ir_build(v->g, TCC_OP_LINEAR_SCAN, operands, 2, &attrs, NULL, v->y->loc);
+    if (two && tcc__vjp_wants(v, 1)) tcc__vjp_give(v, 1, tcc_ir_cast(v->g, by_b, dtype));
+    if (!tcc__vjp_wants(v, 0)) return;
+    tcc_node *before = tcc_ir_widen(v->g, moved(v, v->y, true, two ? 0 : 1));
+    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, vjp_mul(v, by_b, before), dtype));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running sums on a GPU: long rows and many short ones, both ways, of several element types, with work before and
- * behind. */
+ * Running sums and linear scans on a GPU: long rows and many short ones, both ways, of several element types, with work
+ * before and behind. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
 #include "harness/scan_cases.h"
@@ -54,9 +54,20 @@ static void equal_values(void **state) {
     running_sums_of_equal_values(check_gpu);
 }
 
+static void linear(void **state) {
+    (void)state;
+    linear_scans(check_gpu);
+}
+
+static void special_values(void **state) {
+    (void)state;
+    linear_scans_of_special_values(check_gpu, false);
+}
+
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(sums_of_sums),
-                                       cmocka_unit_test(long_lines), cmocka_unit_test(equal_values)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows),       cmocka_unit_test(sums_of_sums),
+                                       cmocka_unit_test(long_lines), cmocka_unit_test(equal_values),
+                                       cmocka_unit_test(linear),     cmocka_unit_test(special_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,6 +97,15 @@ const choice_case choice_cases[] = {
              "}\n",
      .host = {"lanes=1", "lanes=4,lines=5", "lines=1"},
      .gpu = {"group=1", "group=16", "lanes=1,group=512", "lanes=2,group=32"}},
+    {.name = "linear_scan_rows",
+     .text = "graph @linear_scan_rows {\n"
+             "  %0 = input {name=\"x\"} : f32[12,300]\n"
+             "  %1 = input {name=\"y\"} : f32[12,300]\n"
+             "  %2 = linear_scan(%0, %1) {axis=1} : f32[12,300]\n"
+             "  output \"y\" %2\n"
+             "}\n",
+     .host = {"lanes=1", "lanes=4,lines=5", "lines=1"},
+     .gpu = {"group=1", "group=16", "lanes=1,group=512", "lanes=2,group=32"}},
     {.name = "scan_columns",
      .text = "graph @scan_columns {\n"
              "  %0 = input {name=\"x\"} : f32[30,4,300]\n"

@@ -108,7 +108,29 @@ void tcc__gen_reduce(tcc_gen *r) {
     else tcc__gen_keep(r, reduced(r, TCC_GEN_ONE_OF(r, ops), x, &axes));
 }
 
+/* y = a y + b, or products of a, of factors that let nothing grow but as sums do. */
+static void add_linear_scan(tcc_gen *r) {
+    tcc_gen_value a = tcc__gen_into(r, tcc__gen_pick_float(r, 1, false), -1, 1);
+    if (!a.n) return;
+    tcc_attrs attrs = {.scan = {.axis = tcc__gen_below(r, a.n->type.rank), .reverse = tcc__gen_chance(r, 40)}};
+    const double count = (double)a.n->type.dims[attrs.scan.axis];
+    if (tcc__gen_chance(r, 40)) {
+        tcc_node *n = tcc__gen_build(r, TCC_OP_LINEAR_SCAN, &a.n, 1, &attrs, NULL);
+        tcc__gen_keep(r, tcc__gen_made(n, -1, 1, count * a.err, -1));
+        return;
+    }
+    tcc_gen_value b = tcc__gen_like(r, &a.n->type);
+    if (!b.n) return;
+    const double most = count * tcc__gen_max(-b.lo, b.hi);
+    tcc_node *n = tcc__gen_build(r, TCC_OP_LINEAR_SCAN, (tcc_node *[]){a.n, b.n}, 2, &attrs, NULL);
+    tcc__gen_keep(r, tcc__gen_made(n, -most, most, count * (b.err + most * a.err), -1));
+}
+
 void tcc__gen_scan(tcc_gen *r) {
+    if (tcc__gen_chance(r, 50)) {
+        add_linear_scan(r);
+        return;
+    }
     tcc_gen_value x = tcc__gen_pick_float(r, 1, false);
     if (!x.n) return;
     tcc_attrs attrs = {.scan = {.axis = tcc__gen_below(r, x.n->type.rank), .reverse = tcc__gen_chance(r, 40)}};

@@ -219,6 +219,18 @@ static tcc_node *of_scan(world *w, bool reverse) {
     tcc_attrs attrs = {.scan = {.axis = 1, .reverse = reverse}};
     return build1(w, TCC_OP_CUMSUM, &attrs, NULL, param(w, -2, 2, DIMS(2, 5, 3)));
 }
+static tcc_node *make_linear_scan(world *w, bool reverse) {
+    tcc_attrs attrs = {.scan = {.axis = 1, .reverse = reverse}};
+    tcc_node *a = param(w, -2, 2, DIMS(2, 5, 3)), *b = param(w, -2, 2, DIMS(2, 5, 3));
+    return build2(w, TCC_OP_LINEAR_SCAN, &attrs, NULL, a, b);
+}
+/* Two factors of a line are 0. */
+static tcc_node *make_products(world *w, bool reverse) {
+    tcc_attrs attrs = {.scan = {.axis = 1, .reverse = reverse}};
+    tcc_node *x = param(w, -2, 2, DIMS(2, 5, 3));
+    w->inputs[w->n_inputs - 1].f[3] = w->inputs[w->n_inputs - 1].f[9] = 0;
+    return build1(w, TCC_OP_LINEAR_SCAN, &attrs, NULL, x);
+}
 
 /* -- Contractions -- */
 
@@ -467,6 +479,10 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(reduce_min, of_reduction(w, TCC_OP_REDUCE_MIN)) \
     C(cumsum, of_scan(w, false)) \
     C(cumsum_reverse, of_scan(w, true)) \
+    C(linear_scan, make_linear_scan(w, false)) \
+    C(linear_scan_reverse, make_linear_scan(w, true)) \
+    C(products, make_products(w, false)) \
+    C(products_reverse, make_products(w, true)) \
     C(linear, make_linear(w)) \
     C(matmul, make_matmul(w)) \
     C(matmul_transposed, make_matmul_transposed(w)) \

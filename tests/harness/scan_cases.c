@@ -56,3 +56,94 @@ void running_sums_of_equal_values(graph_check *check) {
         tcc_diag_clear(&diag);
     }
 }
+
+/* The shape of an input along `axis` of one, two or three dims. */
+static void shape_of(char *text, size_t size, const char *type, int axis, int width) {
+    static const char *const forms[] = {"%s[%d,5]", "%s[2,%d,3]", "%s[2,3,%d]"};
+    snprintf(text, size, forms[axis], type, width);
+}
+
+static void check_linear(graph_check *check, const char *type, int axis, bool reverse,
+                         const compiled_options *options) {
+    char text[2048], attrs[64];
+    snprintf(attrs, sizeof attrs, "{axis=%d%s}", axis, reverse ? ", reverse=true" : "");
+    snprintf(
+        text, sizeof text,
+        "graph @s {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = input {name=\"y\"} : %s\n  %%2 = mul(%%0, %%1) : %s\n"
+        "  %%3 = linear_scan(%%0, %%2) %s : %s\n  %%4 = sub(%%3, %%1) : %s\n  %%5 = linear_scan(%%1, %%4) %s : %s\n"
+        "  %%6 = linear_scan(%%0) %s : %s\n  %%7 = add(%%6, %%1) : %s\n"
+        "  output \"o\" %%4\n  output \"p\" %%5\n  output \"q\" %%7\n}\n",
+        type, type, type, attrs, type, type, attrs, type, attrs, type, type);
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    check(g, options);
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+}
+
+void linear_scans(graph_check *check) {
+    static const int widths[] = {1, 2, 3, 17, 63, 65, 1000};
+    static const char *const types[] = {"f32", "bf16", "f16", "f64", "i32", "i64", "u8"};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            for (int axis = 0; axis < 3; axis++) {
+                char type[64];
+                shape_of(type, sizeof type, types[t], axis, widths[w]);
+                check_linear(check, type, axis, (w + t + (size_t)axis) % 2,
+                             &(compiled_options){.seed = w + t, .low = -1, .high = 1, .eager = (w + t) % 3 == 0});
+            }
+}
+
+/* Lines that hold `rest` but at three places, counted from where a line begins. */
+static const struct {
+    int at[3];
+    double value[3], rest;
+    bool infinite;
+} lines[] = {
+    {{4, 4, 4}, {0}, 1e30, false},                                  /* 0, and products that f64 does not hold */
+    {{3, 5, 20}, {1e30, 1e-30, -1e25}, 0.75, false},                /* beyond f32's range and back */
+    {{7, 30, 31}, {__builtin_nan(""), 0, 2}, -1, false},            /* NaN stays */
+    {{2, 3, 33}, {__builtin_inf(), 0.5, -0.25}, 1.25, true},        /* infinite */
+    {{2, 6, 33}, {0, -__builtin_inf(), 1}, 0.5, true},              /* 0 times infinity */
+    {{0, 15, 16}, {-__builtin_inf(), 0, __builtin_inf()}, 1, true}, /* in the first place */
+};
+enum { LINES = sizeof lines / sizeof *lines };
+
+static void fill(tcc_value *v, int axis, bool reverse, bool infinite, int shift) {
+    const int64_t inner = axis ? 1 : LINES, width = v->type.dims[axis];
+    for (int64_t e = 0, n = tcc_type_numel(&v->type); e < n; e++) {
+        const int64_t line = ((axis ? e / width : e % inner) + shift) % LINES, place = e / inner % width,
+                      at = reverse ? width - 1 - place : place;
+        const bool plain = lines[line].infinite && !infinite;
+        v->f[e] = plain ? 0.5 : lines[line].rest;
+        for (int k = 0; k < 3 && !plain; k++)
+            if (lines[line].at[k] == at) v->f[e] = lines[line].value[k];
+    }
+}
+
+void linear_scans_of_special_values(graph_check *check, bool infinite) {
+    static const int widths[] = {7, 40, 1000};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (int axis = 0; axis < 2; axis++)
+            for (int reverse = 0; reverse < 2; reverse++) {
+                char text[1024], type[64];
+                snprintf(type, sizeof type, axis ? "f32[%d,%d]" : "f32[%2$d,%1$d]", LINES, widths[w]);
+                snprintf(text, sizeof text,
+                         "graph @s {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = input {name=\"y\"} : %s\n"
+                         "  %%2 = linear_scan(%%0) {axis=%d%s} : %s\n  %%3 = linear_scan(%%0, %%1) {axis=%d%s} : %s\n"
+                         "  output \"o\" %%2\n  output \"p\" %%3\n}\n",
+                         type, type, axis, reverse ? ", reverse=true" : "", type, axis, reverse ? ", reverse=true" : "",
+                         type);
+                tcc_diag diag = {0};
+                tcc_graph *g = parse_graph(text, &diag);
+                tcc_value inputs[2];
+                for (int i = 0; i < 2; i++) {
+                    assert_ok(tcc_value_create(&g->inputs.data[i]->type, &inputs[i], &diag), &diag);
+                    fill(&inputs[i], axis, reverse, infinite, 3 * i);
+                }
+                check(g, &(compiled_options){.inputs = inputs, .eager = true});
+                for (int i = 0; i < 2; i++) tcc_value_free(&inputs[i]);
+                tcc_graph_destroy(g);
+                tcc_diag_clear(&diag);
+            }
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Running sums, for whatever runs a graph and compares it with the interpreter. */
+ * Running sums and linear scans, for whatever runs a graph and compares it with the interpreter. */
 #ifndef TCC_TESTS_HARNESS_SCAN_CASES_H
 #define TCC_TESTS_HARNESS_SCAN_CASES_H
 
@@ -10,5 +10,9 @@
 void running_sums_of_long_lines(graph_check *check);
 /* Of values that do not change along the line. */
 void running_sums_of_equal_values(graph_check *check);
+/* Linear scans and products, along each dim, of every type that has them. */
+void linear_scans(graph_check *check);
+/* Of zeros, numbers beyond f32's range on their way, and NaN; `infinite`: and of infinities. */
+void linear_scans_of_special_values(graph_check *check, bool infinite);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Running sums compiled for this machine, against the interpreter. */
+ * Running sums and linear scans compiled for this machine, against the interpreter. */
 #include "harness/check.h"
 #include "harness/scan_cases.h"
 
@@ -42,8 +42,19 @@ static void another_axis(void **state) {
                &(compiled_options){.seed = 1, .eager = true});
 }
 
+static void linear(void **state) {
+    (void)state;
+    linear_scans(check_compiled);
+}
+
+static void special_values(void **state) {
+    (void)state;
+    linear_scans_of_special_values(check_compiled, true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(long_lines), cmocka_unit_test(equal_values),
-                                       cmocka_unit_test(widths), cmocka_unit_test(another_axis)};
+                                       cmocka_unit_test(widths),     cmocka_unit_test(another_axis),
+                                       cmocka_unit_test(linear),     cmocka_unit_test(special_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,7 @@ def elementwise():
 def reductions():
     yield case("reduce_max", [Param((3, 5))], "reduce_max(%0) {axes=[1]}", lambda x: x.amax(1))
     yield case("cumsum", [Param((3, 5))], "cumsum(%0) {axis=1}", lambda x: x.cumsum(1))
+    yield case("products", [Param((3, 5))], "linear_scan(%0) {axis=1}", lambda x: x.cumprod(1))
     yield case("softmax", [Param((3, 4, 5))], "softmax(%0) {axis=1}", lambda x: F.softmax(x, 1))
     yield case("log_softmax", [Param((3, 4, 5))], "log_softmax(%0) {axis=2}", lambda x: F.log_softmax(x, 2))
     yield case("take", [Param((5, 3)), Index((4, 2))], "take(%0, %1)", lambda x, i: F.embedding(i, x))

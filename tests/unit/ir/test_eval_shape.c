@@ -99,6 +99,20 @@ static void test_reductions(void **state) {
     EXPECT("%0 = constant {values=[-5, -9]} : i32[2]\n%1 = argmax(%0) : i32[]", 0);
 }
 
+static void test_linear_scans(void **state) {
+    (void)state;
+    EXPECT(X34 "linear_scan(%0) {axis=1} : f64[3,4]", 5, 5, -10, -70, 3, 9, 0, 0, -1, -4, -16, -32);
+    EXPECT(X34 "linear_scan(%0) {reverse=true} : f64[3,4]", -15, 12, 0, 98, -3, 12, 0, 14, -1, 4, 4, 2);
+    EXPECT("%0 = constant {values=[2, -1, 0, 3, 1, 2]} : f64[2,3]\n%1 = constant {values=[1, 4, 5, 0, -2, 6]} : "
+           "f64[2,3]\n%2 = linear_scan(%0, %1) {axis=1} : f64[2,3]",
+           1, 3, 5, 0, -2, 2);
+    EXPECT("%0 = constant {values=[2, -1, 0, 3, 1, 2]} : i32[2,3]\n%1 = constant {values=[1, 4, 5, 0, -2, 6]} : "
+           "i32[2,3]\n%2 = linear_scan(%0, %1) {reverse=true} : i32[2,3]",
+           1, 6, 5, 0, -2, 6);
+    EXPECT("%0 = constant {values=[nan, 1, 2]} : f32[3]\n%1 = linear_scan(%0, %0) : f32[3]", NAN, NAN, NAN);
+    EXPECT("%0 = constant {values=[7, 20, 2]} : u8[3]\n%1 = linear_scan(%0, %0) : u8[3]", 7, 160, 66);
+}
+
 static void test_running_sums(void **state) {
     (void)state;
     EXPECT(X34 "cumsum(%0) {axis=1} : f64[3,4]", 5, 6, 4, 11, 3, 6, 6, 13, -1, 3, 7, 9);
@@ -109,6 +123,7 @@ static void test_running_sums(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_views), cmocka_unit_test(test_indexing),
-                                       cmocka_unit_test(test_reductions), cmocka_unit_test(test_running_sums)};
+                                       cmocka_unit_test(test_reductions), cmocka_unit_test(test_running_sums),
+                                       cmocka_unit_test(test_linear_scans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
