@@ -52,8 +52,7 @@ bool tcc__tensor_axis(tcc_tensor x, const char *op, int64_t axis, tcc_loc at, in
     return false;
 }
 
-/* Brings operands of the running trace to their common broadcast shape; false after an error. */
-static bool broadcast_together(const char *op, tcc_tensor *const *xs, int count, tcc_loc at) {
+bool tcc__tensor_together(const char *op, tcc_tensor *const *xs, int count, tcc_loc at) {
     tcc_trace *t = xs[0]->trace;
     int rank = 0;
     for (int i = 0; i < count; i++) {
@@ -97,7 +96,7 @@ static tcc_tensor unary(tcc_op op, tcc_tensor x, tcc_loc at) {
 static tcc_tensor binary(tcc_op op, tcc_tensor a, tcc_tensor b, tcc_loc at) {
     if (!tcc_trace_takes(tcc__tensor_op_text(op), at, 2, (tcc_tensor[]){a, b})) return tcc_trace_poison();
     tcc__tensor_begin(a.trace, at);
-    if (!broadcast_together(tcc__tensor_op_text(op), (tcc_tensor *const[]){&a, &b}, 2, at)) return tcc_trace_poison();
+    if (!tcc__tensor_together(tcc__tensor_op_text(op), (tcc_tensor *const[]){&a, &b}, 2, at)) return tcc_trace_poison();
     return tcc_trace_wrap(a.trace, tcc_ir_binary(a.trace->graph, op, a.node, b.node));
 }
 
@@ -251,7 +250,7 @@ tcc_tensor tcc_leaky_relu_at(tcc_tensor x, double slope, tcc_loc at) {
 tcc_tensor tcc_select_at(tcc_tensor c, tcc_tensor a, tcc_tensor b, tcc_loc at) {
     if (!tcc_trace_takes("select", at, 3, (tcc_tensor[]){c, a, b})) return tcc_trace_poison();
     tcc__tensor_begin(c.trace, at);
-    if (!broadcast_together("select", (tcc_tensor *const[]){&c, &a, &b}, 3, at)) return tcc_trace_poison();
+    if (!tcc__tensor_together("select", (tcc_tensor *const[]){&c, &a, &b}, 3, at)) return tcc_trace_poison();
     return tcc_trace_wrap(c.trace, tcc_ir_select(c.trace->graph, c.node, a.node, b.node));
 }
 

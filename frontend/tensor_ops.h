@@ -24,6 +24,8 @@ tcc_tensor tcc__tensor_widened(tcc_tensor x, tcc_loc at);
 tcc_tensor tcc__tensor_like(tcc_tensor x, double value, tcc_loc at);
 /* The square root of sums of squares, whose gradient at 0 is 0. */
 tcc_tensor tcc__tensor_root(tcc_tensor x, tcc_loc at);
+/* Brings operands to their common broadcast shape, behind tcc__tensor_begin; false after an error. */
+bool tcc__tensor_together(const char *op, tcc_tensor *const *xs, int count, tcc_loc at);
 /* An op that reads or writes x at indices along `axis`; what comes behind x is in `others`. */
 tcc_tensor tcc__tensor_indexed(tcc_op op, tcc_tensor x, const tcc_tensor *others, int n_others, int axis, tcc_loc at);
 /* x with its extents of 1 as those of `to`, which is of its rank, but along `axis`, which may be -1: along all. */

@@ -89,6 +89,18 @@ tcc_tensor tcc_cumsum_at(tcc_tensor x, int axis, tcc_loc at) {
     return tcc__tensor_op(TCC_OP_CUMSUM, x, &(tcc_attrs){.scan = {.axis = a}}, NULL, at);
 }
 
+tcc_tensor tcc_linear_scan_at(tcc_tensor a, tcc_tensor b, int axis, tcc_loc at) {
+    const char *name = tcc__tensor_op_text(TCC_OP_LINEAR_SCAN);
+    if (!tcc_trace_takes(name, at, 2, (tcc_tensor[]){a, b})) return tcc_trace_poison();
+    tcc__tensor_begin(a.trace, at);
+    if (!tcc__tensor_together(name, (tcc_tensor *const[]){&a, &b}, 2, at) ||
+        !tcc__tensor_axis(b, name, axis, at, &axis))
+        return tcc_trace_poison();
+    const tcc_attrs attrs = {.scan = {.axis = axis}};
+    return tcc_trace_wrap(a.trace, tcc_ir_build(a.trace->graph, TCC_OP_LINEAR_SCAN, (tcc_node *const[]){a.node, b.node},
+                                                2, &attrs, NULL, at));
+}
+
 /* -- Softmax -- */
 
 static tcc_tensor along_axis(tcc_op op, tcc_tensor x, int axis, tcc_loc at) {

@@ -143,6 +143,14 @@ def scatter_extreme(op, base, i, u, axis):
     return y if good.all() else y.narrow(axis, 0, base.shape[axis] - 1)
 
 
+def linear_scan(a, b, axis):
+    a, b = torch.broadcast_tensors(a, b)
+    y = []
+    for i in range(b.shape[axis]):
+        y.append(a.select(axis, i) * (y[-1] if y else 0) + b.select(axis, i))
+    return torch.stack(y, axis)
+
+
 def product(x, axes):
     for axis in sorted((a % x.dim() for a in axes), reverse=True):
         x = x.prod(axis)
@@ -392,6 +400,8 @@ class Model:
             return product(x, i)
         if op == "cumprod":
             return x.cumprod(i[0])
+        if op == "linear_scan":
+            return linear_scan(x, a[1], i[0])
         if op in ("cummax", "cummin"):
             return getattr(x, op)(i[0]).values
         if op == "normalize":

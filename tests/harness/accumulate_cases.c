@@ -321,6 +321,7 @@ REFUSED(largest, tcc_reduce_max(rows, TCC_ALL))
 REFUSED(spread, tcc_std(rows, 0, TCC_ALL))
 REFUSED(contrasted, tcc_matmul(h, tcc_transpose(h, TCC_DIMS(1, 0))))
 REFUSED(running, tcc_cumsum(rows, 0))
+REFUSED(recurrence, tcc_linear_scan(rows, rows, 0))
 REFUSED(share, tcc_softmax(rows, 0))
 REFUSED(some, tcc_slice(rows, 0, 0, 5))
 REFUSED(numbered, tcc_mul(rows, tcc_iota(t, 0, TCC_F32, TCC_DIMS(tcc_dim(rows, 0)))))
@@ -337,6 +338,7 @@ static const refused_loss refused_losses[] = {
     {spread, "this reduce_m2, f32[], reads across the samples"},
     {contrasted, "this dot, f32[14,14], reads across the samples"},
     {running, "this cumsum, f32[14], reads across the samples"},
+    {recurrence, "this linear_scan, f32[14], reads across the samples"},
     {share, "this softmax, f32[14], reads across the samples"},
     {some, "this slice, f32[5], reads across the samples"},
     {numbered, "this iota, f32[14], has something of its own for each sample"}};

@@ -283,10 +283,13 @@ static tcc_tensor by_class(pair *p) {
 static tcc_tensor regularized(pair *p) {
     tcc_tensor w = tcc_param(p->t, "scale", ((tcc_init){.kind = TCC_INIT_CONSTANT, .a = 0.3}), TCC_DIMS(3));
     tcc_tensor size = tcc_mean(tcc_square(w), TCC_ALL), e = tcc_mean(row_errors(p), TCC_ALL);
-    tcc_tensor factor = tcc_exp(tcc_sum(w, TCC_ALL));
-    switch (below(&p->state, 3)) {
+    tcc_tensor factor = tcc_exp(tcc_sum(w, TCC_ALL)), columns;
+    switch (below(&p->state, 4)) {
     case 0: return tcc_add(e, size);
     case 1: return tcc_mul(e, factor);
+    case 2:
+        columns = tcc_mean(tcc_square(tcc_sub(p->features, target(p))), TCC_DIMS(0));
+        return tcc_mean(tcc_linear_scan(w, tcc_slice(columns, 0, 0, 3), 0), TCC_ALL);
     default: return tcc_add(tcc_div(e, factor), tcc_log(factor));
     }
 }

@@ -37,6 +37,16 @@ static void make_running(user_maker *m) {
     if (user_rank(m, y)) user_push(m, y);
 }
 
+/* Of factors below 1, along the rows' or another dim. */
+static void make_recurrence(user_maker *m) {
+    int x = user_pick(m, 1, 4);
+    const int64_t width = user_dim(m, x, -1);
+    int a = user_op1(m, USER_tanh, user_chance(m, 50) ? x : user_param(m, 1, 1, &width));
+    user_step s = {.op = USER_linear_scan, .n_args = 2, .args = {a, x}, .n_ints = 1};
+    s.ints[0] = user_below(m, user_rank(m, x));
+    user_push(m, user_emit(m, &s));
+}
+
 static void make_lengths(user_maker *m) {
     int x = user_pick(m, 2, 3);
     const int64_t rank = user_rank(m, x), axis = user_below(m, rank), n = user_dim(m, x, -2), d = user_dim(m, x, -1);
@@ -138,6 +148,7 @@ static void make_ctc(user_maker *m) {
 }
 
 const user_layer_kind user_layers_more[] = {
-    {make_function, 8},        {make_pair, 5},    {make_kept, 4}, {make_running, 6}, {make_lengths, 4}, {make_view, 4},
-    {make_scatter_extreme, 5}, {make_buckets, 3}, {make_draw, 7}, {make_ctc, 3},     {NULL, 0},
+    {make_function, 8},   {make_pair, 5},    {make_kept, 4}, {make_running, 6},
+    {make_recurrence, 4}, {make_lengths, 4}, {make_view, 4}, {make_scatter_extreme, 5},
+    {make_buckets, 3},    {make_draw, 7},    {make_ctc, 3},  {NULL, 0},
 };

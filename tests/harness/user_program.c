@@ -94,6 +94,7 @@ static tcc_tensor shape(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
     case USER_keep_max: return tcc_reduce_max(a, n + TCC_KEEP_DIMS, v);
     case USER_prod: return tcc_prod(a, n, v);
     case USER_cumprod: return tcc_cumprod(a, (int)v[0]);
+    case USER_linear_scan: return tcc_linear_scan(a, b, (int)v[0]);
     case USER_cummax: return tcc_cummax(a, (int)v[0], NULL);
     case USER_cummin: return tcc_cummin(a, (int)v[0], NULL);
     case USER_normalize: return tcc_normalize(a, 2, (int)v[0]);

@@ -387,6 +387,12 @@ TRACED(tcc_cumsum) {
     tcc_output(t, "y", tcc_cumsum(x, 0)); /* 1, 3, 6 */
 }
 
+TRACED(tcc_linear_scan) {
+    tcc_tensor a = tcc_literal(t, ((double[]){2, 2, 3}), TCC_F32, TCC_DIMS(3));
+    tcc_tensor b = tcc_literal(t, ((double[]){1, 0, 1}), TCC_F32, TCC_DIMS(3));
+    tcc_output(t, "y", tcc_linear_scan(a, b, 0)); /* 1, 2, 7 */
+}
+
 TRACED(tcc_matmul) {
     tcc_tensor a = tcc_literal(t, ((double[]){1, 2, 3, 4}), TCC_F32, TCC_DIMS(2, 2));
     tcc_tensor b = tcc_literal(t, ((double[]){5, 6}), TCC_F32, TCC_DIMS(2, 1));

@@ -260,6 +260,9 @@ TCC_API tcc_tensor tcc_argmax_at(tcc_tensor x, int axis, tcc_loc at);
 /* The running sum along `axis`, each element included; x's shape. Sums of integers are of their type and wrap: convert
  * i32 first where they may be beyond 2^31. */
 TCC_API tcc_tensor tcc_cumsum_at(tcc_tensor x, int axis, tcc_loc at);
+/* The linear recurrence y[i] = a[i] y[i-1] + b[i] along `axis`, with 0 before the first; of floats and integers. a and
+ * b broadcast: a running mean of x is one with a scalar a = d and b = (1 - d) x. To begin at y, add a[0] y to b[0]. */
+TCC_API tcc_tensor tcc_linear_scan_at(tcc_tensor a, tcc_tensor b, int axis, tcc_loc at);
 #define tcc_sum(x, ...) tcc_sum_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_sum_i64(x, ...) tcc_sum_i64_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_mean(x, ...) tcc_mean_at(x, __VA_ARGS__, TCC_HERE)
@@ -267,6 +270,7 @@ TCC_API tcc_tensor tcc_cumsum_at(tcc_tensor x, int axis, tcc_loc at);
 #define tcc_reduce_min(x, ...) tcc_reduce_min_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_argmax(x, axis) tcc_argmax_at(x, axis, TCC_HERE)
 #define tcc_cumsum(x, axis) tcc_cumsum_at(x, axis, TCC_HERE)
+#define tcc_linear_scan(a, b, axis) tcc_linear_scan_at(a, b, axis, TCC_HERE)
 
 /* -- Contractions -- */
 /* a [.., M, K] x b [.., K, N] -> [.., M, N], of floats; leading dims broadcast. 2 M N K flop a matrix. */

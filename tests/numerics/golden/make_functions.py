@@ -163,6 +163,14 @@ def states(result):
     return torch.cat([s.flatten() for s in (y, *(last if isinstance(last, tuple) else [last]))])
 
 
+def linear_scan(a, b, dim):
+    a, b = torch.broadcast_tensors(a, b)
+    ys = []
+    for f, g in zip(a.unbind(dim), b.unbind(dim)):
+        ys.append(f * (ys[-1] if ys else 0) + g)
+    return torch.stack(ys, dim)
+
+
 def slope(y, x):
     return torch.autograd.grad((y * y).sum(), x, create_graph=True)[0]
 
