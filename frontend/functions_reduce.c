@@ -74,25 +74,24 @@ tcc_tensor tcc_prod_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at)
     return tcc__tensor_kept(tcc_cast(tcc_reshape(y, kept, dims), dtype), x, count, &list, at);
 }
 
-/* -- Running results: over 1, 2, 4, ... elements up to each -- */
+/* -- Running results -- */
+
+tcc_tensor tcc_cumprod_at(tcc_tensor x, int axis, tcc_loc at) {
+    if (!tcc__tensor_axis(x, "cumprod", axis, at, &axis) || !takes_numbers("cumprod", x, at)) return tcc_trace_poison();
+    return tcc__tensor_op(TCC_OP_LINEAR_SCAN, x, &(tcc_attrs){.scan = {.axis = axis}}, NULL, at);
+}
 
 /* x moved `by` elements back along `axis`, with `value` in front. */
 static tcc_tensor earlier(tcc_tensor x, int axis, int64_t by, double value, tcc_loc at) {
     return tcc_pad(tcc_slice(x, axis, 0, tcc_dim(x, axis) - by), axis, by, 0, value);
 }
 
-tcc_tensor tcc_cumprod_at(tcc_tensor x, int axis, tcc_loc at) {
-    if (!tcc__tensor_axis(x, "cumprod", axis, at, &axis) || !takes_numbers("cumprod", x, at)) return tcc_trace_poison();
-    tcc_tensor y = tcc__tensor_widened(x, at);
-    for (int64_t by = 1; by < tcc_dim(x, axis); by *= 2) y = tcc_mul(y, earlier(y, axis, by, 1, at));
-    return tcc_cast(y, tcc_get_dtype(x));
-}
-
 static double least_of(tcc_dtype dtype) {
     return dtype == TCC_I64 ? -0x1p63 : dtype == TCC_I32 ? -0x1p31 : dtype == TCC_U8 ? 0 : -INFINITY;
 }
 
-/* i32: where the largest element up to each stands, the last of equal ones; a NaN is larger than all. */
+/* i32: where the largest element up to each stands, the last of equal ones; a NaN is larger than all. Over 1, 2, 4, ...
+ * elements up to each. */
 static tcc_tensor running_argmax(tcc_tensor x, int axis, tcc_loc at) {
     const bool floats = tcc_dtype_is_float(tcc_get_dtype(x));
     tcc_tensor y = tcc_stop_gradient(x), where = tcc_iota(x.trace, axis, TCC_I32, tcc_rank(x), x.node->type.dims);
