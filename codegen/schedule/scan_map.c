@@ -16,6 +16,7 @@ static tcc_emit_value widen(tcc_emitter *e, tcc_emit_value value) {
 
 tcc_emit_value tcc_scan_narrow(tcc_emitter *e, tcc_emit_value y, tcc_dtype dtype) {
     tcc_emit_type type = tcc_emit_type_of(y), scalar = tcc_scalar_register(e, dtype);
+    if (dtype == TCC_U8) return tcc_emit_and(e, y, tcc_emit_int(e, type, 255));
     return scalar == e->f32 ? tcc_emit_fptrunc(e, y, tcc_emit_type_like(e, scalar, type)) : y;
 }
 

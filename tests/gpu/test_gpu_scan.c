@@ -64,10 +64,16 @@ static void special_values(void **state) {
     linear_scans_of_special_values(check_gpu, false);
 }
 
+static void bytes(void **state) {
+    (void)state;
+    running_results_of_bytes(check_gpu);
+}
+
 int main(void) {
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows),       cmocka_unit_test(sums_of_sums),
                                        cmocka_unit_test(long_lines), cmocka_unit_test(equal_values),
-                                       cmocka_unit_test(linear),     cmocka_unit_test(special_values)};
+                                       cmocka_unit_test(linear),     cmocka_unit_test(special_values),
+                                       cmocka_unit_test(bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,3 +147,14 @@ void linear_scans_of_special_values(graph_check *check, bool infinite) {
                 tcc_diag_clear(&diag);
             }
 }
+
+void running_results_of_bytes(graph_check *check) {
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph("graph @s {\n  %0 = input {name=\"x\"} : u8[3,300]\n"
+                               "  %1 = cumsum(%0) {axis=1} : u8[3,300]\n  %2 = cast(%1) : i32[3,300]\n"
+                               "  output \"o\" %2\n}\n",
+                               &diag);
+    check(g, &(compiled_options){.seed = 1});
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+}

@@ -14,5 +14,7 @@ void running_sums_of_equal_values(graph_check *check);
 void linear_scans(graph_check *check);
 /* Of zeros, numbers beyond f32's range on their way, and NaN; `infinite`: and of infinities. */
 void linear_scans_of_special_values(graph_check *check, bool infinite);
+/* What reads bytes from a register that a running result has left there. */
+void running_results_of_bytes(graph_check *check);
 
 #endif

@@ -52,9 +52,15 @@ static void special_values(void **state) {
     linear_scans_of_special_values(check_compiled, true);
 }
 
+static void bytes(void **state) {
+    (void)state;
+    running_results_of_bytes(check_compiled);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(long_lines), cmocka_unit_test(equal_values),
                                        cmocka_unit_test(widths),     cmocka_unit_test(another_axis),
-                                       cmocka_unit_test(linear),     cmocka_unit_test(special_values)};
+                                       cmocka_unit_test(linear),     cmocka_unit_test(special_values),
+                                       cmocka_unit_test(bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
