@@ -294,6 +294,21 @@ void compiled_destroy(compiled *c) {
 
 void compiled_run(compiled *c) { assert_ok(tcc_exec_run(c->exec, &c->cx.diag), &c->cx.diag); }
 
+compiled *compiled_run_filled(const tcc_graph *g, const compiled_options *options,
+                              void (*fill)(tcc_value *v, uint64_t seed)) {
+    tcc_diag diag = {0};
+    compiled *c = compiled_create(g, options);
+    for (int i = 0; i < g->inputs.count; i++) {
+        tcc_value in;
+        assert_ok(tcc_value_create(&g->inputs.data[i]->type, &in, &diag), &diag);
+        fill(&in, (uint64_t)i + 1);
+        value_store(&in, c->memory[i]);
+        tcc_value_free(&in);
+    }
+    compiled_run(c);
+    return c;
+}
+
 int compiled_output_binding(const tcc_graph *graph, int output) {
     const tcc_output *o = &graph->outputs.data[output];
     if (o->alias >= 0) return o->alias;

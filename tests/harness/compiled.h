@@ -60,6 +60,9 @@ compiled *compiled_create(const tcc_graph *g, const compiled_options *options);
 void compiled_destroy(compiled *c);
 /* Runs once; fails the test on an error. */
 void compiled_run(compiled *c);
+/* Compiles `g`, fills the inputs, the first with seed 1, and runs once. */
+compiled *compiled_run_filled(const tcc_graph *g, const compiled_options *options,
+                              void (*fill)(tcc_value *v, uint64_t seed));
 /* The memory that holds output `output` of the graph after a run. */
 const void *compiled_output(const compiled *c, int output);
 

@@ -42,20 +42,6 @@ static void fill(tcc_value *v, uint64_t seed) {
     }
 }
 
-static compiled *run(const tcc_graph *g, bool simplify) {
-    tcc_diag diag = {0};
-    compiled *c = compiled_create(g, &(compiled_options){.simplify = simplify});
-    for (int i = 0; i < g->inputs.count; i++) {
-        tcc_value in;
-        assert_ok(tcc_value_create(&g->inputs.data[i]->type, &in, &diag), &diag);
-        fill(&in, (uint64_t)i + 1);
-        value_store(&in, c->memory[i]);
-        tcc_value_free(&in);
-    }
-    compiled_run(c);
-    return c;
-}
-
 static int count_wide(const tcc_graph *g) {
     int count = 0;
     for (int i = 0; i < g->nodes.count; i++)
@@ -68,7 +54,8 @@ static void narrow_sums(void **state) {
     (void)state;
     tcc_diag diag = {0};
     tcc_graph *g = parse_graph(sums, &diag);
-    compiled *wide = run(g, false), *narrow = run(g, true);
+    compiled *wide = compiled_run_filled(g, &(compiled_options){0}, fill),
+             *narrow = compiled_run_filled(g, &(compiled_options){.simplify = true}, fill);
     assert_int_equal(count_wide(wide->graph), 2);
     assert_int_equal(count_wide(narrow->graph), 0);
     for (int i = 0; i < g->outputs.count; i++)

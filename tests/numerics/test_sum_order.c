@@ -19,17 +19,8 @@ static void fill(tcc_value *v, uint64_t seed) {
 }
 
 static tcc_strbuf run(const tcc_graph *g, bool eager) {
-    tcc_diag diag = {0};
     tcc_strbuf bytes = {0};
-    compiled *c = compiled_create(g, &(compiled_options){.eager = eager});
-    for (int i = 0; i < g->inputs.count; i++) {
-        tcc_value in;
-        assert_ok(tcc_value_create(&g->inputs.data[i]->type, &in, &diag), &diag);
-        fill(&in, (uint64_t)i + 1);
-        value_store(&in, c->memory[i]);
-        tcc_value_free(&in);
-    }
-    compiled_run(c);
+    compiled *c = compiled_run_filled(g, &(compiled_options){.eager = eager}, fill);
     for (int i = 0; i < g->outputs.count; i++)
         tcc_strbuf_addn(&bytes, compiled_output(c, i), (size_t)(tcc_type_numel(&g->outputs.data[i].node->type) * 4));
     compiled_destroy(c);
