@@ -54,7 +54,7 @@ typedef enum tcc_expr_kind {
     TCC_EXPR_REDUCE, /* the value of a reduction (`op`) that the schedule makes from operand 0, which does not depend on
                         reduced loops; or of a running result, from its operands */
     TCC_EXPR_FOLD,   /* op (REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, ARGMAX) of operand 0 over loops of its own: `fold`;
-                        `integer`: a sum of products, each of which is added with one rounding */
+                        `products`: each of the products that it sums up is added with one rounding */
     TCC_EXPR_PORT,   /* a value that the schedule provides; `integer` numbers it */
 } tcc_expr_kind;
 
@@ -62,6 +62,7 @@ struct tcc_expr {
     tcc_expr_kind kind;
     tcc_dtype dtype; /* of the value; f16 and bf16 values are held in f32, where they may have more digits: */
     bool rounded;    /* of f16 or bf16: known to be a value of that type */
+    bool products;   /* FOLD of operand 0, a product, which is no value by itself */
     tcc_op op;
     int id; /* index in body->exprs; operands come before users */
     int n_operands;

@@ -95,7 +95,7 @@ static void fold_once(tcc_body_run *r, const fold_cx *f, uint64_t opened, tcc_em
         }
         const tcc_expr *of = x->operands[0];
         tcc_emit_value *sum = carry + turn * (f->carries / f->turns);
-        if (x->integer) {
+        if (x->products) {
             *sum = tcc_emit_fma(e, lanes_in_fold(r, x, of->operands[0]), lanes_in_fold(r, x, of->operands[1]), *sum);
             if (f->jam >= 0) tcc_body_leave(r, f->jam);
             continue;

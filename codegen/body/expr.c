@@ -48,7 +48,7 @@ static uint64_t hash(const tcc_expr *x) {
 static bool same(const tcc_expr *a, const tcc_expr *c) {
     if (a->kind != c->kind || a->dtype != c->dtype || a->op != c->op || a->n_operands != c->n_operands ||
         memcmp(&a->number, &c->number, sizeof a->number) || a->integer != c->integer || a->buffer != c->buffer ||
-        a->fold != c->fold)
+        a->fold != c->fold || a->products != c->products)
         return false;
     for (int i = 0; i < a->n_operands; i++)
         if (a->operands[i] != c->operands[i]) return false;
@@ -203,7 +203,7 @@ const tcc_expr *tcc_expr_fold_products(tcc_body *b, tcc_dtype dtype, const tcc_e
                            .dtype = dtype,
                            .op = TCC_OP_REDUCE_SUM,
                            .fold = loops,
-                           .integer = tcc_dtype_is_float(dtype)};
+                           .products = tcc_dtype_is_float(dtype)};
     return tcc_expr_make(b, like, &product, 1);
 }
 
@@ -290,8 +290,8 @@ void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out) {
         const tcc_expr *x = b->exprs.data[i];
         tcc_strbuf_printf(out, "\n%d=%d.%d.%d(", i, (int)x->kind, (int)x->op, (int)x->dtype);
         for (int k = 0; k < x->n_operands; k++) tcc_strbuf_printf(out, "%d,", x->operands[k]->id);
-        tcc_strbuf_printf(out, ")b%d i%lld n%a f%llx ", x->buffer, (long long)x->integer, x->number,
-                          describe_loops(x->fold, loop_names));
+        tcc_strbuf_printf(out, ")b%d i%lld n%a f%llx%s ", x->buffer, (long long)x->integer, x->number,
+                          describe_loops(x->fold, loop_names), x->products ? "p" : "");
         describe_affine(b, &x->affine, loop_names, out);
     }
     for (int i = 0; i < b->stores.count; i++) {
