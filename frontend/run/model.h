@@ -302,6 +302,8 @@ void tcc__shard_leave(tcc_stored *whole);
  * whole. */
 tcc_status tcc__shard_check(tcc_model *m, const tcc_stored *whole);
 tcc_status tcc__shard_fetch(tcc_model *m, tcc_stored *whole);
+/* What there is of it beside it: the rank's own part, or else a copy in low precision, the latest. NULL: none. */
+tcc_stored *tcc__copy_of(const tcc_model *m, const tcc_stored *whole, bool own);
 
 /* -- In optimizer.c -- */
 

@@ -97,12 +97,11 @@ tcc_status tcc__shard_check(tcc_model *m, const tcc_stored *whole) {
                      whole->name);
 }
 
-/* The rank's own part of a parameter that is behind. */
-static tcc_stored *own_part(tcc_model *m, const tcc_stored *whole) {
-    tcc_store *copies = &m->shared->copies;
-    for (int i = 0; i < copies->entries.count; i++) {
+tcc_stored *tcc__copy_of(const tcc_model *m, const tcc_stored *whole, bool own) {
+    const tcc_store *copies = &m->shared->copies;
+    for (int i = copies->entries.count - 1; i >= 0; i--) {
         tcc_stored *p = &copies->entries.data[i];
-        if (tcc_own_of(p->name) && !strcmp(p->copy_of, whole->name)) return p;
+        if (!tcc_own_of(p->name) == !own && !strcmp(p->copy_of, whole->name)) return p;
     }
     return NULL;
 }
@@ -110,7 +109,7 @@ static tcc_stored *own_part(tcc_model *m, const tcc_stored *whole) {
 tcc_status tcc__shard_fetch(tcc_model *m, tcc_stored *whole) {
     if (!whole->behind) return TCC_OK;
     if (!m->options.comm) return tcc__shard_check(m, whole);
-    tcc_stored *part = own_part(m, whole);
+    tcc_stored *part = tcc__copy_of(m, whole, true);
     if (!part) return TCC_BUG(&m->cx->diag, "nobody has '%s'", whole->name);
     TCC_TRY(tcc__stored_host(m, part));
     char *all = tcc__aligned(64, (size_t)ranks_of(m) * (size_t)part_bytes(part));

@@ -111,13 +111,9 @@ const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, cons
 
 /* What reads a parameter that is behind reads the copy of it, whose values it has then. */
 static void load_copy(const tcc_verification *v, const tcc_stored *of, tcc_value *value) {
-    const tcc_store *copies = &v->m->shared->copies;
-    for (int i = 0; i < copies->entries.count; i++) {
-        const tcc_stored *p = &copies->entries.data[i];
-        if (tcc_own_of(p->name) || strcmp(p->copy_of, of->name) != 0) continue;
-        for (int64_t e = 0, count = tcc_type_numel(&p->type); e < count; e++)
-            value->f[e] = tcc_element_get(p->type.dtype, p->data, e);
-    }
+    const tcc_stored *p = tcc__copy_of(v->m, of, false);
+    for (int64_t e = 0, count = p ? tcc_type_numel(&p->type) : 0; e < count; e++)
+        value->f[e] = tcc_element_get(p->type.dtype, p->data, e);
 }
 
 tcc_status tcc__verify_inputs(const tcc_verification *v, const tcc_graph *g, tcc_value **out) {
