@@ -14,7 +14,9 @@ static const struct {
 } networks[] = {TCC_NETWORKS(NETWORK)};
 enum { NETWORKS = sizeof networks / sizeof networks[0] };
 
-const tcc_network *const tcc_network_local = &networks[0].network;
+#define ID(name, latency, bandwidth, what) NETWORK_##name,
+enum { TCC_NETWORKS(ID) };
+const tcc_network *const tcc_network_local = &networks[NETWORK_local].network;
 
 #define LINE(name, latency, bandwidth, what) "  " #name " (" #latency "," #bandwidth "): " what "\n"
 const char tcc_network_names[] = TCC_NETWORKS(LINE);

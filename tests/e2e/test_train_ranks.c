@@ -240,6 +240,25 @@ static void ranks_are_planned(void **state) {
     free(out);
 }
 
+/* Those that the library names are those that completion offers. */
+static void networks_are_listed(void **state) {
+    char *offered =
+        program_output(program_run(NULL, "tcc-train", (const char *const[]){"--complete", "--network=", NULL}));
+    program_result r = RUN(write_recipe(state, "mlp"), "--dry-run", "--ranks", "2", "--network=none");
+    const char *at = strstr(r.err, "one of\n");
+    assert_non_null(at);
+    int named = 0, lines = 0;
+    for (const char *line = at; (line = strstr(line, "\n  ")); line++) named++;
+    for (char *word = strtok(offered, "\n"); word; word = strtok(NULL, "\n"), lines++) {
+        char text[64];
+        snprintf(text, sizeof text, "\n  %s (", word + strlen("--network="));
+        if (!strstr(at, text)) fail_msg("the library does not know %s: %s", word, r.err);
+    }
+    assert_int_equal(lines, named);
+    program_free(&r);
+    free(offered);
+}
+
 /* -- Ends -- */
 
 /* The process of a rank, in the order in which the first process has started them. */
@@ -325,15 +344,11 @@ static void ends_of_a_rank_end_all(void **state) {
 int main(void) {
     program_share_cache();
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(ranks_are_micro_batches),
-        FOLDER_TEST(ranks_meet_by_the_environment),
-        FOLDER_TEST(ranks_of_srun_meet),
-        FOLDER_TEST(what_ranks_cannot_do_is_refused),
-        FOLDER_TEST(choices_are_of_one_rank),
-        FOLDER_TEST(ranks_are_planned),
-        FOLDER_TEST(weights_in_parts_go_on),
-        FOLDER_TEST(ends_of_a_rank_end_all),
-        FOLDER_TEST(parts_have_losses_of_their_own),
+        FOLDER_TEST(ranks_are_micro_batches), FOLDER_TEST(ranks_meet_by_the_environment),
+        FOLDER_TEST(ranks_of_srun_meet),      FOLDER_TEST(what_ranks_cannot_do_is_refused),
+        FOLDER_TEST(choices_are_of_one_rank), FOLDER_TEST(ranks_are_planned),
+        FOLDER_TEST(networks_are_listed),     FOLDER_TEST(weights_in_parts_go_on),
+        FOLDER_TEST(ends_of_a_rank_end_all),  FOLDER_TEST(parts_have_losses_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
