@@ -7,6 +7,7 @@
 #include "harness/optimizer.h"
 #include "codegen/build.h"
 #include "codegen/schedule/lowering.h"
+#include "codegen/schedule/scan.h"
 #include "passes/pass.h"
 #include "traincc/traincc.h"
 
@@ -20,7 +21,7 @@ static enum fault {
     NONE,
     LAST_UPDATE,   /* of a scatter, alone counts: what was there is read before the loop */
     OVERWRITTEN,   /* row sums lie over what the column sums' second launch still reads */
-    NARROW_SUM,    /* a running sum is held in float32 */
+    NARROW_SUM,    /* a running result is held in float32 */
     NO_EPS,        /* of a norm */
     LOST_FACTOR,   /* of a sum over what was broadcast: a mean instead, as a pass might write */
     PARTS_SWAPPED, /* of a concat, by a pass */
@@ -58,19 +59,15 @@ tcc_status __wrap_tcc_lowering_keep(tcc_lowering *l, tcc_body *b) {
     return __real_tcc_lowering_keep(l, b);
 }
 
-/* Sums in double precision, which only running sums of float32 are here, are rounded after each step. */
-void __real_tcc_fold_step(tcc_emitter *e, tcc_op op, tcc_emit_value *carry, tcc_emit_value value, tcc_emit_value index,
-                          tcc_emit_value mask);
-void __wrap_tcc_fold_step(tcc_emitter *e, tcc_op op, tcc_emit_value *carry, tcc_emit_value value, tcc_emit_value index,
-                          tcc_emit_value mask);
-void __wrap_tcc_fold_step(tcc_emitter *e, tcc_op op, tcc_emit_value *carry, tcc_emit_value value, tcc_emit_value index,
-                          tcc_emit_value mask) {
-    __real_tcc_fold_step(e, op, carry, value, index, mask);
-    tcc_emit_type type = tcc_emit_type_of(carry[0]);
-    if (fault != NARROW_SUM || op != TCC_OP_REDUCE_SUM || type != tcc_emit_type_like(e, e->f64, type)) return;
-    carry[0] = tcc_emit_fptrunc(e, carry[0], tcc_emit_type_like(e, e->f32, type));
-    carry[0] = tcc_emit_fpext(e, carry[0], type);
+/* Running results of float32, which are in double precision, are rounded after each step. */
+tcc_emit_value __real_tcc_scan_apply(tcc_emitter *e, tcc_scan_map map, tcc_emit_value y);
+tcc_emit_value __wrap_tcc_scan_apply(tcc_emitter *e, tcc_scan_map map, tcc_emit_value y);
+tcc_emit_value __wrap_tcc_scan_apply(tcc_emitter *e, tcc_scan_map map, tcc_emit_value y) {
+    y = __real_tcc_scan_apply(e, map, y);
+    tcc_emit_type type = tcc_emit_type_of(y);
+    if (fault != NARROW_SUM || type != tcc_emit_type_like(e, e->f64, type)) return y;
     planted++;
+    return tcc_emit_fpext(e, tcc_emit_fptrunc(e, y, tcc_emit_type_like(e, e->f32, type)), type);
 }
 
 static tcc_place *place_of(tcc_graph *g, const tcc_node *n) {
@@ -261,6 +258,12 @@ static void long_running_sum(tcc_trace *t, void *user) {
     tcc_loss(t, tcc_mean(tcc_cumsum(tcc_exp(x), 0), TCC_ALL));
 }
 
+static void long_recurrence(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor x = tcc_broadcast(tcc_param(t, "x", UNIFORM, TCC_DIMS(4)), TCC_DIMS(30000, 4));
+    tcc_loss(t, tcc_mean(tcc_linear_scan(tcc_full_like(x, 1), tcc_exp(x), 0), TCC_ALL));
+}
+
 static void norm_of_constant_rows(tcc_trace *t, void *user) {
     (void)user;
     tcc_tensor x = tcc_broadcast(tcc_param(t, "x", UNIFORM, TCC_DIMS(6, 1)), TCC_DIMS(6, 48));
@@ -330,6 +333,7 @@ static const struct {
     {LAST_UPDATE, "a constant index along an axis", constant_index_along, A_KERNEL, false, false, 0},
     {OVERWRITTEN, "rows' sums over an operand of columns' sums", outer_product, THE_PLAN, true, false, 0},
     {NARROW_SUM, "a running sum of 30,000 terms", long_running_sum, A_KERNEL, false, false, 0},
+    {NARROW_SUM, "a recurrence of 30,000 terms", long_recurrence, A_KERNEL, false, false, 0},
     {NO_EPS, "a norm of constant rows", norm_of_constant_rows, A_KERNEL, false, false, 0},
     {LOST_FACTOR, "the gradient of a bias", bias_of_rows, A_PASS, false, false, 0},
     {PARTS_SWAPPED, "a concat of 40 parts", many_parts, A_PASS, false, false, 0},
