@@ -231,6 +231,10 @@ static void running_sums(void **state) {
     check_text_traffic("graph @cumsum_short {\n  %0 = input {name=\"x\"} : f32[3000,64]\n"
                        "  %1 = cumsum(%0) {axis=1, reverse=true} : f32[3000,64]\n  output \"o\" %1\n}\n",
                        0, 0.01);
+    check_text_traffic("graph @linear_scan {\n  %0 = input {name=\"a\"} : f32[64,3000]\n"
+                       "  %1 = input {name=\"b\"} : f32[64,3000]\n"
+                       "  %2 = linear_scan(%0, %1) {axis=1} : f32[64,3000]\n  output \"o\" %2\n}\n",
+                       0, 0.01);
 }
 
 /* Rows that a guard lets through whole are read in wide accesses. */
