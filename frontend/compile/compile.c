@@ -179,7 +179,7 @@ tcc_status tcc__model_need_function(tcc_model *m) {
 #define PASSES_PART(value) (value)
 #define PASSES_STEP(value) (value)
 #define PASSES_STEP_IF(value) ((value) > 0)
-#define PASSES_NOT(value) (value)
+#define PASSES_NOT(value) ((void)(value)) /* what passes read is in the key: nothing takes it but NONE */
 #define TO(field) out.field =
 #define NONE (void)
 
