@@ -2,6 +2,7 @@
  * Which dims of a graph an op takes index by index, and which operand's dim goes with which of the result. What is not
  * listed here stays whole. */
 #include "ir/sample_dims.h"
+#include "ir/sdpa.h"
 #include "ir/support/gcd.h"
 
 static tcc_sample_dim *at(tcc_sample *s, const tcc_node *n, int dim) { return &s->dims[n->id * TCC_MAX_RANK + dim]; }
@@ -195,16 +196,28 @@ static void window(tcc_sample *s, const tcc_node *n) {
     }
 }
 
-/* Heads are apart. With dropout, whose draws go by position, the first ones are taken. */
+/* The dim of operand k that goes with the rows of the result, which are queries, or keys in gradients by k and v; -1:
+ * none. */
+static int rows_of(const tcc_node *n, int k) {
+    const bool by_key = n->op == TCC_OP_SDPA_GRAD_K || n->op == TCC_OP_SDPA_GRAD_V;
+    const int lead = n->operands[0]->type.rank - 2;
+    if (tcc_sdpa_mask(n) && k == tcc_op_get_info(n->op)->least) return by_key ? lead + 1 : lead;
+    const bool has_keys = k == 1 || k == 2;
+    return has_keys == by_key ? lead : -1;
+}
+
+/* Heads are apart, and so are the rows of the result, unless what a query sees goes by its position. With dropout, the
+ * draws of which go by position, the first heads are taken, whole. */
 static void attention(tcc_sample *s, const tcc_node *n) {
-    const bool draws = n->attrs->sdpa.p > 0;
+    const bool draws = tcc_sdpa_draws(n), rows = !draws && !n->attrs->sdpa.causal;
     const int lead = n->operands[0]->type.rank - 2;
     for (int k = 0; k < n->n_operands; k++)
         for (int d = 0; d < n->operands[k]->type.rank; d++)
-            if (d >= lead || (draws && (d > 0 || k == n->n_operands - 1))) keep(s, n->operands[k], d);
+            if (rows && d == rows_of(n, k)) tie(s, n, lead, n->operands[k], d);
+            else if (d >= lead || (draws && (d > 0 || k == n->n_operands - 1))) keep(s, n->operands[k], d);
             else tie(s, n, d, n->operands[k], d);
     for (int d = 0; d < n->type.rank; d++)
-        if (d >= lead || (draws && d > 0)) keep(s, n, d);
+        if ((d >= lead && !(rows && d == lead)) || (draws && d > 0)) keep(s, n, d);
     if (draws && lead > 0) tcc__sample_dim(s, n, 0)->first = true;
 }
 

@@ -80,6 +80,13 @@ static void random_graphs(void **state) {
 }
 
 /* Each text has an output of which a hundredth or so is enough: what all of its dims but those that are summed tell. */
+#define QKV                                                                              \
+    "  %10 = input {name=\"q\"} : f32[6,5,4]\n  %11 = input {name=\"k\"} : f32[6,7,4]\n" \
+    "  %12 = input {name=\"v\"} : f32[6,7,3]\n  %13 = input {name=\"mask\"} : f32[6,5,7]\n"
+#define QKV_BACK                                                                             \
+    QKV "  %14 = input {name=\"o\"} : f32[6,5,3]\n  %15 = input {name=\"lse\"} : f32[6,5]\n" \
+        "  %16 = input {name=\"do\"} : f32[6,5,3]\n"
+
 static void known_graphs(void **state) {
     (void)state;
     static const struct {
@@ -105,6 +112,12 @@ static void known_graphs(void **state) {
         {"  %0 = input {name=\"q\"} : f32[6,5,4]\n  %1 = input {name=\"k\", role=rng} : i64[2]\n"
          "  %2 = sdpa(%0, %0, %0, %1) {scale=0.5, p=0.25, id=2} : f32[6,5,4]\n",
          20},
+        {QKV "  %2 = sdpa(%10, %11, %12, %13) {scale=0.5} : f32[6,5,3]\n", 3},
+        {QKV "  %2 = sdpa_lse(%10, %11, %13) {scale=0.5} : f32[6,5]\n", 1},
+        {QKV "  %2 = sdpa(%10, %11, %12) {scale=0.5, causal=true} : f32[6,5,3]\n", 15},
+        {QKV_BACK "  %2 = sdpa_grad_q(%10, %11, %12, %14, %15, %16, %13) {scale=0.5} : f32[6,5,4]\n", 4},
+        {QKV_BACK "  %2 = sdpa_grad_k(%10, %11, %12, %14, %15, %16, %13) {scale=0.5} : f32[6,7,4]\n", 4},
+        {QKV_BACK "  %2 = sdpa_grad_v(%10, %11, %12, %14, %15, %16, %13) {scale=0.5} : f32[6,7,3]\n", 3},
         {"  %0 = input {name=\"t\"} : f32[50,8]\n  %1 = input {name=\"i\"} : i32[7,5]\n"
          "  %2 = take(%0, %1) {axis=0} : f32[7,5,8]\n",
          1},
@@ -113,7 +126,7 @@ static void known_graphs(void **state) {
         char text[1024];
         tcc_diag diag = {0};
         counts c = {0};
-        void *packed[4];
+        void *packed[8];
         snprintf(text, sizeof text, "graph @g {\n%s  output \"y\" %%2\n}\n", cases[i].text);
         tcc_graph *g = parse_graph(text, &diag);
         for (int k = 0; k < g->inputs.count; k++) {
