@@ -55,8 +55,9 @@ def page(folder):
     files = [path for path in folder.glob("*.json") if path.name != "machines.json"]
     results = sorted((json.loads(path.read_text()) for path in files), key=lambda result: result["order"])
     peers = [result for result in results if result["kind"] == "peers"]
+    named = {result["machine"] for result in results if result["kind"] == "peers" or result["on_page"]}
     lines = HEAD.splitlines() + ["", "| machine | what it is |", "| --- | --- |"]
-    lines += [f"| {machine['name']} | {machine['what']} |" for machine in machines.values()]
+    lines += [f"| {machine['name']} | {machine['what']} |" for key, machine in machines.items() if key in named]
     lines += ["", "## " + peers[0]["section"], ""] + list(summary(peers, machines))
     section = peers[0]["section"]
     for result in results:
