@@ -63,6 +63,7 @@ struct tcc_emit_functions {
     /* --- Elementary functions (math.h) */
     tcc_emit_value (*exp)(tcc_emitter *e, tcc_emit_value x);
     tcc_emit_value (*exp_negative)(tcc_emitter *e, tcc_emit_value x);
+    tcc_emit_value (*log)(tcc_emitter *e, tcc_emit_value x);
     tcc_emit_value (*erf)(tcc_emitter *e, tcc_emit_value x);
     tcc_emit_value (*erf_slope)(tcc_emitter *e, tcc_emit_value x);  /* NULL: none; or it gives NULL for that */
     tcc_emit_value (*tanh_large)(tcc_emitter *e, tcc_emit_value x); /* x >= 0.63 */
@@ -106,6 +107,7 @@ unsigned tcc_host_tile_rows(tcc_emitter *e);
 /* Of the host's table: math_host.c. */
 tcc_emit_value tcc_host_exp(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_host_exp_negative(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_host_log(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_host_erf(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_host_erf_slope(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_host_tanh_large(tcc_emitter *e, tcc_emit_value x);

@@ -296,6 +296,7 @@ const tcc_emit_functions tcc_emit_host = {
     .round_bf16 = tcc_host_round_bf16,
     .exp = tcc_host_exp,
     .exp_negative = tcc_host_exp_negative,
+    .log = tcc_host_log,
     .erf = tcc_host_erf,
     .erf_slope = tcc_host_erf_slope,
     .tanh_large = tcc_host_tanh_large,

@@ -37,7 +37,7 @@ tcc_emit_value tcc_math_sqrt(tcc_emitter *e, tcc_emit_value x) {
 }
 
 /* log(x) = k ln 2 + log(1 + f), sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f - f^2/2 + f^3 p(f). */
-tcc_emit_value tcc_math_log(tcc_emitter *e, tcc_emit_value x) {
+tcc_emit_value tcc_math_log_by_bits(tcc_emitter *e, tcc_emit_value x) {
     static const float p[] = {0.33333373f, -0.2500084f,  0.1999899f, -0.16621207f,
                               0.14238907f, -0.13212356f, 0.1256589f, -7.286021e-2f}; /* 7.9e-9 */
     tcc_emit_value denormal = tcc_emit_fcmp(e, TCC_FCMP_OLT, x, constant(e, x, 0x1p-126));
@@ -94,6 +94,8 @@ tcc_emit_value tcc_math_exp(tcc_emitter *e, tcc_emit_value x) { return e->target
 tcc_emit_value tcc_math_exp_negative(tcc_emitter *e, tcc_emit_value x) {
     return e->target->functions->exp_negative(e, x);
 }
+
+tcc_emit_value tcc_math_log(tcc_emitter *e, tcc_emit_value x) { return e->target->functions->log(e, x); }
 
 tcc_emit_value tcc_math_erf(tcc_emitter *e, tcc_emit_value x) { return e->target->functions->erf(e, x); }
 

@@ -63,6 +63,10 @@ tcc_emit_value tcc_host_rsqrt(tcc_emitter *e, tcc_emit_value x) {
     return quotient(e, constant(e, x, 1), tcc_math_sqrt(e, x));
 }
 
+tcc_emit_value tcc_host_log(tcc_emitter *e, tcc_emit_value x) {
+    return tcc_math_has_avx512(e) ? tcc_math_avx512_log(e, x) : tcc_math_log_by_bits(e, x);
+}
+
 tcc_emit_value tcc_host_erf(tcc_emitter *e, tcc_emit_value x) {
     return tcc_math_has_avx512(e) ? tcc_math_avx512_erf(e, x) : tcc_math_erf_by_exp(e, x, exp_small);
 }

@@ -92,4 +92,6 @@ tcc_emit_value tcc_nvptx_sigmoid(tcc_emitter *e, tcc_emit_value x) {
 
 tcc_emit_value tcc_nvptx_rsqrt(tcc_emitter *e, tcc_emit_value x) { return hardware(e, "llvm.nvvm.rsqrt.approx.f", x); }
 
+tcc_emit_value tcc_nvptx_log(tcc_emitter *e, tcc_emit_value x) { return tcc_math_log_by_bits(e, x); }
+
 tcc_emit_value tcc_nvptx_erf(tcc_emitter *e, tcc_emit_value x) { return tcc_math_erf_by_exp(e, x, exp_rough); }
