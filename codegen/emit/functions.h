@@ -93,6 +93,18 @@ static inline void tcc_emit_set_invariant(tcc_emitter *e, tcc_emit_value load) {
                     LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, NULL, 0)));
 }
 
+/* Of the host's table: mask_host.c. */
+tcc_emit_value tcc_host_load_masked(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask);
+void tcc_host_store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, tcc_emit_value mask);
+tcc_emit_value tcc_host_gather_at(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offsets,
+                                  tcc_emit_value mask);
+void tcc_host_scatter_at(tcc_emitter *e, tcc_emit_value value, tcc_emit_value base, tcc_emit_value offsets,
+                         tcc_emit_value mask);
+tcc_emit_value tcc_host_load_if(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offset,
+                                tcc_emit_value condition);
+tcc_emit_value tcc_host_load_lanes_if(tcc_emitter *e, tcc_emit_type type, tcc_emit_value base, tcc_emit_value offset,
+                                      int alignment, tcc_emit_value condition);
+
 /* Of the host's table: bf16_host.c. */
 tcc_emit_value tcc_host_multiply_pairs(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, tcc_emit_value sums);
 tcc_emit_value tcc_host_round_pairs(tcc_emitter *e, tcc_emit_value low, tcc_emit_value high);

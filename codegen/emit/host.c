@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The host as a target: vector capabilities, kernels, and masked accesses. */
+ * The host as a target: vector capabilities, kernels, and its table of functions. */
 #include "codegen/emit/functions.h"
 #include "codegen/options.h"
 
@@ -106,39 +106,6 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
     return status;
 }
 
-/* A masked access: `pointer` is the index of what is addressed among three arguments. Its alignment, that of an
- * element, is one more operand behind it, or since LLVM 22 an attribute. */
-static tcc_emit_value call_masked(tcc_emitter *e, const char *name, tcc_emit_type type, tcc_emit_value *arguments,
-                                  int pointer) {
-    enum { N = 3 };
-    tcc_emit_type overloads[] = {type, tcc_emit_type_of(arguments[pointer])};
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    tcc_emit_type function = LLVMIntrinsicGetType(e->context, id, overloads, 2);
-    if (LLVMCountParamTypes(function) == N) {
-        tcc_emit_value call = tcc_emit_overloaded(e, name, overloads, 2, arguments, N);
-        unsigned align = LLVMGetEnumAttributeKindForName("align", 5);
-        LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)pointer + 1,
-                                 LLVMCreateEnumAttribute(e->context, align, (uint64_t)tcc_emit_scalar_bytes(type)));
-        return call;
-    }
-    tcc_emit_value all[N + 1];
-    for (int i = 0, n = 0; i < N; i++) {
-        all[n++] = arguments[i];
-        if (i == pointer) all[n++] = tcc_emit_i32(e, tcc_emit_scalar_bytes(type));
-    }
-    return tcc_emit_overloaded(e, name, overloads, 2, all, N + 1);
-}
-
-tcc_emit_value tcc_emit_gather(tcc_emitter *e, tcc_emit_type type, tcc_emit_value addresses, tcc_emit_value mask) {
-    tcc_emit_value arguments[] = {addresses, mask, tcc_emit_null(type)};
-    return call_masked(e, "llvm.masked.gather", type, arguments, 0);
-}
-
-void tcc_emit_scatter(tcc_emitter *e, tcc_emit_value value, tcc_emit_value addresses, tcc_emit_value mask) {
-    tcc_emit_value arguments[] = {value, addresses, mask};
-    call_masked(e, "llvm.masked.scatter", tcc_emit_type_of(value), arguments, 1);
-}
-
 /* --- The table of functions */
 
 static void set_attributes(tcc_emitter *e, tcc_emit_value function) {
@@ -229,48 +196,6 @@ static tcc_emit_value anchor(tcc_emitter *e, tcc_emit_value value) {
     return call;
 }
 
-static tcc_emit_value load_masked(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask) {
-    tcc_emit_value arguments[] = {address, mask, tcc_emit_null(type)};
-    return call_masked(e, "llvm.masked.load", type, arguments, 0);
-}
-
-static void store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, tcc_emit_value mask) {
-    tcc_emit_value arguments[] = {value, address, mask};
-    call_masked(e, "llvm.masked.store", tcc_emit_type_of(value), arguments, 1);
-}
-
-static tcc_emit_value gather_at(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offsets,
-                                tcc_emit_value mask) {
-    tcc_emit_type type = tcc_emit_type_like(e, scalar, tcc_emit_type_of(offsets));
-    tcc_emit_value addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
-    return tcc_emit_gather(e, type, addresses, mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, type), 1));
-}
-
-static void scatter_at(tcc_emitter *e, tcc_emit_value value, tcc_emit_value base, tcc_emit_value offsets,
-                       tcc_emit_value mask) {
-    tcc_emit_type scalar = tcc_emit_scalar_of(tcc_emit_type_of(value));
-    tcc_emit_value addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
-    tcc_emit_scatter(e, value, addresses,
-                     mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, tcc_emit_type_of(value)), 1));
-}
-
-static tcc_emit_value load_if(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offset,
-                              tcc_emit_value condition) {
-    offset = tcc_emit_select(e, condition, offset, tcc_emit_i64(e, 0));
-    tcc_emit_value value = tcc_emit_load(e, scalar, tcc_emit_at(e, scalar, base, offset), 0);
-    return tcc_emit_select(e, condition, value, tcc_emit_null(scalar));
-}
-
-static tcc_emit_value load_lanes_if(tcc_emitter *e, tcc_emit_type type, tcc_emit_value base, tcc_emit_value offset,
-                                    int alignment, tcc_emit_value condition) {
-    (void)alignment;
-    /* Where nothing is wanted, the address may lie in no page, and a processor takes hundreds of cycles to find that it
-     * need not fault. So it is the buffer's own then. */
-    offset = tcc_emit_select(e, condition, offset, tcc_emit_i64(e, 0));
-    tcc_emit_value mask = tcc_emit_splat(e, condition, tcc_emit_lanes_of(type));
-    return load_masked(e, type, tcc_emit_at(e, tcc_emit_scalar_of(type), base, offset), mask);
-}
-
 const tcc_emit_functions tcc_emit_host = {
     .calls = true,
     .kernel_begin = kernel_begin,
@@ -284,12 +209,12 @@ const tcc_emit_functions tcc_emit_host = {
     .within = within,
     .offset = offset_of,
     .anchor = anchor,
-    .load_masked = load_masked,
-    .store_masked = store_masked,
-    .gather_at = gather_at,
-    .scatter_at = scatter_at,
-    .load_if = load_if,
-    .load_lanes_if = load_lanes_if,
+    .load_masked = tcc_host_load_masked,
+    .store_masked = tcc_host_store_masked,
+    .gather_at = tcc_host_gather_at,
+    .scatter_at = tcc_host_scatter_at,
+    .load_if = tcc_host_load_if,
+    .load_lanes_if = tcc_host_load_lanes_if,
     .multiply_pairs = tcc_host_multiply_pairs,
     .round_pairs = tcc_host_round_pairs,
     .tiles = &tcc_host_tiles,

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ * Accesses of the host under a mask. Where the machine has no instruction for one, or a slow one, LLVM would branch for
+ * each lane, at every vector. Nearly all masks that come at run time are of whole vectors, so those are looked for
+ * first, and the others go lane by lane in a loop. */
+#include "codegen/emit/functions.h"
+
+#include <string.h>
+
+/* A masked access: `pointer` is the index of what is addressed among three arguments. Its alignment, that of an
+ * element, is one more operand behind it, or since LLVM 22 an attribute. */
+static tcc_emit_value call_masked(tcc_emitter *e, const char *name, tcc_emit_type type, tcc_emit_value *arguments,
+                                  int pointer) {
+    enum { N = 3 };
+    tcc_emit_type overloads[] = {type, tcc_emit_type_of(arguments[pointer])};
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    tcc_emit_type function = LLVMIntrinsicGetType(e->context, id, overloads, 2);
+    if (LLVMCountParamTypes(function) == N) {
+        tcc_emit_value call = tcc_emit_overloaded(e, name, overloads, 2, arguments, N);
+        unsigned align = LLVMGetEnumAttributeKindForName("align", 5);
+        LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)pointer + 1,
+                                 LLVMCreateEnumAttribute(e->context, align, (uint64_t)tcc_emit_scalar_bytes(type)));
+        return call;
+    }
+    tcc_emit_value all[N + 1];
+    for (int i = 0, n = 0; i < N; i++) {
+        all[n++] = arguments[i];
+        if (i == pointer) all[n++] = tcc_emit_i32(e, tcc_emit_scalar_bytes(type));
+    }
+    return tcc_emit_overloaded(e, name, overloads, 2, all, N + 1);
+}
+
+tcc_emit_value tcc_emit_gather(tcc_emitter *e, tcc_emit_type type, tcc_emit_value addresses, tcc_emit_value mask) {
+    tcc_emit_value arguments[] = {addresses, mask, tcc_emit_null(type)};
+    return call_masked(e, "llvm.masked.gather", type, arguments, 0);
+}
+
+void tcc_emit_scatter(tcc_emitter *e, tcc_emit_value value, tcc_emit_value addresses, tcc_emit_value mask) {
+    tcc_emit_value arguments[] = {value, addresses, mask};
+    call_masked(e, "llvm.masked.scatter", tcc_emit_type_of(value), arguments, 1);
+}
+
+/* --- Where the machine has no such instruction */
+
+/* AVX-512 has one for elements of every size. AVX has those of 32 bits, but many CPUs that have no more than it store
+ * by a mask at a twentieth of the usual rate. */
+static bool has_loads(const tcc_emitter *e, tcc_emit_type type) {
+    return e->target->lanes == 16 || (e->target->lanes == 8 && tcc_emit_scalar_bytes(type) == 4);
+}
+static bool has_stores(const tcc_emitter *e) { return e->target->lanes == 16; }
+
+static tcc_emit_value is_whole(tcc_emitter *e, tcc_emit_value mask) {
+    tcc_emit_type bits = LLVMIntTypeInContext(e->context, (unsigned)tcc_emit_lanes_of(tcc_emit_type_of(mask)));
+    return tcc_emit_icmp(e, TCC_ICMP_EQ, tcc_emit_bitcast(e, mask, bits), LLVMConstAllOnes(bits));
+}
+
+/* Room on the stack for the largest vector; one for the function, so that many accesses make no large frame. */
+static tcc_emit_value vector_on_stack(tcc_emitter *e) {
+    enum { MOST_BYTES = 64 * 8 };
+    if (e->vector_function != e->function) {
+        e->vector_function = e->function;
+        e->vector_on_stack = tcc_emit_local(e, e->i8, MOST_BYTES);
+    }
+    return e->vector_on_stack;
+}
+
+static void copy_lanes(tcc_emitter *e, tcc_emit_type type, tcc_emit_value to, tcc_emit_value from,
+                       tcc_emit_value mask) {
+    const int lanes = tcc_emit_lanes_of(type);
+    tcc_emit_type scalar = tcc_emit_scalar_of(type), bits = LLVMIntTypeInContext(e->context, (unsigned)lanes);
+    tcc_emit_value wanted = LLVMBuildZExtOrBitCast(e->builder, tcc_emit_bitcast(e, mask, bits), e->i64, "");
+    tcc_emit_loop loop;
+    tcc_emit_if lane;
+    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, lanes), 1, NULL, 0);
+    tcc_emit_value bit = tcc_emit_and(e, tcc_emit_lshr(e, wanted, loop.index), tcc_emit_i64(e, 1));
+    tcc_emit_if_begin(e, &lane, tcc_emit_icmp(e, TCC_ICMP_NE, bit, tcc_emit_i64(e, 0)));
+    tcc_emit_value element = tcc_emit_load(e, scalar, tcc_emit_at(e, scalar, from, loop.index), 0);
+    tcc_emit_store(e, element, tcc_emit_at(e, scalar, to, loop.index), 0);
+    tcc_emit_if_end(e, &lane);
+    tcc_emit_loop_end(e, &loop, NULL);
+}
+
+/* --- Of the host's table */
+
+tcc_emit_value tcc_host_load_masked(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask) {
+    if (has_loads(e, type) || LLVMIsConstant(mask)) {
+        tcc_emit_value arguments[] = {address, mask, tcc_emit_null(type)};
+        return call_masked(e, "llvm.masked.load", type, arguments, 0);
+    }
+    tcc_emit_if whole;
+    tcc_emit_value values[2];
+    tcc_emit_block from[2];
+    tcc_emit_if_begin(e, &whole, is_whole(e, mask));
+    values[0] = tcc_emit_load(e, type, address, 0);
+    from[0] = tcc_emit_current_block(e);
+    tcc_emit_if_else(e, &whole);
+    tcc_emit_value room = vector_on_stack(e);
+    tcc_emit_store(e, tcc_emit_null(type), room, 0);
+    copy_lanes(e, type, room, address, mask);
+    values[1] = tcc_emit_load(e, type, room, 0);
+    from[1] = tcc_emit_current_block(e);
+    tcc_emit_if_end(e, &whole);
+    return tcc_emit_phi(e, values, from, 2);
+}
+
+void tcc_host_store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, tcc_emit_value mask) {
+    tcc_emit_type type = tcc_emit_type_of(value);
+    if (has_stores(e) || LLVMIsConstant(mask)) {
+        tcc_emit_value arguments[] = {value, address, mask};
+        call_masked(e, "llvm.masked.store", type, arguments, 1);
+        return;
+    }
+    tcc_emit_if whole;
+    tcc_emit_if_begin(e, &whole, is_whole(e, mask));
+    tcc_emit_store(e, value, address, 0);
+    tcc_emit_if_else(e, &whole);
+    tcc_emit_value room = vector_on_stack(e);
+    tcc_emit_store(e, value, room, 0);
+    copy_lanes(e, type, address, room, mask);
+    tcc_emit_if_end(e, &whole);
+}
+
+tcc_emit_value tcc_host_gather_at(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offsets,
+                                  tcc_emit_value mask) {
+    tcc_emit_type type = tcc_emit_type_like(e, scalar, tcc_emit_type_of(offsets));
+    tcc_emit_value addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
+    return tcc_emit_gather(e, type, addresses, mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, type), 1));
+}
+
+void tcc_host_scatter_at(tcc_emitter *e, tcc_emit_value value, tcc_emit_value base, tcc_emit_value offsets,
+                         tcc_emit_value mask) {
+    tcc_emit_type scalar = tcc_emit_scalar_of(tcc_emit_type_of(value));
+    tcc_emit_value addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
+    tcc_emit_scatter(e, value, addresses,
+                     mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, tcc_emit_type_of(value)), 1));
+}
+
+tcc_emit_value tcc_host_load_if(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offset,
+                                tcc_emit_value condition) {
+    offset = tcc_emit_select(e, condition, offset, tcc_emit_i64(e, 0));
+    tcc_emit_value value = tcc_emit_load(e, scalar, tcc_emit_at(e, scalar, base, offset), 0);
+    return tcc_emit_select(e, condition, value, tcc_emit_null(scalar));
+}
+
+tcc_emit_value tcc_host_load_lanes_if(tcc_emitter *e, tcc_emit_type type, tcc_emit_value base, tcc_emit_value offset,
+                                      int alignment, tcc_emit_value condition) {
+    (void)alignment;
+    /* Where nothing is wanted, the address may lie in no page, and a processor takes hundreds of cycles to find that it
+     * need not fault. So it is the buffer's own then. */
+    offset = tcc_emit_select(e, condition, offset, tcc_emit_i64(e, 0));
+    tcc_emit_value mask = tcc_emit_splat(e, condition, tcc_emit_lanes_of(type));
+    return tcc_host_load_masked(e, type, tcc_emit_at(e, tcc_emit_scalar_of(type), base, offset), mask);
+}
