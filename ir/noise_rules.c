@@ -199,7 +199,9 @@ static double units_of_sum(const tcc_noise *noise, const tcc_node *n, const tcc_
 
 /* Whether a result of this type is not held exactly. The interpreter's own f64 does not tell: whole numbers are. */
 static bool is_rounded(tcc_dtype dtype, double x) {
-    return isfinite(x) && (dtype == TCC_F64 ? x != floor(x) : x != tcc_dtype_round(dtype, x));
+    if (!isfinite(x)) return false;
+    if (dtype == TCC_F32) return x != (double)(float)x; /* by far the most; without a call */
+    return dtype == TCC_F64 ? x != floor(x) : x != tcc_dtype_round(dtype, x);
 }
 
 static void disturb_sum(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed) {
@@ -235,13 +237,15 @@ static void disturb_squares(const tcc_node *n, const tcc_noise_draw *d, tcc_valu
 /* -- Single results -- */
 
 static void disturb_points(const tcc_node *n, const tcc_noise_draw *d, double units, tcc_value *out, bool *changed) {
-    const double u = unit_of(d, n->type.dtype);
+    const tcc_dtype held = d->noise->constants ? TCC_F64 : n->type.dtype;
+    const double u = unit_of(d, n->type.dtype), lowest = d->noise->constants ? 0 : least(n->type.dtype);
     /* A cast rounds what is a little off to one side or the other. */
     const bool rounds = n->op == TCC_OP_CAST && d->inexact_operands;
+    units *= d->noise->factor;
     for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
-        const double x = out->f[e];
-        if (x == 0 || !(rounds ? isfinite(x) : is_rounded(d->noise->constants ? TCC_F64 : n->type.dtype, x))) continue;
-        out->f[e] += push_at(d, e) * copysign(rounding_of(d, n->type.dtype, units, u, x), x);
+        const double x = out->f[e], size = u * fabs(x);
+        if (x == 0 || !(rounds ? isfinite(x) : is_rounded(held, x))) continue;
+        out->f[e] += push_at(d, e) * copysign(units * (size > lowest ? size : lowest), x);
         *changed = true;
     }
 }
@@ -320,8 +324,11 @@ static void overflow(const tcc_noise_draw *d, double exact, double *x) {
 /* At the border of a type the sign of a disturbance says nothing: what may overflow on either side of the exact value
  * does so, also where the draw fell to the inside. */
 static void overflow_at_border(const tcc_noise_draw *d, tcc_value *out) {
-    for (int64_t e = 0, count = tcc_type_numel(&out->type); e < count; e++)
-        if (out->f[e] != d->exact->f[e]) overflow(d, d->exact->f[e], &out->f[e]);
+    const double near = out->type.dtype == TCC_F16 ? 0x1p14 : out->type.dtype == TCC_F64 ? 0x1p1022 : 0x1p126;
+    for (int64_t e = 0, count = tcc_type_numel(&out->type); e < count; e++) {
+        const double x = out->f[e], exact = d->exact->f[e];
+        if (x != exact && !(fabs(x) < near && fabs(exact) < near)) overflow(d, exact, &out->f[e]);
+    }
 }
 
 tcc_status tcc__noise_disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed,

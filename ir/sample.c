@@ -53,7 +53,8 @@ static double work_of(const tcc_sample *s, const tcc_node *n) {
 
 static double work_of_graph(const tcc_graph *g, const tcc_sample *s) {
     double work = 0;
-    for (int i = 0; i < g->nodes.count; i++) work += work_of(s, g->nodes.data[i]);
+    for (int i = 0; i < g->nodes.count; i++)
+        if (!s || s->live[i]) work += work_of(s, g->nodes.data[i]);
     return work;
 }
 
@@ -69,11 +70,11 @@ static tcc_status choose(tcc_sample *s, double most_work, tcc_diag *diag) {
     const int all = g->nodes.count * TCC_MAX_RANK;
     bool *done = TCC_ARENA_ARRAY(&s->memory, bool, all + 1);
     if (!done) return tcc_enomem(diag);
-    for (int i = 0; i < all; i++) s->dims[i].count = s->dims[i].units;
+    for (int i = 0; i < all; i++) s->dims[i].count = s->live[i / TCC_MAX_RANK] ? s->dims[i].units : 1;
     s->all = work_of_graph(g, s) <= most_work;
     if (s->all) return TCC_OK;
     for (int i = 0; i < all; i++) {
-        done[i] = s->dims[i].parent != i || s->dims[i].units == 1;
+        done[i] = s->dims[i].parent != i || s->dims[i].units == 1 || !s->live[i / TCC_MAX_RANK];
         s->dims[i].count = 1;
     }
     for (;;) {
@@ -142,7 +143,7 @@ static tcc_node *placed_input(tcc_sample *s, const tcc_node *n) {
     return tcc_ir_input(s->graph, name, TCC_ROLE_BATCH, &type, n->loc);
 }
 
-static tcc_status build(tcc_sample *s, tcc_diag *diag) {
+static tcc_status build(tcc_sample *s, int output, tcc_diag *diag) {
     const tcc_graph *g = s->whole;
     tcc_node **map = TCC_ARENA_ARRAY(&s->memory, tcc_node *, g->nodes.count + 1);
     s->placed = TCC_ARENA_ARRAY(&s->memory, const tcc_node *, g->nodes.count + 1);
@@ -154,25 +155,40 @@ static tcc_status build(tcc_sample *s, tcc_diag *diag) {
     }
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *n = g->nodes.data[i];
-        if (n->op == TCC_OP_INPUT) continue;
+        if (n->op == TCC_OP_INPUT || !s->live[i]) continue;
         if (!(map[i] = tcc__sample_is_placed(n) ? placed_input(s, n) : rebuild(s, n, map)))
             return diag && diag->status != TCC_OK ? diag->status : tcc_enomem(diag);
     }
     for (int i = 0; i < g->outputs.count; i++)
-        TCC_TRY(tcc_ir_output(s->graph, g->outputs.data[i].name, map[g->outputs.data[i].node->id], -1));
+        if (output < 0 || i == output)
+            TCC_TRY(tcc_ir_output(s->graph, g->outputs.data[i].name, map[g->outputs.data[i].node->id], -1));
     return TCC_OK;
 }
 
-tcc_status tcc_sample_create(const tcc_graph *whole, double most_work, uint64_t seed, tcc_sample *out, tcc_diag *diag) {
+static void find_live(tcc_sample *s, int output) {
+    const tcc_graph *g = s->whole;
+    for (int i = 0; i < g->outputs.count; i++)
+        if (output < 0 || i == output) s->live[g->outputs.data[i].node->id] = true;
+    for (int i = g->nodes.count - 1; i >= 0; i--)
+        for (int k = 0; s->live[i] && k < g->nodes.data[i]->n_operands; k++)
+            s->live[g->nodes.data[i]->operands[k]->id] = true;
+}
+
+tcc_status tcc_sample_create(const tcc_graph *whole, int output, double most_work, uint64_t seed, tcc_sample *out,
+                             tcc_diag *diag) {
     const int all = whole->nodes.count * TCC_MAX_RANK;
     *out = (tcc_sample){.whole = whole};
-    if (!(out->dims = TCC_ARENA_ARRAY(&out->memory, tcc_sample_dim, all + 1))) return tcc_enomem(diag);
+    out->dims = TCC_ARENA_ARRAY(&out->memory, tcc_sample_dim, all + 1);
+    out->live = TCC_ARENA_ARRAY(&out->memory, bool, whole->nodes.count + 1);
+    if (!out->dims || !out->live) return tcc_enomem(diag);
+    find_live(out, output);
     for (int i = 0; i < all; i++) {
         const tcc_node *n = whole->nodes.data[i / TCC_MAX_RANK];
         const int d = i % TCC_MAX_RANK;
         out->dims[i] = (tcc_sample_dim){.parent = i, .units = d < n->type.rank ? n->type.dims[d] : 1};
     }
-    for (int i = 0; i < whole->nodes.count; i++) tcc__sample_tie(out, whole->nodes.data[i]);
+    for (int i = 0; i < whole->nodes.count; i++)
+        if (out->live[i]) tcc__sample_tie(out, whole->nodes.data[i]);
     for (int i = 0; i < all; i++) { /* the way is short from now on */
         const tcc_sample_dim *root = &out->dims[i];
         while (&out->dims[root->parent] != root) root = &out->dims[root->parent];
@@ -181,7 +197,7 @@ tcc_status tcc_sample_create(const tcc_graph *whole, double most_work, uint64_t 
     TCC_TRY(choose(out, most_work, diag));
     for (int i = 0; i < all; i++)
         if (out->dims[i].parent == i) TCC_TRY(draw(out, &out->dims[i], seed + ((uint64_t)i << 32), diag));
-    return build(out, diag);
+    return build(out, output, diag);
 }
 
 void tcc_sample_free(tcc_sample *s) {
@@ -204,17 +220,31 @@ int64_t tcc_sample_element(const tcc_sample *s, const tcc_node *n, int64_t e) {
     return element;
 }
 
+/* The share of dims [d, rank) that begins at element `from`, behind the *to elements of `out` that are filled. */
+static void load_share(const tcc_sample *s, const tcc_node *n, int d, int64_t from, const void *packed, tcc_value *out,
+                       int64_t *to) {
+    const tcc_dtype dtype = n->type.dtype;
+    if (d == n->type.rank) {
+        if (tcc_dtype_is_float(dtype)) out->f[(*to)++] = tcc_element_get(dtype, packed, from);
+        else out->i[(*to)++] = tcc_element_get_int(dtype, packed, from);
+        return;
+    }
+    const tcc_sample_dim *x = tcc__sample_dim(s, n, d);
+    const int64_t block = n->type.dims[d] / x->units;
+    int64_t stride = 1;
+    for (int k = d + 1; k < n->type.rank; k++) stride *= n->type.dims[k];
+    for (int64_t i = 0; i < x->count; i++)
+        for (int64_t k = 0; k < block; k++)
+            load_share(s, n, d + 1, from + (x->taken[i] * block + k) * stride, packed, out, to);
+}
+
 tcc_status tcc_sample_value(const tcc_sample *s, const tcc_node *n, const void *packed, tcc_value *out,
                             tcc_diag *diag) {
     const tcc_type type = type_of(s, n);
-    const bool is_float = tcc_dtype_is_float(type.dtype);
+    int64_t to = 0;
     TCC_TRY(tcc_value_create(&type, out, diag));
     if (s->all) tcc_value_load(out, packed);
-    for (int64_t e = 0, count = s->all ? 0 : tcc_type_numel(&type); e < count; e++) {
-        const int64_t from = tcc_sample_element(s, n, e);
-        if (is_float) out->f[e] = tcc_element_get(type.dtype, packed, from);
-        else out->i[e] = tcc_element_get_int(type.dtype, packed, from);
-    }
+    else load_share(s, n, 0, 0, packed, out, &to);
     return TCC_OK;
 }
 

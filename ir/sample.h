@@ -21,8 +21,9 @@ typedef struct tcc_sample_dim {
 typedef struct tcc_sample {
     const tcc_graph *whole; /* borrowed */
     tcc_graph *graph;       /* inputs: those of the whole one, then values that follow from an element's position;
-                               outputs: those of the whole one */
+                               outputs: those of the whole one that are wanted */
     bool all;               /* nothing is left out */
+    bool *live;             /* by node of the whole graph: an output that is wanted needs it */
     int n_placed;
     const tcc_node **placed; /* of the whole graph: iota, draws, literals, which are inputs here */
     tcc_sample_dim *dims;    /* TCC_MAX_RANK a node */
@@ -32,8 +33,10 @@ typedef struct tcc_sample {
 /* What an evaluation of the graph costs: products and, about, simple operations on elements. */
 double tcc_graph_work(const tcc_graph *g);
 /* As much of `whole` as costs at most `most_work`, about, but at least one index of each dim; the same for the same
- * `seed`. To be freed after an error, too. */
-tcc_status tcc_sample_create(const tcc_graph *whole, double most_work, uint64_t seed, tcc_sample *out, tcc_diag *diag);
+ * `seed`. `output`: the one that is wanted, and the only one of the sample's graph; -1: all are. An output alone may be
+ * cut where others need all of a dim. To be freed after an error, too. */
+tcc_status tcc_sample_create(const tcc_graph *whole, int output, double most_work, uint64_t seed, tcc_sample *out,
+                             tcc_diag *diag);
 void tcc_sample_free(tcc_sample *s);
 /* The share of a value of the whole graph; `packed` is all of it. `out` is created. */
 tcc_status tcc_sample_value(const tcc_sample *s, const tcc_node *n, const void *packed, tcc_value *out, tcc_diag *diag);

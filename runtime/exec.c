@@ -196,11 +196,13 @@ int64_t tcc_exec_local_bytes(const tcc_exec *e) {
     return e->device->ops->local_bytes ? e->device->ops->local_bytes(e->commands) : 0;
 }
 
-tcc_status tcc_exec_read_arena(tcc_exec *e, tcc_diag *d, int64_t offset_bytes, int64_t size_bytes, void *to_host) {
+tcc_status tcc_exec_arena_part(const tcc_exec *e, tcc_diag *d, int64_t offset_bytes, int64_t size_bytes,
+                               const void **out) {
     if (offset_bytes < 0 || size_bytes < 0 || offset_bytes > e->program->arena_bytes - size_bytes)
         return TCC_BUG(d, "bytes %lld to %lld of an arena of %lld", (long long)offset_bytes,
                        (long long)(offset_bytes + size_bytes), (long long)e->program->arena_bytes);
-    return e->device->ops->download(e->device, d, to_host, (const char *)e->arena + offset_bytes, size_bytes);
+    *out = (const char *)e->arena + offset_bytes;
+    return TCC_OK;
 }
 
 const tcc_program *tcc_exec_get_program(const tcc_exec *e) { return e->program; }

@@ -49,8 +49,10 @@ int64_t tcc_exec_local_bytes(const tcc_exec *exec);
  * first on a device with memory of its own, which nobody has written yet. For tests. */
 tcc_status tcc_exec_poison(tcc_exec *exec, tcc_diag *d);
 
-/* Bytes of the arena as the last run left them: with a plan that keeps values apart, any value of the run. */
-tcc_status tcc_exec_read_arena(tcc_exec *exec, tcc_diag *d, int64_t offset_bytes, int64_t size_bytes, void *to_host);
+/* Where bytes of the arena lie in the device's memory, as the last run left them: with a plan that keeps values apart,
+ * any value of the run. */
+tcc_status tcc_exec_arena_part(const tcc_exec *exec, tcc_diag *d, int64_t offset_bytes, int64_t size_bytes,
+                               const void **out);
 
 const tcc_program *tcc_exec_get_program(const tcc_exec *exec);
 

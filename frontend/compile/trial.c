@@ -62,12 +62,21 @@ tcc_status tcc__trial_binding(const tcc_trial *t, int binding, void *packed) {
     return t->m->device->ops->download(t->m->device, &t->m->cx->diag, packed, t->memory[binding], bytes_of(t, binding));
 }
 
-tcc_status tcc__trial_value(const tcc_trial *t, const tcc_node *n, void *packed) {
+tcc_status tcc__trial_view(const tcc_trial *t, const tcc_node *n, void **copy, const void **out) {
+    const tcc_device_ops *ops = t->m->device->ops;
+    const int64_t bytes = tcc_type_bytes(&n->type);
+    tcc_diag *diag = &t->m->cx->diag;
+    *copy = NULL;
     for (int i = 0; i < t->g->inputs.count; i++)
         if (t->g->inputs.data[i] == n) {
-            memcpy(packed, t->given[i], (size_t)tcc_type_bytes(&n->type));
+            *out = t->given[i];
             return TCC_OK;
         }
-    if (t->binding[n->id] >= 0) return tcc__trial_binding(t, t->binding[n->id], packed);
-    return tcc_exec_read_arena(t->exec, &t->m->cx->diag, t->offset_bytes[n->id], tcc_type_bytes(&n->type), packed);
+    if (t->binding[n->id] >= 0) *out = t->memory[t->binding[n->id]];
+    else TCC_TRY(tcc_exec_arena_part(t->exec, diag, t->offset_bytes[n->id], bytes, out));
+    if (ops->shares_host) return TCC_OK;
+    if (!(*copy = tcc__malloc((size_t)bytes))) return tcc_enomem(diag);
+    const void *from = *out;
+    *out = *copy;
+    return ops->download(t->m->device, diag, *copy, from, bytes);
 }

@@ -21,9 +21,10 @@ typedef struct tcc_trial {
 tcc_status tcc__trial_run(tcc_model *m, const tcc_graph *g, const void *const *given, tcc_trial *out);
 /* The bits that binding `binding` holds after the run. */
 tcc_status tcc__trial_binding(const tcc_trial *t, int binding, void *packed);
-/* The bits of an input, or of a value that a group of the graph stores. A value that the plan keeps apart is as it was
- * written; other memory may have been used again. */
-tcc_status tcc__trial_value(const tcc_trial *t, const tcc_node *n, void *packed);
+/* The bits of an input, or of a value that a group of the graph stores: in the memory that holds them, or in a copy
+ * that the caller frees (*copy, else NULL) where the device's memory is not the host's. A value that the plan keeps
+ * apart is as it was written; other memory may have been used again. */
+tcc_status tcc__trial_view(const tcc_trial *t, const tcc_node *n, void **copy, const void **out);
 void tcc__trial_clear(tcc_trial *t);
 
 #endif

@@ -91,24 +91,35 @@ tcc_status tcc__verify_bits(tcc_verification *v, const tcc_verified *p, tcc_blam
 
 /* -- One group -- */
 
+/* What is compared of a group: a sample that all outputs have in common, or one of an output alone. */
+typedef struct group_part {
+    tcc_sample sample; /* of group_check.alone */
+    int first, count;  /* of the group's outputs */
+    tcc_noisy *expected;
+} group_part;
+
 typedef struct group_check {
     tcc_verification *v;
     const tcc_verified *p;
     const tcc_group *group;
-    int n_loads;
+    int n_loads, n_parts;
     tcc_node **loads;
-    void **packed; /* what it loads */
+    const void **packed; /* what it loads; borrowed where copied[i] is NULL */
+    void **copied;
     tcc_graph *alone;
-    tcc_sample sample; /* of alone */
-    tcc_noisy *expected;
+    group_part *parts;
 } group_check;
 
 static void group_check_clear(group_check *c) {
-    for (int i = 0; c->packed && i < c->n_loads; i++) tcc__free(c->packed[i]);
-    tcc__noisy_array_free(c->expected, c->group->n_outputs);
+    for (int i = 0; c->copied && i < c->n_loads; i++) tcc__free(c->copied[i]);
+    for (int i = 0; i < c->n_parts; i++) {
+        tcc__noisy_array_free(c->parts[i].expected, c->parts[i].count);
+        tcc_sample_free(&c->parts[i].sample);
+    }
+    tcc__free(c->parts);
     tcc__free(c->packed);
+    tcc__free(c->copied);
     tcc__free(c->loads);
-    tcc_sample_free(&c->sample);
     tcc_graph_destroy(c->alone);
 }
 
@@ -118,65 +129,86 @@ static tcc_status group_check_begin(group_check *c) {
     for (int i = 0; i < c->group->n_nodes; i++) room += (size_t)c->group->nodes[i]->n_operands;
     if (!(c->loads = tcc__calloc(room, sizeof(tcc_node *)))) return tcc_enomem(diag);
     c->n_loads = tcc_group_inputs(c->group, c->loads);
-    if (!(c->packed = tcc__calloc((size_t)c->n_loads + 1, sizeof(void *)))) return tcc_enomem(diag);
-    for (int i = 0; i < c->n_loads; i++) {
-        if (!(c->packed[i] = tcc__malloc((size_t)tcc_type_bytes(&c->loads[i]->type)))) return tcc_enomem(diag);
-        TCC_TRY(tcc__trial_value(&c->p->t, c->loads[i], c->packed[i]));
-    }
+    c->packed = tcc__calloc((size_t)c->n_loads + 1, sizeof(void *));
+    c->copied = tcc__calloc((size_t)c->n_loads + 1, sizeof(void *));
+    c->parts = tcc__calloc((size_t)c->group->n_outputs + 1, sizeof *c->parts);
+    if (!c->packed || !c->copied || !c->parts) return tcc_enomem(diag);
+    for (int i = 0; i < c->n_loads; i++) TCC_TRY(tcc__trial_view(&c->p->t, c->loads[i], &c->copied[i], &c->packed[i]));
     return tcc__group_alone(c->v->m, c->p->t.g, c->group, c->loads, c->n_loads, &c->alone);
 }
 
-/* A fair share of what is left; what a group does not need is for the others. */
-static tcc_status take_sample(group_check *c, tcc_verified *p, int number) {
+/* A part for output `output`, -1: for all. */
+static tcc_status add_part(group_check *c, int output, double most, uint64_t seed) {
+    group_part *part = &c->parts[c->n_parts++];
+    part->first = output < 0 ? 0 : output, part->count = output < 0 ? c->group->n_outputs : 1;
+    return tcc_sample_create(c->alone, output, most, seed, &part->sample, &c->v->m->cx->diag);
+}
+
+/* A fair share of what is left; what a group does not need is for the others. Where even the least that all outputs
+ * have in common is more, each has a sample of its own. */
+static tcc_status take_samples(group_check *c, tcc_verified *p, int number) {
     const double fair = p->work_left / (p->t.g->groups.count - number), most = fair > least_work ? fair : least_work;
-    TCC_TRY(tcc_sample_create(c->alone, most, (uint64_t)number + 1, &c->sample, &c->v->m->cx->diag));
-    p->work_left -= tcc_graph_work(c->sample.graph);
-    c->v->sampled += !c->sample.all;
+    const uint64_t seed = (uint64_t)number + 1;
+    bool all = true;
+    TCC_TRY(add_part(c, -1, most, seed));
+    if (c->group->n_outputs > 1 && tcc_graph_work(c->parts[0].sample.graph) > most) {
+        tcc_sample_free(&c->parts[0].sample);
+        c->n_parts = 0;
+        for (int i = 0; i < c->group->n_outputs; i++) TCC_TRY(add_part(c, i, most / c->group->n_outputs, seed));
+    }
+    for (int i = 0; i < c->n_parts; i++) {
+        p->work_left -= tcc_graph_work(c->parts[i].sample.graph);
+        all &= c->parts[i].sample.all;
+    }
+    c->v->sampled += !all;
     return TCC_OK;
 }
 
-static tcc_status interpret(group_check *c) {
+static tcc_status interpret(const group_check *c, group_part *part) {
     tcc_diag *diag = &c->v->m->cx->diag;
     tcc_noise noise = c->v->noise;
     noise.draws = DRAWS, noise.factor = FACTOR;
-    const int n_inputs = c->sample.graph->inputs.count;
+    const int n_inputs = part->sample.graph->inputs.count;
     tcc_value *inputs = tcc__calloc((size_t)n_inputs + 1, sizeof *inputs);
-    tcc_noisy *outputs = tcc__calloc((size_t)c->group->n_outputs + 1, sizeof *outputs);
+    tcc_noisy *outputs = tcc__calloc((size_t)part->count + 1, sizeof *outputs);
     tcc_status status = inputs && outputs ? TCC_OK : tcc_enomem(diag);
-    if (status == TCC_OK) status = tcc_sample_inputs(&c->sample, (const void *const *)c->packed, inputs, diag);
-    if (status == TCC_OK) status = tcc_graph_eval_noisy(c->sample.graph, inputs, &noise, outputs, diag);
+    if (status == TCC_OK) status = tcc_sample_inputs(&part->sample, c->packed, inputs, diag);
+    if (status == TCC_OK) status = tcc_graph_eval_noisy(part->sample.graph, inputs, &noise, outputs, diag);
     tcc__values_free(inputs, n_inputs);
-    if (status == TCC_OK) c->expected = outputs;
+    if (status == TCC_OK) part->expected = outputs;
     else tcc__free(outputs);
     return status;
 }
 
-/* Compares output i of the group, which `node` is in the trial; *worst is raised. */
-static tcc_status compare_output(const group_check *c, const tcc_trial *t, const tcc_node *node, int i,
-                                 tcc_difference *worst, int *worst_output) {
+/* Compares output i of the part, which `node` is in the trial; *worst is raised. */
+static tcc_status compare_output(const group_check *c, const group_part *part, const tcc_trial *t, const tcc_node *node,
+                                 int i, tcc_difference *worst, int *worst_output) {
     tcc_diag *diag = &c->v->m->cx->diag;
-    const tcc_node *own = c->alone->outputs.data[i].node;
-    void *packed = tcc__malloc((size_t)tcc_type_bytes(&node->type));
+    const tcc_node *own = c->alone->outputs.data[part->first + i].node;
+    void *copy;
+    const void *packed;
     tcc_value got = {.type = node->type};
-    tcc_status status = packed ? tcc__trial_value(t, node, packed) : tcc_enomem(diag);
-    if (status == TCC_OK) status = tcc_sample_value(&c->sample, own, packed, &got, diag);
+    tcc_status status = tcc__trial_view(t, node, &copy, &packed);
+    if (status == TCC_OK) status = tcc_sample_value(&part->sample, own, packed, &got, diag);
     if (status == TCC_OK) {
-        tcc_difference d = tcc__noisy_difference(&c->expected[i], &got, MULTIPLE, NEIGHBOURS, c->v->tolerance);
-        d.element = tcc_sample_element(&c->sample, own, d.element);
-        if (d.ratio > worst->ratio) *worst = d, *worst_output = i;
+        tcc_difference d = tcc__noisy_difference(&part->expected[i], &got, MULTIPLE, NEIGHBOURS, c->v->tolerance);
+        d.element = tcc_sample_element(&part->sample, own, d.element);
+        if (d.ratio > worst->ratio) *worst = d, *worst_output = part->first + i;
     }
     tcc_value_free(&got);
-    tcc__free(packed);
+    tcc__free(copy);
     return status;
 }
 
 static tcc_status compare(const group_check *c, const tcc_trial *t, tcc_difference *worst, int *worst_output) {
+    const bool whole = t == &c->p->t;
     *worst = (tcc_difference){0};
-    for (int i = 0; i < c->group->n_outputs; i++) {
-        const bool whole = t == &c->p->t;
-        TCC_TRY(
-            compare_output(c, t, whole ? c->group->outputs[i] : t->g->outputs.data[i].node, i, worst, worst_output));
-    }
+    for (int k = 0; k < c->n_parts; k++)
+        for (int i = 0; i < c->parts[k].count; i++) {
+            const int output = c->parts[k].first + i;
+            const tcc_node *node = whole ? c->group->outputs[output] : t->g->outputs.data[output].node;
+            TCC_TRY(compare_output(c, &c->parts[k], t, node, i, worst, worst_output));
+        }
     return TCC_OK;
 }
 
@@ -187,7 +219,7 @@ static tcc_status blame(group_check *c, int number, const tcc_difference *d, int
     tcc_difference alone;
     int output;
     tcc_status status = plan(c->v, c->alone, false, &planned);
-    if (status == TCC_OK) status = tcc__trial_run(c->v->m, planned, (const void *const *)c->packed, &t);
+    if (status == TCC_OK) status = tcc__trial_run(c->v->m, planned, c->packed, &t);
     if (status == TCC_OK) status = compare(c, &t, &alone, &output);
     if (t.m) tcc__trial_clear(&t);
     tcc_graph_destroy(planned);
@@ -212,8 +244,8 @@ static tcc_status check_group(tcc_verification *v, tcc_verified *p, int number, 
     tcc_difference worst = {0};
     int output = 0;
     tcc_status status = group_check_begin(&c);
-    if (status == TCC_OK) status = take_sample(&c, p, number);
-    if (status == TCC_OK) status = interpret(&c);
+    if (status == TCC_OK) status = take_samples(&c, p, number);
+    for (int i = 0; i < c.n_parts && status == TCC_OK; i++) status = interpret(&c, &c.parts[i]);
     if (status == TCC_OK) status = compare(&c, &p->t, &worst, &output);
     if (status == TCC_OK && worst.ratio > v->worst_kernel) {
         v->worst_kernel = worst.ratio;

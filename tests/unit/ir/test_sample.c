@@ -31,11 +31,12 @@ static void check_output(const tcc_sample *s, const tcc_graph *g, int i, const t
     }
 }
 
-/* Compares the outputs of a sample of so much work with the whole graph's, on packed inputs. */
-static void check_work(const tcc_graph *g, const void *const *packed, double work, uint64_t seed, counts *c) {
+/* Compares the outputs of a sample of so much work with the whole graph's, on packed inputs: output `only`, -1: all. */
+static void check_work(const tcc_graph *g, const void *const *packed, int only, double work, uint64_t seed, counts *c) {
     tcc_sample s;
-    const int n_in = g->inputs.count, n_out = g->outputs.count;
-    assert_ok(tcc_sample_create(g, work, seed, &s, g->diag), g->diag);
+    const int n_in = g->inputs.count, n_out = g->outputs.count, first = only < 0 ? 0 : only;
+    assert_ok(tcc_sample_create(g, only, work, seed, &s, g->diag), g->diag);
+    assert_int_equal(s.graph->outputs.count, only < 0 ? n_out : 1);
     assert_ok(tcc_graph_verify(s.graph, g->diag), g->diag);
     tcc_value *in = calloc((size_t)n_in + 1, sizeof *in), *out = calloc((size_t)n_out + 1, sizeof *out),
               *part_in = calloc((size_t)s.graph->inputs.count + 1, sizeof *part_in),
@@ -47,7 +48,7 @@ static void check_work(const tcc_graph *g, const void *const *packed, double wor
     assert_ok(tcc_graph_eval(g, in, out, g->diag), g->diag);
     assert_ok(tcc_sample_inputs(&s, packed, part_in, g->diag), g->diag);
     assert_ok(tcc_graph_eval(s.graph, part_in, part, g->diag), g->diag);
-    for (int i = 0; i < n_out; i++) check_output(&s, g, i, &out[i], &part[i], c);
+    for (int i = 0; i < s.graph->outputs.count; i++) check_output(&s, g, first + i, &out[first + i], &part[i], c);
     for (int i = 0; i < n_in; i++) tcc_value_free(&in[i]);
     for (int i = 0; i < s.graph->inputs.count; i++) tcc_value_free(&part_in[i]);
     for (int i = 0; i < n_out; i++) tcc_value_free(&out[i]), tcc_value_free(&part[i]);
@@ -70,7 +71,8 @@ static void random_graphs(void **state) {
             tcc_random_input(g, i, seed, packed[i]);
         }
         for (int part = 0; part < 3; part++)
-            check_work(g, (const void *const *)packed, part == 2 ? 0 : tcc_graph_work(g) / (part ? 8 : 2), seed, &c);
+            check_work(g, (const void *const *)packed, part == 1 ? (int)(seed % (uint64_t)g->outputs.count) : -1,
+                       part == 2 ? 0 : tcc_graph_work(g) / (part ? 8 : 2), seed, &c);
         for (int i = 0; i < g->inputs.count; i++) free(packed[i]);
         free(packed);
         tcc_graph_destroy(g);
@@ -133,16 +135,46 @@ static void known_graphs(void **state) {
             packed[k] = malloc((size_t)tcc_type_bytes(&g->inputs.data[k]->type));
             tcc_random_input(g, k, 3, packed[k]);
         }
-        check_work(g, (const void *const *)packed, 0, 5, &c);
+        check_work(g, (const void *const *)packed, -1, 0, 5, &c);
         if ((int64_t)c.sampled != cases[i].least) fail_msg("case %d: %g elements", (int)i, c.sampled);
-        check_work(g, (const void *const *)packed, tcc_graph_work(g) / 4, 5, &c);
+        check_work(g, (const void *const *)packed, -1, tcc_graph_work(g) / 4, 5, &c);
         for (int k = 0; k < g->inputs.count; k++) free(packed[k]);
         tcc_graph_destroy(g);
         tcc_diag_clear(&diag);
     }
 }
 
+/* Gradients of attention by all operands need all queries and all keys; each alone does with a few rows of its own. */
+static void outputs_alone(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    void *packed[4];
+    tcc_graph *g = parse_graph("graph @g {\n"
+                               "  %0 = input {name=\"q\"} : f32[2,20,4]\n  %1 = input {name=\"k\"} : f32[2,30,4]\n"
+                               "  %2 = input {name=\"l\"} : f32[2,20]\n  %3 = input {name=\"m\"} : f32[2,20,30]\n"
+                               "  %4 = sdpa_grad_q(%0, %1, %1, %0, %2, %0, %3) {scale=0.5} : f32[2,20,4]\n"
+                               "  %5 = sdpa_grad_k(%0, %1, %1, %0, %2, %0, %3) {scale=0.5} : f32[2,30,4]\n"
+                               "  %6 = sdpa_grad_v(%0, %1, %1, %0, %2, %0, %3) {scale=0.5} : f32[2,30,4]\n"
+                               "  output \"a\" %4\n  output \"b\" %5\n  output \"c\" %6\n}\n",
+                               &diag);
+    for (int k = 0; k < 4; k++) {
+        packed[k] = malloc((size_t)tcc_type_bytes(&g->inputs.data[k]->type));
+        tcc_random_input(g, k, 3, packed[k]);
+    }
+    for (int only = -1; only < 3; only++) {
+        counts least = {0}, more = {0};
+        check_work(g, (const void *const *)packed, only, 0, 7, &least);
+        assert_true(least.sampled == (only < 0 ? 4 * (20 + 30 + 30) : 4));
+        check_work(g, (const void *const *)packed, only, tcc_graph_work(g) / 8, 7, &more);
+        assert_true(more.sampled >= least.sampled && more.sampled < more.all);
+    }
+    for (int k = 0; k < 4; k++) free(packed[k]);
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_graphs), cmocka_unit_test(known_graphs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_graphs), cmocka_unit_test(known_graphs),
+                                       cmocka_unit_test(outputs_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
