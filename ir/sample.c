@@ -131,6 +131,11 @@ static tcc_node *rebuild(tcc_sample *s, const tcc_node *n, tcc_node *const *map)
     tcc_attrs attrs = *n->attrs;
     for (int d = 0; n->op == TCC_OP_SLICE && d < n->type.rank; d++) /* a dim that is not cut */
         if (n->type.dims[d] == n->operands[0]->type.dims[d]) attrs.slice.limit.v[d] = type.dims[d];
+    if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_CONTRACT && n->op != TCC_OP_DOT && attrs.conv.groups > 1) {
+        const tcc_node *x = n->op == TCC_OP_CONV_GRAD_INPUT ? n : n->operands[0];
+        const int c = attrs.conv.channels_last ? x->type.rank - 1 : 1;
+        attrs.conv.groups = attrs.conv.groups * share(s, x, c) / x->type.dims[c];
+    }
     const bool typed = tcc_op_get_info(n->op)->flags & TCC_FLAG_TYPED;
     return tcc_ir_build(s->graph, n->op, operands, n->n_operands, &attrs, typed ? &type : NULL, n->loc);
 }

@@ -19,6 +19,12 @@ static void keep_all(tcc_sample *s, const tcc_node *n) {
     for (int d = 0; d < n->type.rank; d++) keep(s, n, d);
 }
 
+/* It has no more than so many blocks. */
+static void cut(tcc_sample *s, const tcc_node *n, int dim, int64_t blocks) {
+    tcc_sample_dim *x = tcc__sample_dim(s, n, dim);
+    x->units = tcc_gcd(x->units, blocks);
+}
+
 /* They have the same blocks, as many as go into both extents. */
 static void join(tcc_sample *s, const tcc_node *a, int i, const tcc_node *b, int k) {
     tcc_sample_dim *x = tcc__sample_dim(s, a, i), *y = tcc__sample_dim(s, b, k);
@@ -176,12 +182,18 @@ static void conv(tcc_sample *s, const tcc_node *n) {
                    *w = n->op == TCC_OP_CONV_GRAD_WEIGHT ? n : b;
     const tcc_node *all[] = {x, y, w};
     for (int i = 0; i < 3; i++) keep_space(s, all[i], last);
-    const bool grouped = n->attrs->conv.groups > 1;
     if (n->op == TCC_OP_CONV_GRAD_WEIGHT) keep(s, x, 0), keep(s, y, 0);
     else tie(s, x, 0, y, 0);
-    if (n->op == TCC_OP_CONV || grouped) keep(s, x, c), keep(s, w, c);
+    if (n->attrs->conv.groups > 1) { /* whole groups */
+        cut(s, x, c, n->attrs->conv.groups);
+        join(s, x, c, y, c);
+        join(s, x, c, w, 0);
+        keep(s, w, c);
+        return;
+    }
+    if (n->op == TCC_OP_CONV) keep(s, x, c), keep(s, w, c);
     else tie(s, x, c, w, c);
-    if (n->op == TCC_OP_CONV_GRAD_INPUT || grouped) keep(s, y, c), keep(s, w, 0);
+    if (n->op == TCC_OP_CONV_GRAD_INPUT) keep(s, y, c), keep(s, w, 0);
     else tie(s, y, c, w, 0);
 }
 

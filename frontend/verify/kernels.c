@@ -144,22 +144,34 @@ static tcc_status add_part(group_check *c, int output, double most, uint64_t see
     return tcc_sample_create(c->alone, output, most, seed, &part->sample, &c->v->m->cx->diag);
 }
 
-/* A fair share of what is left; what a group does not need is for the others. Where even the least that all outputs
- * have in common is more, each has a sample of its own. */
+static double work_of(const group_check *c) {
+    double work = 0;
+    for (int i = 0; i < c->n_parts; i++) work += tcc_graph_work(c->parts[i].sample.graph);
+    return work;
+}
+
+static void drop_parts(group_check *c) {
+    while (c->n_parts) tcc_sample_free(&c->parts[--c->n_parts].sample);
+}
+
+/* A fair share of what is left; what a group does not need is for the others. Where the least that all outputs have in
+ * common is more, each has a sample of its own, if that is less. */
 static tcc_status take_samples(group_check *c, tcc_verified *p, int number) {
     const double fair = p->work_left / (p->t.g->groups.count - number), most = fair > least_work ? fair : least_work;
     const uint64_t seed = (uint64_t)number + 1;
     bool all = true;
     TCC_TRY(add_part(c, -1, most, seed));
-    if (c->group->n_outputs > 1 && tcc_graph_work(c->parts[0].sample.graph) > most) {
-        tcc_sample_free(&c->parts[0].sample);
-        c->n_parts = 0;
+    const double together = work_of(c);
+    if (c->group->n_outputs > 1 && together > most) {
+        drop_parts(c);
         for (int i = 0; i < c->group->n_outputs; i++) TCC_TRY(add_part(c, i, most / c->group->n_outputs, seed));
+        if (work_of(c) >= together) {
+            drop_parts(c);
+            TCC_TRY(add_part(c, -1, most, seed));
+        }
     }
-    for (int i = 0; i < c->n_parts; i++) {
-        p->work_left -= tcc_graph_work(c->parts[i].sample.graph);
-        all &= c->parts[i].sample.all;
-    }
+    p->work_left -= work_of(c);
+    for (int i = 0; i < c->n_parts; i++) all &= c->parts[i].sample.all;
     c->v->sampled += !all;
     return TCC_OK;
 }

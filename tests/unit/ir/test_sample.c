@@ -98,6 +98,17 @@ static void known_graphs(void **state) {
         {"  %0 = input {name=\"x\"} : f32[8,6,9,9]\n  %1 = input {name=\"w\"} : f32[12,6,3,3]\n"
          "  %2 = conv(%0, %1) {stride=[1,1], pad_lo=[0,0], pad_hi=[0,0], dilation=[1,1], groups=1} : f32[8,12,7,7]\n",
          49},
+        {"  %0 = input {name=\"x\"} : f32[8,6,9,9]\n  %1 = input {name=\"w\"} : f32[12,2,3,3]\n"
+         "  %2 = conv(%0, %1) {stride=[1,1], pad_lo=[0,0], pad_hi=[0,0], dilation=[1,1], groups=3} : f32[8,12,7,7]\n",
+         4 * 49},
+        {"  %0 = input {name=\"y\"} : f32[8,7,7,6]\n  %1 = input {name=\"w\"} : f32[6,3,3,1]\n"
+         "  %2 = conv_grad_input(%0, %1) {stride=[1,1], pad_lo=[0,0], pad_hi=[0,0], dilation=[1,1], groups=6, "
+         "channels_last=true} : f32[8,9,9,6]\n",
+         81},
+        {"  %0 = input {name=\"x\"} : f32[8,9,9,6]\n  %1 = input {name=\"y\"} : f32[8,7,7,12]\n"
+         "  %2 = conv_grad_weight(%0, %1) {stride=[1,1], pad_lo=[0,0], pad_hi=[0,0], dilation=[1,1], groups=6, "
+         "channels_last=true} : f32[12,3,3,1]\n",
+         18},
         {"  %0 = input {name=\"x\"} : f32[8,9,9,6]\n  %1 = input {name=\"y\"} : f32[8,7,7,12]\n"
          "  %2 = conv_grad_weight(%0, %1) {stride=[1,1], pad_lo=[0,0], pad_hi=[0,0], dilation=[1,1], groups=1, "
          "channels_last=true} : f32[12,3,3,6]\n",
