@@ -341,9 +341,11 @@ TCC_API tcc_status tcc_model_get_param(tcc_model *m, const tcc_array *to);
 TCC_API tcc_status tcc_model_set_param(tcc_model *m, const tcc_array *from);
 /* Whether parameter `index` is trained (not a buffer). */
 TCC_API bool tcc_model_param_is_trained(const tcc_model *m, int index);
-/* The optimizer's state ("NAME.m", ...), for checkpoints; exists once a training program was compiled. Moments are f32.
- * With Adam and AdamW there is TCC_STEP_STATE too, an i64[]: the updates that were made. A checkpoint without it is of
- * a version that made an update in every step: write the number of its steps there. */
+/* The optimizer's state, for checkpoints; exists once a training program was compiled. Moments are f32. Of a parameter
+ * NAME it is "NAME.momentum" with SGD's momentum; "NAME.m" and "NAME.v" with Adam and AdamW; "NAME.m" with Lion;
+ * "NAME.row_var" and "NAME.col_var" with Adafactor, "NAME.variance" where it has no rows; "NAME.sum" with Adagrad. With
+ * Adam and AdamW there is TCC_STEP_STATE too, an i64[]: the updates that were made. A checkpoint without it is of a
+ * version that made an update in every step: write the number of its steps there. */
 #define TCC_STEP_STATE "@step"
 TCC_API bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out);
 /* With options.shard_optimizer, a collective between steps: until its next step rank 0 has whole states, as a model
