@@ -53,6 +53,9 @@ tcc_status tcc__eval_padded(const tcc_node *n, const tcc_value *const *in, tcc_v
  */
 tcc_status tcc__eval_unseen(const tcc_node *n, const tcc_value *const *in, tcc_value *out, tcc_diag *diag);
 
+/* Elements [to, to + count) become those of packed memory that begin at element `from`. */
+void tcc__value_load_at(tcc_value *v, int64_t to, const void *packed, int64_t from, int64_t count);
+
 /* Row-major strides in elements. */
 void tcc__strides(const tcc_type *type, int64_t *strides);
 /* dst[i . dst_strides] = src[i . src_strides] for all i in dims. Elements are 8 bytes of either

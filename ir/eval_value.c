@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Values of the interpreter, and strided copies of their elements. */
 #include "ir/eval_rules.h"
+#include "ir/noise_loops.h"
 #include "ir/support/alloc.h"
 #include "ir/support/element.h"
 
@@ -30,23 +31,17 @@ int64_t tcc__wrap(tcc_dtype dtype, int64_t v) {
     }
 }
 
-void tcc_value_load(tcc_value *v, const void *packed) {
+void tcc__value_load_at(tcc_value *v, int64_t to, const void *packed, int64_t from, int64_t count) {
     const tcc_dtype dtype = v->type.dtype;
-    const int64_t count = tcc_type_numel(&v->type);
-    const bool is_float = tcc_dtype_is_float(dtype);
-    for (int64_t e = 0; e < count; e++)
-        if (is_float) v->f[e] = tcc_element_get(dtype, packed, e);
-        else v->i[e] = tcc_element_get_int(dtype, packed, e);
+    const void *elements = (const char *)packed + from * tcc_dtype_bytes(dtype);
+    if (tcc_dtype_is_float(dtype)) tcc_elements_cast(TCC_F64, v->f + to, dtype, elements, count);
+    else tcc_elements_cast(TCC_I64, v->i + to, dtype, elements, count);
 }
 
+void tcc_value_load(tcc_value *v, const void *packed) { tcc__value_load_at(v, 0, packed, 0, tcc_type_numel(&v->type)); }
+
 bool tcc_value_round(tcc_value *v) {
-    bool changed = false;
-    for (int64_t e = 0, count = tcc__value_is_float(v) ? tcc_type_numel(&v->type) : 0; e < count; e++) {
-        const double x = tcc_dtype_round(v->type.dtype, v->f[e]);
-        changed |= x != v->f[e];
-        v->f[e] = x;
-    }
-    return changed;
+    return tcc__value_is_float(v) && tcc__noise_loops_best()->round_all(v->type.dtype, v->f, tcc_type_numel(&v->type));
 }
 
 void tcc__strides(const tcc_type *type, int64_t *strides) {

@@ -3,6 +3,7 @@
 #include "ir/noise_rules.h"
 #include "ir/chain.h"
 #include "ir/eval_rules.h"
+#include "ir/noise_loops.h"
 #include "ir/support/alloc.h"
 
 #include <math.h>
@@ -29,54 +30,47 @@ static double unit(tcc_dtype t) { return ldexp(1, -tcc_dtype_digits(t)); }
  * whose least numbers a machine may take for 0. */
 static double least(tcc_dtype t) { return t == TCC_F64 ? 0 : t == TCC_F16 ? 0x1p-25 : 0x1p-126; }
 
-/* By how much `units` of rounding move x at most, which is not 0. */
-static double rounding_of(const tcc_noise_draw *d, tcc_dtype t, double units, double u, double x) {
-    return d->noise->factor * units * (d->noise->constants ? u * fabs(x) : fmax(u * fabs(x), least(t)));
-}
-
 /* Of what a draw computes in. */
 static double unit_of(const tcc_noise_draw *d, tcc_dtype t) { return unit(d->noise->constants ? TCC_F64 : t); }
 
 /* Parts of sums are f32 at least. */
 static double unit_of_parts(const tcc_noise_draw *d, tcc_dtype t) { return fmin(unit_of(d, t), 0x1p-24); }
 
-static uint64_t scrambled(uint64_t x) { /* SplitMix64, Steele et al. 2014 */
-    x = (x + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 30) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
-static uint64_t bits_of(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 /* Whether equal values err alike in this draw. */
 static bool errs_alike(const tcc_noise_draw *d) { return (d->noise->first + d->draw) / 2 % 2 == 0; }
 
-/* Between 1/2 and 1 in size, of either sign; the other way round in the other draw of a pair. */
-static double push(const tcc_noise_draw *d, uint64_t key) {
-    const uint64_t number = (uint64_t)(d->noise->first + d->draw), x = scrambled(d->seed + (number / 2 << 48) + key);
-    const double size = 0.5 + (double)(x >> 12) * 0x1p-53;
-    return ((x & 1) != 0) == (number % 2 != 0) ? size : -size;
+/* Of elements that `alike` says of which are equal, and `too` if there is one; the other way round in the other draw of
+ * a pair. */
+static tcc_pushes pushes_of(const tcc_noise_draw *d, const double *alike, const double *too) {
+    const uint64_t number = (uint64_t)(d->noise->first + d->draw);
+    const bool equal = errs_alike(d);
+    return (tcc_pushes){.seed = d->seed + (number / 2 << 48),
+                        .reversed = number % 2 != 0,
+                        .alike = equal ? alike : NULL,
+                        .too = equal ? too : NULL};
 }
 
-/* Of element e of the result, whose exact value says which elements are equal. */
+/* Of element e of the result. */
 static double push_at(const tcc_noise_draw *d, int64_t e) {
-    return push(d, errs_alike(d) ? scrambled(bits_of(d->exact->f[e])) : (uint64_t)e);
+    const tcc_pushes p = pushes_of(d, d->exact->f, NULL);
+    return tcc__noise_push(&p, e);
 }
 
-/* Of a sum: equal sums of the same terms may have been added up alike. */
-static double push_sum(const tcc_noise_draw *d, int64_t e) {
-    return push(d,
-                errs_alike(d) ? scrambled(bits_of(d->exact->f[e]) + scrambled(bits_of(d->terms->f[e]))) : (uint64_t)e);
+/* What operand k of a draw is multiplied by is up to `unit` off 1. */
+static void push_operand(const tcc_noise_draw *d, int k, double unit, const double *in, double *out, int64_t count) {
+    tcc_pushes p = pushes_of(d, d->exact_in[k]->f, NULL);
+    p.seed += (uint64_t)k << 40;
+    tcc__noise_loops_best()->factors(&p, unit, in, out, count);
 }
 
-/* Of element e of operand k. */
-static double push_operand(const tcc_noise_draw *d, int k, int64_t e) {
-    const uint64_t key = errs_alike(d) ? scrambled(bits_of(d->exact_in[k]->f[e])) : (uint64_t)e;
-    return push(d, key + ((uint64_t)k << 40));
+/* Of results that are rounded once to their type. */
+static tcc_noise_points points_of(const tcc_noise_draw *d, tcc_dtype t, double units, bool all) {
+    const bool constants = d->noise->constants;
+    return (tcc_noise_points){.held = constants ? TCC_F64 : t,
+                              .all = all,
+                              .units = d->noise->factor * units,
+                              .unit = unit_of(d, t),
+                              .smallest = constants ? 0 : least(t)};
 }
 
 /* -- Sums -- */
@@ -93,12 +87,6 @@ static bool is_whole(const tcc_node *n, const tcc_value *const *in) {
     return true;
 }
 
-static tcc_status copy(const tcc_value *from, tcc_value *to, tcc_diag *diag) {
-    TCC_TRY(tcc_value_create(&from->type, to, diag));
-    memcpy(to->f, from->f, (size_t)tcc_type_numel(&from->type) * sizeof *from->f);
-    return TCC_OK;
-}
-
 /* Of attention: terms of the longest of its sums. What its operands are disturbed by spreads over the terms of a sum
  * like their root, the error of adding them up like their number. */
 static double terms_of(const tcc_node *n) {
@@ -113,8 +101,10 @@ static double terms_of(const tcc_node *n) {
 static double factor_error(const void *user, double factor, int64_t element) {
     const tcc_noise_draw *d = user;
     const tcc_dtype type = d->exact->type.dtype;
-    const uint64_t key = errs_alike(d) ? scrambled(bits_of((double)(float)factor)) : (uint64_t)element;
-    return d->noise->factor * unit_of(d, type) * push(d, key + (UINT64_C(1) << 63));
+    const double rounded = (double)(float)factor;
+    tcc_pushes p = pushes_of(d, &rounded, NULL);
+    p.seed += UINT64_C(1) << 63;
+    return d->noise->factor * unit_of(d, type) * tcc__noise_push(&p, p.alike ? 0 : element);
 }
 
 static bool rounds_factors(const tcc_node *n) {
@@ -143,13 +133,14 @@ static tcc_status eval_changed(const tcc_node *n, const tcc_value *const *in, co
     for (int k = 0; k < n->n_operands && status == TCC_OK; k++) {
         operands[k] = in[k];
         if (!is_term(n, k)) continue;
-        status = copy(in[k], &copies[k], diag);
+        status = tcc_value_create(&in[k]->type, &copies[k], diag);
         if (status != TCC_OK) break;
         operands[k] = &copies[k];
         double u = d ? d->noise->factor * unit_of_parts(d, in[k]->type.dtype) * sqrt(terms_of(n)) : 0;
         if (d && d->noise->tf32 && in[k]->type.dtype == TCC_F32) u = fmax(u, 0x1p-11);
-        for (int64_t e = 0, all = tcc_type_numel(&in[k]->type); e < all; e++)
-            copies[k].f[e] = d ? in[k]->f[e] * (1 + u * push_operand(d, k, e)) : fabs(in[k]->f[e]);
+        const int64_t all = tcc_type_numel(&in[k]->type);
+        if (d) push_operand(d, k, u, in[k]->f, copies[k].f, all);
+        for (int64_t e = 0; !d && e < all; e++) copies[k].f[e] = fabs(in[k]->f[e]);
     }
     if (status == TCC_OK) status = eval_rounded(n, operands, d, out, diag);
     for (size_t k = 0; copies && k < count; k++) tcc_value_free(&copies[k]);
@@ -197,27 +188,18 @@ static double units_of_sum(const tcc_noise *noise, const tcc_node *n, const tcc_
     return 2 + chain_of_sum(noise, n, terms_of_sum(n, in)) / 32;
 }
 
-/* Whether a result of this type is not held exactly. The interpreter's own f64 does not tell: whole numbers are. */
-static bool is_rounded(tcc_dtype dtype, double x) {
-    if (!isfinite(x)) return false;
-    if (dtype == TCC_F32) return x != (double)(float)x; /* by far the most; without a call */
-    return dtype == TCC_F64 ? x != floor(x) : x != tcc_dtype_round(dtype, x);
-}
-
 static void disturb_sum(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed) {
-    const double own = unit_of(d, n->type.dtype), u = unit_of_parts(d, n->type.dtype), factor = d->noise->factor;
-    double units = units_of_sum(d->noise, n, d->in) * factor * u;
-    if (d->noise->tf32 && tcc_op_get_info(n->op)->fusion == TCC_FUSION_CONTRACT && n->type.dtype == TCC_F32)
-        units = fmax(units, 0x1p-10);
-    const bool exact = !d->inexact_operands && is_whole(n, d->in);
-    for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
-        const double terms = d->terms->f[e];
-        const bool held = exact && terms<0x1p24, rounds = own> u && (!held || is_rounded(n->type.dtype, out->f[e]));
-        if (terms == 0 || !isfinite(terms) || (held && !rounds)) continue;
-        out->f[e] += push_sum(d, e) *
-                     ((held ? 0 : units * terms) + (rounds ? rounding_of(d, n->type.dtype, 1, own, out->f[e]) : 0));
-        *changed = true;
-    }
+    const tcc_dtype type = n->type.dtype;
+    const double u = unit_of_parts(d, type);
+    tcc_noise_sums sums = {.terms = d->terms->f,
+                           .units = units_of_sum(d->noise, n, d->in) * d->noise->factor * u,
+                           .whole = !d->inexact_operands && is_whole(n, d->in),
+                           .rounds = unit_of(d, type) > u,
+                           .own = points_of(d, type, 1, false)};
+    if (d->noise->tf32 && tcc_op_get_info(n->op)->fusion == TCC_FUSION_CONTRACT && type == TCC_F32)
+        sums.units = fmax(sums.units, 0x1p-10);
+    const tcc_pushes p = pushes_of(d, d->exact->f, d->terms->f);
+    *changed |= tcc__noise_loops_best()->sums(&p, &sums, out->f, tcc_type_numel(&n->type));
 }
 
 /* Both squares and the mean that they are taken from are rounded. */
@@ -237,25 +219,20 @@ static void disturb_squares(const tcc_node *n, const tcc_noise_draw *d, tcc_valu
 /* -- Single results -- */
 
 static void disturb_points(const tcc_node *n, const tcc_noise_draw *d, double units, tcc_value *out, bool *changed) {
-    const tcc_dtype held = d->noise->constants ? TCC_F64 : n->type.dtype;
-    const double u = unit_of(d, n->type.dtype), lowest = d->noise->constants ? 0 : least(n->type.dtype);
     /* A cast rounds what is a little off to one side or the other. */
-    const bool rounds = n->op == TCC_OP_CAST && d->inexact_operands;
-    units *= d->noise->factor;
-    for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
-        const double x = out->f[e], size = u * fabs(x);
-        if (x == 0 || !(rounds ? isfinite(x) : is_rounded(held, x))) continue;
-        out->f[e] += push_at(d, e) * copysign(units * (size > lowest ? size : lowest), x);
-        *changed = true;
-    }
+    const tcc_noise_points points = points_of(d, n->type.dtype, units, n->op == TCC_OP_CAST && d->inexact_operands);
+    const tcc_pushes p = pushes_of(d, d->exact->f, NULL);
+    *changed |= tcc__noise_loops_best()->points(&p, &points, out->f, tcc_type_numel(&n->type));
 }
+
+static bool is_broken(double x) { return isfinite(x) && x != floor(x); }
 
 /* Whole numbers are meant as they are. A cast is disturbed where it rounds: it may be dropped where its operand is of
  * the same type, of which the interpreter holds more digits. */
 static void disturb_constant(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed) {
     const tcc_value *from = n->op == TCC_OP_CAST && tcc_dtype_is_float(d->in[0]->type.dtype) ? d->in[0] : NULL;
     for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
-        if (from ? from->f[e] == out->f[e] : n->op == TCC_OP_CAST || !is_rounded(TCC_F64, out->f[e])) continue;
+        if (from ? from->f[e] == out->f[e] : n->op == TCC_OP_CAST || !is_broken(out->f[e])) continue;
         out->f[e] += push_at(d, e) * unit(n->type.dtype) * out->f[e];
         *changed = true;
     }

@@ -4,7 +4,6 @@
 #include "ir/eval_rules.h"
 #include "ir/sample_dims.h"
 #include "ir/support/alloc.h"
-#include "ir/support/element.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -228,19 +227,22 @@ int64_t tcc_sample_element(const tcc_sample *s, const tcc_node *n, int64_t e) {
 /* The share of dims [d, rank) that begins at element `from`, behind the *to elements of `out` that are filled. */
 static void load_share(const tcc_sample *s, const tcc_node *n, int d, int64_t from, const void *packed, tcc_value *out,
                        int64_t *to) {
-    const tcc_dtype dtype = n->type.dtype;
-    if (d == n->type.rank) {
-        if (tcc_dtype_is_float(dtype)) out->f[(*to)++] = tcc_element_get(dtype, packed, from);
-        else out->i[(*to)++] = tcc_element_get_int(dtype, packed, from);
-        return;
-    }
     const tcc_sample_dim *x = tcc__sample_dim(s, n, d);
     const int64_t block = n->type.dims[d] / x->units;
     int64_t stride = 1;
-    for (int k = d + 1; k < n->type.rank; k++) stride *= n->type.dims[k];
-    for (int64_t i = 0; i < x->count; i++)
-        for (int64_t k = 0; k < block; k++)
-            load_share(s, n, d + 1, from + (x->taken[i] * block + k) * stride, packed, out, to);
+    bool whole = true; /* all of the dims behind: then a block lies in one piece */
+    for (int k = d + 1; k < n->type.rank; k++) {
+        const tcc_sample_dim *behind = tcc__sample_dim(s, n, k);
+        stride *= n->type.dims[k];
+        whole &= behind->count == behind->units;
+    }
+    for (int64_t i = 0; i < x->count; i++) {
+        const int64_t first = from + x->taken[i] * block * stride;
+        for (int64_t k = 0; !whole && k < block; k++) load_share(s, n, d + 1, first + k * stride, packed, out, to);
+        if (!whole) continue;
+        tcc__value_load_at(out, *to, packed, first, block * stride);
+        *to += block * stride;
+    }
 }
 
 tcc_status tcc_sample_value(const tcc_sample *s, const tcc_node *n, const void *packed, tcc_value *out,
@@ -248,7 +250,7 @@ tcc_status tcc_sample_value(const tcc_sample *s, const tcc_node *n, const void *
     const tcc_type type = type_of(s, n);
     int64_t to = 0;
     TCC_TRY(tcc_value_create(&type, out, diag));
-    if (s->all) tcc_value_load(out, packed);
+    if (s->all || !type.rank) tcc_value_load(out, packed);
     else load_share(s, n, 0, 0, packed, out, &to);
     return TCC_OK;
 }

@@ -54,19 +54,29 @@ void tcc_element_set(tcc_dtype t, void *packed, int64_t index, double x) {
 }
 
 /* Initial values, and copies of all weights: what is cast by the hundred million. A loop for each pair of types. */
-#define NARROW(name, to_ctype, from_ctype, narrowed)                          \
+#define CAST(name, to_ctype, from_ctype, converted)                           \
     static void name(void *to, const void *from, int64_t count) {             \
         for (int64_t i = 0; i < count; i++) {                                 \
             from_ctype x;                                                     \
             memcpy(&x, (const char *)from + i * (int64_t)sizeof x, sizeof x); \
-            ((to_ctype *)to)[i] = narrowed;                                   \
+            ((to_ctype *)to)[i] = converted;                                  \
         }                                                                     \
     }
-NARROW(f64_to_f32, float, double, (float)x)
-NARROW(f64_to_f16, uint16_t, double, tcc__narrow_f16(tcc__to_odd_f32(x)))
-NARROW(f64_to_bf16, uint16_t, double, tcc__narrow_bf16(tcc__to_odd_f32(x)))
-NARROW(f32_to_f16, uint16_t, float, tcc__narrow_f16(x))
-NARROW(f32_to_bf16, uint16_t, float, tcc__narrow_bf16(x))
+CAST(f64_to_f32, float, double, (float)x)
+CAST(f64_to_f16, uint16_t, double, tcc__narrow_f16(tcc__to_odd_f32(x)))
+CAST(f64_to_bf16, uint16_t, double, tcc__narrow_bf16(tcc__to_odd_f32(x)))
+CAST(f32_to_f16, uint16_t, float, tcc__narrow_f16(x))
+CAST(f32_to_bf16, uint16_t, float, tcc__narrow_bf16(x))
+
+/* What --verify reads of a step. */
+CAST(f32_to_f64, double, float, (double)x)
+CAST(bf16_to_f64, double, uint16_t, (double)tcc__float_of((uint32_t)x << 16))
+
+static bool widen(tcc_dtype to_type, void *to, tcc_dtype from_type, const void *from, int64_t count) {
+    if (to_type != TCC_F64 || (from_type != TCC_F32 && from_type != TCC_BF16)) return false;
+    (from_type == TCC_F32 ? f32_to_f64 : bf16_to_f64)(to, from, count);
+    return true;
+}
 
 static bool narrow(tcc_dtype to_type, void *to, tcc_dtype from_type, const void *from, int64_t count) {
     const bool from_f64 = from_type == TCC_F64;
@@ -82,7 +92,7 @@ void tcc_elements_cast(tcc_dtype to_type, void *to, tcc_dtype from_type, const v
     const bool exact = !tcc_dtype_is_float(to_type) && !tcc_dtype_is_float(from_type);
     if (to_type == from_type) {
         memcpy(to, from, (size_t)(count * tcc_dtype_bytes(to_type)));
-    } else if (!narrow(to_type, to, from_type, from, count)) {
+    } else if (!narrow(to_type, to, from_type, from, count) && !widen(to_type, to, from_type, from, count)) {
         for (int64_t i = 0; i < count; i++)
             if (exact) tcc_element_set_int(to_type, to, i, tcc_element_get_int(from_type, from, i));
             else tcc_element_set(to_type, to, i, tcc_element_get(from_type, from, i));

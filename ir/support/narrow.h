@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rounding to the short floats, inline and without branches, so that loops over many become vector code. Private to
- * dtype.c and element.c. */
+ * Rounding to the short floats, inline and without branches, so that loops over many become vector code. For
+ * dtype.c, element.c and the loops of the noise alone. */
 #ifndef TCC_SUPPORT_NARROW_H
 #define TCC_SUPPORT_NARROW_H
 
