@@ -128,6 +128,75 @@ uint8_t *sim_touch(sim_warp *w, const sim_inst *i, int lane, sim_space space, ui
     return sim_touch_slot(w, i, i->memory, lane, space, address, bytes, access);
 }
 
+/* Bytes that lanes side by side touch, in an allocation that the slot knows: NULL where a word of them needs a look. */
+static uint8_t *touch_run(sim_warp *w, const sim_inst *i, uint64_t address, uint32_t bytes, bool write) {
+    const sim_alloc *a = w->worker->cache[i->memory];
+    if (!a || address - a->base >= a->size || bytes > a->size - (address - a->base)) return NULL;
+    if (a->host || (address | bytes) % 4 || (write && a->read_only)) return NULL;
+    const uint64_t offset = address - a->base;
+    ptxsim_stats *s = &w->worker->stats;
+    uint32_t fresh = 0;
+    if (!write && sim_checks(CHECK_UNINIT) && !all_written(a->init + offset, bytes)) return NULL;
+    const bool known = sim_track_run(w, a->words + offset / 4 * 2, bytes, write, &fresh);
+    if (write) s->global_write_unique_bytes += fresh;
+    else s->global_read_unique_bytes += fresh;
+    if (!known) return NULL;
+    if (write) mark_written(a->init + offset, bytes);
+    return a->data + offset;
+}
+
+/* Of shared memory that has been written; false where a lane needs a look. */
+static bool touch_shared(sim_warp *w, const sim_inst *i, const uint64_t *address, uint32_t mask, uint32_t bytes,
+                         sim_access access, uint8_t **data) {
+    const sim_block *b = w->block;
+    uint64_t most = 0;
+    EACH_LANE {
+        const uint64_t offset = mask >> l & 1 ? address[l] - SHARED_START : 0;
+        most = offset > most ? offset : most;
+    }
+    if (most >= b->shared_bytes || bytes > b->shared_bytes - most) return false;
+    const bool written = access == ACCESS_READ && sim_checks(CHECK_UNINIT);
+    for (uint32_t m = mask; m; m &= m - 1) {
+        const int l = __builtin_ctz(m);
+        const uint64_t offset = address[l] - SHARED_START;
+        if (written && !all_written(b->shared_init + offset, bytes)) return false;
+        data[l] = b->shared + offset;
+    }
+    if (sim_checks(CHECK_RACE)) sim_track_shared_lanes(w, i, address, mask, bytes, access);
+    for (uint32_t m = access == ACCESS_READ ? 0 : mask; m; m &= m - 1)
+        mark_written(b->shared_init + (address[__builtin_ctz(m)] - SHARED_START), bytes);
+    return true;
+}
+
+/* How many lanes from this one on lie side by side. */
+static int run_of(const uint64_t *address, uint32_t mask, int lane, uint32_t bytes) {
+    int n = 1;
+    while (lane + n < LANES && mask >> (lane + n) & 1 && address[lane + n] == address[lane] + (uint64_t)n * bytes) n++;
+    return n;
+}
+
+bool sim_touch_lanes(sim_warp *w, const sim_inst *i, const uint64_t *address, uint32_t mask, uint32_t bytes,
+                     sim_access access, uint8_t **data) {
+    const sim_space space = (sim_space)i->space;
+    const bool plain = access <= ACCESS_WRITE, repeats = space == SP_GLOBAL || space == SP_PARAM;
+    if (plain && space == SP_SHARED && touch_shared(w, i, address, mask, bytes, access, data))
+        return !w->launch->status;
+    for (uint32_t m = mask; m;) {
+        const int l = __builtin_ctz(m), n = space == SP_GLOBAL ? run_of(address, mask, l, bytes) : 1;
+        uint8_t *run = NULL;
+        if (plain && space == SP_GLOBAL) run = touch_run(w, i, address[l], bytes * (uint32_t)n, access == ACCESS_WRITE);
+        for (int k = 0; k < n; k++) {
+            data[l + k] = run ? run + (uint32_t)k * bytes
+                              : sim_touch_slot(w, i, i->memory, l + k, space, address[l + k], bytes, access);
+            if (!data[l + k]) return false;
+        }
+        m &= n == LANES ? 0 : ~(((1u << n) - 1) << l);
+        for (; repeats && access == ACCESS_READ && m && address[__builtin_ctz(m)] == address[l + n - 1]; m &= m - 1)
+            data[__builtin_ctz(m)] = data[l + n - 1];
+    }
+    return true;
+}
+
 bool sim_addresses(sim_warp *w, const sim_inst *i, uint32_t mask, uint32_t bytes, uint64_t *address) {
     const sim_reg *a = row(w, i->in[0]);
     if (!sim_check_registers(w, i, i->in[0], mask, "the address")) return false;

@@ -9,51 +9,55 @@
 
 /* --- loads and stores */
 
+/* Elements of that many bytes to register d, whose slot has `slot` bytes. */
+static void load_lanes(sim_reg *d, uint8_t *const *data, uint32_t at, uint32_t element, bool is_signed, uint32_t slot,
+                       uint32_t mask) {
+    if (element == 4 && slot == 4 && mask == FULL) {
+        EACH_LANE d->u32[l] = (uint32_t)read_element(data[l] + at, 4);
+        return;
+    }
+    for (uint32_t m = mask; m; m &= m - 1) {
+        const int l = __builtin_ctz(m);
+        uint64_t v = read_element(data[l] + at, element);
+        if (is_signed && element < 8) v = (uint64_t)((int64_t)(v << (64 - 8 * element)) >> (64 - 8 * element));
+        if (slot == 8) d->u64[l] = v;
+        else d->u32[l] = slot == 2 ? (uint16_t)v : slot == 1 ? (uint8_t)v : (uint32_t)v;
+    }
+}
+
 void sim_exec_load(sim_warp *w, const sim_inst *i, uint32_t mask) {
     uint32_t element = (uint32_t)sim_type_size((sim_type)i->type), bytes = element * i->vec;
     uint64_t address[LANES];
+    uint8_t *data[LANES];
     if (!mask || !sim_addresses(w, i, mask, bytes, address)) return;
     bool is_signed = sim_type_signed((sim_type)i->type);
     if (i->space != SP_PARAM) sim_count_access(w, i, address, mask, bytes, false);
     if (i->flags & FLAG_VOLATILE) w->launch->acquired[w->block->linear] = 1;
-    uint64_t previous = 0;
-    const uint8_t *data = NULL;
-    for (uint32_t m = mask; m; m &= m - 1) {
-        int l = __builtin_ctz(m);
-        if (!data || address[l] != previous || (i->space != SP_GLOBAL && i->space != SP_PARAM)) {
-            data = sim_touch_slot(w, i, i->memory, l, (sim_space)i->space, address[l], bytes, ACCESS_READ);
-            if (!data) return;
-            previous = address[l];
-        }
-        for (int e = 0; e < i->vec; e++) {
-            uint64_t v = read_element(data + (uint32_t)e * element, element);
-            if (is_signed && element < 8) v = (uint64_t)((int64_t)(v << (64 - 8 * element)) >> (64 - 8 * element));
-            sim_reg *d = row(w, i->out[e]);
-            if (i->sub == 8) d->u64[l] = v;
-            else d->u32[l] = i->sub == 2 ? (uint16_t)v : i->sub == 1 ? (uint8_t)v : (uint32_t)v;
-        }
+    if (!sim_touch_lanes(w, i, address, mask, bytes, ACCESS_READ, data)) return;
+    for (int e = 0; e < i->vec; e++) {
+        load_lanes(row(w, i->out[e]), data, (uint32_t)e * element, element, is_signed, i->sub, mask);
+        w->init[i->out[e]] |= mask;
     }
-    for (int e = 0; e < i->vec; e++) w->init[i->out[e]] |= mask;
 }
 
 void sim_exec_store(sim_warp *w, const sim_inst *i, uint32_t mask) {
     uint32_t element = (uint32_t)sim_type_size((sim_type)i->type), bytes = element * i->vec;
     uint64_t address[LANES];
+    uint8_t *data[LANES];
     if (!mask || !sim_addresses(w, i, mask, bytes, address)) return;
     for (int e = 0; e < i->vec; e++)
         if (!sim_check_registers(w, i, i->in[1 + e], mask, "the value stored")) return;
     sim_count_access(w, i, address, mask, bytes, true);
-    for (uint32_t m = mask; m; m &= m - 1) {
-        int l = __builtin_ctz(m);
-        uint8_t *data = sim_touch_slot(w, i, i->memory, l, (sim_space)i->space, address[l], bytes,
-                                       i->flags & FLAG_VOLATILE ? ACCESS_STRONG : ACCESS_WRITE);
-        if (!data) return;
-        for (int e = 0; e < i->vec; e++) {
-            const sim_reg *s = row(w, i->in[1 + e]);
-            write_element(data + (uint32_t)e * element, element == 8 ? s->u64[l] : s->u32[l], element);
+    const bool strong = i->flags & FLAG_VOLATILE;
+    if (!sim_touch_lanes(w, i, address, mask, bytes, strong ? ACCESS_STRONG : ACCESS_WRITE, data)) return;
+    for (int e = 0; e < i->vec; e++) {
+        const sim_reg *s = row(w, i->in[1 + e]);
+        for (uint32_t m = mask; m; m &= m - 1) {
+            const int l = __builtin_ctz(m);
+            write_element(data[l] + (uint32_t)e * element, element == 8 ? s->u64[l] : s->u32[l], element);
         }
     }
-    if (i->flags & FLAG_VOLATILE) w->launch->released[w->block->linear] = 1;
+    if (strong) w->launch->released[w->block->linear] = 1;
 }
 
 /* --- atomics: one at a time over all blocks */

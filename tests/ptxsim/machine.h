@@ -122,8 +122,8 @@ typedef struct sim_worker {
     sim_alloc **cache; /* last allocation an access hit, one an access of the kernel */
     ptxsim_stats stats;
     uint64_t budget;
-    uint32_t before; /* an operation that is known to come before this one */
-    uint64_t random; /* state of the generator that orders threads which run independently */
+    uint32_t before[2]; /* operations known to come before this one */
+    uint64_t random;    /* state of the generator that orders threads which run independently */
 } sim_worker;
 
 struct sim_launch {

@@ -94,17 +94,25 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
     return (uint32_t)__builtin_popcount(fresh & 15);
 }
 
+/* Whether a record is of nobody, or of an operation that is known to be done. */
+static inline bool is_done(const sim_worker *k, uint64_t record) {
+    const uint32_t op = word_op(record);
+    return op == 0 || op == k->before[0] || op == k->before[1];
+}
+
+/* The record of a word that this block alone has touched in this launch. */
+static inline uint64_t own_record(const sim_warp *w) {
+    return (uint64_t)w->launch->op << WORD_OP_SHIFT | (w->block->linear & WORD_BLOCK_MASK) << WORD_BLOCK_SHIFT | 15;
+}
+
 /* The common case: nobody else has touched the word in this launch, and who did before is known to be done. False: look
  * closer. */
-static inline bool track_quick(sim_warp *w, uint64_t *words, bool write, uint32_t *fresh) {
-    uint32_t op = w->launch->op, before = w->worker->before;
-    uint64_t mine = (uint64_t)op << WORD_OP_SHIFT | (w->block->linear & WORD_BLOCK_MASK) << WORD_BLOCK_SHIFT | 15;
+static inline bool track_quick(sim_warp *w, uint64_t mine, uint64_t *words, bool write, uint32_t *fresh) {
     uint64_t writer = __atomic_load_n(&words[0], __ATOMIC_RELAXED),
              reader = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
-    uint32_t wrote = word_op(writer), read = word_op(reader);
-    bool writer_done = wrote == 0 || wrote == before, reader_done = read == 0 || read == before;
     uint64_t old = write ? writer : reader;
-    if (!(writer_done || (writer == mine)) || !(reader_done || reader == mine)) return false;
+    if (!(writer == mine || is_done(w->worker, writer)) || !(reader == mine || is_done(w->worker, reader)))
+        return false;
     if (old == mine) return true;
     if (w->launch->parallel) {
         if (!__atomic_compare_exchange_n(&words[write ? 0 : 1], &old, mine, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -118,22 +126,29 @@ static inline bool track_quick(sim_warp *w, uint64_t *words, bool write, uint32_
     return true;
 }
 
-/* Remembers one operation before this one, so that most words need no search. */
+/* Remembers a writer and a reader before this operation, so that most words need no search. */
 static void learn_before(sim_warp *w, const uint64_t *words) {
     for (int k = 0; k < 2; k++) {
         uint32_t other = word_op(words[k]);
-        if (other && other != w->launch->op && sim_op_before(other, w->launch->op)) w->worker->before = other;
+        if (other && other != w->launch->op && sim_op_before(other, w->launch->op)) w->worker->before[k] = other;
     }
+}
+
+bool sim_track_run(sim_warp *w, uint64_t *words, uint32_t bytes, bool write, uint32_t *fresh) {
+    const uint64_t mine = own_record(w);
+    for (; bytes; bytes -= 4, words += 2)
+        if (!track_quick(w, mine, words, write, fresh)) return false;
+    return true;
 }
 
 uint32_t sim_track(sim_warp *w, const sim_inst *i, int lane, const sim_place *at, uint64_t address, uint32_t bytes,
                    sim_access access) {
     uint32_t fresh = 0;
-    uint64_t *words = at->words;
+    uint64_t *words = at->words, mine = own_record(w);
     uint32_t within = at->within;
     while (bytes) {
         uint32_t n = 4 - within < bytes ? 4 - within : bytes;
-        if (n == 4 && access <= ACCESS_WRITE && track_quick(w, words, access == ACCESS_WRITE, &fresh)) {
+        if (n == 4 && access <= ACCESS_WRITE && track_quick(w, mine, words, access == ACCESS_WRITE, &fresh)) {
             words += 2, bytes -= 4, address += 4;
             continue;
         }
@@ -194,5 +209,54 @@ void sim_track_shared(sim_warp *w, const sim_inst *i, int lane, const sim_place 
             word->writer = base | mask | (same ? writer & 15 : 0);
         }
         bytes -= n, address += n, within = 0;
+    }
+}
+
+/* A whole word that nobody touches at the same time, or that others read as well. `done`: a warp and its clock
+ * that are known to come before; writers are the same for many words. False: look closer. */
+static inline bool track_shared_quick(const sim_warp *w, uint64_t base, sim_shared_word *word, bool write,
+                                      uint64_t *done) {
+    const uint64_t writer = word->writer, reader = word->reader;
+    const uint32_t clock = w->clock[w->index];
+    if (writer && writer >> 10 != *done) {
+        const uint32_t by = shared_warp(writer), at = shared_clock(writer);
+        if (by == w->index ? at == clock : w->clock[by] < at) return false;
+        *done = writer >> 10;
+    }
+    const bool own = reader && shared_warp(reader) == w->index && shared_clock(reader) == clock;
+    if (write) {
+        if (own || (reader && shared_warp(reader) != w->index && w->clock[shared_warp(reader)] < shared_clock(reader)))
+            return false;
+        word->writer = base | 15;
+    } else if (own) {
+        word->reader = reader | 15 | (shared_lane(reader) == shared_lane(base) ? 0 : SHARED_MANY);
+    } else if (reader && shared_warp(reader) != w->index && w->clock[shared_warp(reader)] < shared_clock(reader)) {
+        word->reader = reader | 15 | SHARED_MANY;
+    } else {
+        word->reader = base | 15;
+    }
+    return true;
+}
+
+void sim_track_shared_lanes(sim_warp *w, const sim_inst *i, const uint64_t *address, uint32_t mask, uint32_t bytes,
+                            sim_access access) {
+    sim_place at = {.space = SP_SHARED};
+    uint64_t done = 0;
+    uint32_t repeats = 0;
+    int before = -1;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        const int l = __builtin_ctz(m);
+        repeats = before >= 0 && address[l] == address[before] ? repeats + 1 : 0;
+        before = l;
+        if (access == ACCESS_READ && repeats > 1) continue; /* the second lane has said all that there is to say */
+        const uint64_t offset = address[l] - SHARED_START;
+        const uint64_t base = (uint64_t)w->clock[w->index] << 16 | (uint64_t)w->index << 10 | (uint64_t)l << 5;
+        at.shared = w->block->shared_words + offset / 4, at.within = offset & 3;
+        uint32_t known = 0;
+        if (access <= ACCESS_WRITE && bytes >= 4)
+            while (known < bytes && track_shared_quick(w, base, at.shared, access == ACCESS_WRITE, &done))
+                at.shared++, known += 4;
+        if (known < bytes) sim_track_shared(w, i, l, &at, address[l] + known, bytes - known, access);
+        if (w->launch->status) return;
     }
 }

@@ -8,22 +8,41 @@ static int width_class(uint32_t bytes) {
     return bytes >= 16 ? 4 : bytes == 8 ? 3 : bytes == 4 ? 2 : bytes == 2 ? 1 : 0;
 }
 
-/* Whether lane after lane lies at the same place, `step` 0, or that many bytes behind the one before. */
-static bool is_regular(const uint64_t *address, uint64_t step) {
+bool sim_is_regular(const uint64_t *address, uint64_t step) {
     bool all = true;
     for (uint32_t l = 1; l < LANES; l++) all &= address[l] == address[0] + step * l;
     return all;
+}
+
+/* Whether these lanes ask each bank for one word at most. */
+static bool has_no_conflict(const uint64_t *address, uint32_t lanes, uint32_t words) {
+    uint64_t first[32];
+    uint32_t taken = 0;
+    for (uint32_t m = lanes; m; m &= m - 1) {
+        const uint64_t word = address[__builtin_ctz(m)] / 4;
+        const uint32_t bank = word % 32, banks = ((1u << words) - 1) << bank;
+        if (bank % words || (taken & banks && !(taken >> bank & 1 && first[bank] == word))) return false;
+        if (!(taken & banks)) first[bank] = word;
+        taken |= banks;
+    }
+    return true;
 }
 
 /* Wavefronts of an access of shared memory: the most words that one bank must deliver, by groups of lanes that move 128
  * bytes. */
 static void count_banks(sim_worker *k, const uint64_t *address, uint32_t mask, uint32_t bytes) {
     uint32_t lanes = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, words = bytes <= 4 ? 1 : bytes / 4;
-    if (mask == FULL && (is_regular(address, bytes) || is_regular(address, 0))) { /* each word of a bank is one */
+    if (mask == FULL &&
+        (sim_is_regular(address, bytes) || sim_is_regular(address, 0))) { /* each word of a bank is one */
         k->stats.shared_accesses += LANES / lanes;
         return;
     }
     for (uint32_t first = 0; first < LANES; first += lanes) {
+        const uint32_t group = mask & (lanes == 32 ? FULL : ((1u << lanes) - 1) << first);
+        if (has_no_conflict(address, group, words)) {
+            k->stats.shared_accesses += group != 0;
+            continue;
+        }
         uint8_t count[32] = {0};
         uint64_t seen[32][32];
         uint32_t most = 0;
@@ -42,8 +61,9 @@ static void count_banks(sim_worker *k, const uint64_t *address, uint32_t mask, u
 }
 
 static uint64_t count_sectors(const uint64_t *address, uint32_t mask, uint32_t bytes) {
-    if (mask == FULL && is_regular(address, 0)) return (address[0] + bytes - 1) / 32 - address[0] / 32 + 1;
-    if (mask == FULL && is_regular(address, bytes)) return (address[LANES - 1] + bytes - 1) / 32 - address[0] / 32 + 1;
+    if (mask == FULL && sim_is_regular(address, 0)) return (address[0] + bytes - 1) / 32 - address[0] / 32 + 1;
+    if (mask == FULL && sim_is_regular(address, bytes))
+        return (address[LANES - 1] + bytes - 1) / 32 - address[0] / 32 + 1;
     uint64_t seen[LANES * 2], n = 0;
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
