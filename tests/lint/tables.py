@@ -36,7 +36,7 @@ TABLES = {
 BY_TESTS = {("ir/support/network.def", name): "e2e.test_train_ranks" for name in ("nvlink", "ib", "ethernet")}
 
 ROOTS = ["", "frontend/include", "tools", "tests"]
-STEP = 12  # of rows, in the sample
+STEP = 24  # of rows, in the sample
 
 
 def rows(text, macros):
@@ -70,8 +70,10 @@ def plants(text, macros, rules, none):
                 yield "no rule", i, k, values, (a, b, none[k])
 
 
-def is_sampled(kind, row):
-    return row == 0 if kind == "column" else row % (STEP if kind == "row" else 4 * STEP) == 1
+def is_sampled(kind, row, k):
+    if kind == "column": # the macro then has too few arguments, whichever it is
+        return row == 0 and k < 2
+    return row % (STEP if kind == "row" else 4 * STEP) == 1
 
 
 class Tree:
@@ -189,7 +191,7 @@ def main():
     for table, (macros, rules, none) in TABLES.items():
         users = tree.users(table)
         for kind, row, k, values, edit in plants(tree.text[table], macros, rules, none):
-            if options.all or is_sampled(kind, row):
+            if options.all or is_sampled(kind, row, k):
                 faults.append((table, kind, " ".join(values[:2]), k))
                 jobs.append((table, kind, edit, tree.nearest(table, users, values, k)))
     missed, counts = [f"nothing is planted in {path}" for path in unknown], collections.Counter()
