@@ -242,6 +242,7 @@ typedef struct tcc_body_run {
     tcc_emit_value *values;                   /* by expr; NULL: not emitted in the open scopes */
     bool *needed;                             /* by expr */
     bool *given;                              /* by expr: the schedule provides the value itself, in tcc_body_give */
+    bool *alike;                              /* by expr: the same in all lanes, though it depends on their loop */
     tcc_emit_value *bases;                    /* by buffer: pointer */
     tcc_emit_value loops[TCC_BODY_MAX_LOOPS]; /* value of lane 0, i64 */
     tcc_emit_loop *nest; /* by loop: a place for the one that runs it, which is too large for a frame */
@@ -274,6 +275,10 @@ void tcc_body_give(tcc_body_run *r, const tcc_expr *x, tcc_emit_value value);
 /* Enters a loop: its variable has this value. tcc_body_leave forgets all values that depend on it. */
 void tcc_body_enter(tcc_body_run *r, int var, tcc_emit_value value);
 void tcc_body_leave(tcc_body_run *r, int var);
+/* The next loop is run by vectors of `lanes`. If each begins at a multiple of it (`whole`), quotients that then cannot
+ * differ from lane to lane are scalars, with all that depends on the loop by them alone. */
+void tcc_body_lanes_begin(tcc_body_run *r, int var, int lanes, bool whole);
+void tcc_body_lanes_end(tcc_body_run *r);
 /* Emits every needed expression that the open loops allow and that depends on one of `loops` (0: any). */
 void tcc_body_emit(tcc_body_run *r, uint64_t loops);
 /* The values of a fold in all `turns` turns of loop `jam`, which is not open, made in one walk: what does not depend on

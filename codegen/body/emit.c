@@ -22,6 +22,10 @@ static tcc_emit_value emit_quotient(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     const tcc_expr *of = x->operands[0];
     tcc_emit_value a = r->values[of->id];
+    if (!tcc_body_varies(r, x) && tcc_body_varies(r, of)) { /* that of lane 0 */
+        a = tcc_body_offset(r, &of->affine);
+        if (of->dtype != TCC_I64) a = tcc_emit_trunc(e, a, tcc_scalar_register(e, of->dtype));
+    }
     tcc_emit_type type = tcc_emit_type_of(a);
     if (type == e->i64)
         return x->kind == TCC_EXPR_DIV ? tcc_emit_div(e, a, x->integer) : tcc_emit_rem(e, a, x->integer);

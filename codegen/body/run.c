@@ -5,6 +5,8 @@
 
 #include "ir/support/alloc.h"
 
+#include <string.h>
+
 #define BIT(v) (UINT64_C(1) << (v))
 
 /* A call costs a few instructions, and registers around it. A long function that is inlined dozens of times costs
@@ -27,9 +29,10 @@ tcc_status tcc_body_run_begin(tcc_body_run *r, tcc_emitter *e, const tcc_body *b
     r->values = tcc__calloc(n, sizeof *r->values);
     r->needed = tcc__calloc(n, sizeof *r->needed);
     r->given = tcc__calloc(n, sizeof *r->given);
+    r->alike = tcc__calloc(n, sizeof *r->alike);
     r->bases = tcc__calloc((size_t)b->buffers.count + 1, sizeof *r->bases);
     r->nest = tcc__calloc((size_t)b->n_loops + 1, sizeof *r->nest);
-    if (!r->values || !r->needed || !r->given || !r->bases || !r->nest) {
+    if (!r->values || !r->needed || !r->given || !r->alike || !r->bases || !r->nest) {
         tcc_body_run_end(r);
         return tcc_enomem(e->diag);
     }
@@ -44,12 +47,14 @@ void tcc_body_run_end(tcc_body_run *r) {
     tcc__free(r->values);
     tcc__free(r->needed);
     tcc__free(r->given);
+    tcc__free(r->alike);
     tcc__free(r->bases);
     tcc__free(r->nest);
     r->nest = NULL;
     r->values = NULL;
     r->needed = NULL;
     r->given = NULL;
+    r->alike = NULL;
     r->bases = NULL;
 }
 
@@ -90,7 +95,52 @@ void tcc_body_leave(tcc_body_run *r, int var) {
 
 bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x) {
     if (r->forms) return r->lanes > 1 && x->loops & r->lane_loops;
-    return r->lane_var >= 0 && x->loops >> r->lane_var & 1;
+    return r->lane_var >= 0 && x->loops >> r->lane_var & 1 && !r->alike[x->id];
+}
+
+/* Whether a vector of indices lies between two multiples of `size`. */
+static bool within_one(const tcc_body_run *r, const tcc_affine *a, int64_t size) {
+    int64_t stride = 0;
+    for (int i = 0; i < a->n; i++)
+        if (a->terms[i].var == r->lane_var) stride = a->terms[i].coefficient;
+    const int64_t reach = stride * r->lanes;
+    if (reach <= 0 || size % reach || a->constant % reach) return false;
+    for (int i = 0; i < a->n; i++) {
+        const tcc_var *v = &r->body->vars.data[a->terms[i].var];
+        if (a->terms[i].var == r->lane_var) continue;
+        if (a->terms[i].coefficient % reach || (v->kind == TCC_VAR_VALUE && tcc_body_varies(r, v->value))) return false;
+    }
+    return true;
+}
+
+/* Whether it depends on the lanes' loop by quotients that are alike, if at all. */
+static bool reads_alike(const tcc_body_run *r, const tcc_expr *x) {
+    if (x->kind == TCC_EXPR_FOLD || x->kind == TCC_EXPR_REDUCE || x->kind == TCC_EXPR_PORT) return false;
+    for (int i = 0; i < x->affine.n; i++) {
+        const tcc_var *v = &r->body->vars.data[x->affine.terms[i].var];
+        if (v->kind == TCC_VAR_LOOP ? x->affine.terms[i].var == r->lane_var : tcc_body_varies(r, v->value))
+            return false;
+    }
+    for (int i = 0; i < x->n_operands; i++)
+        if (tcc_body_varies(r, x->operands[i])) return false;
+    return true;
+}
+
+void tcc_body_lanes_begin(tcc_body_run *r, int var, int lanes, bool whole) {
+    r->lanes = lanes;
+    r->lane_var = lanes > 1 ? var : -1;
+    for (int i = 0; whole && lanes > 1 && i < r->body->exprs.count; i++) {
+        const tcc_expr *x = r->body->exprs.data[i];
+        if (!(x->loops >> var & 1)) continue;
+        const bool quotient = x->kind == TCC_EXPR_DIV && x->operands[0]->kind == TCC_EXPR_INDEX;
+        r->alike[i] = reads_alike(r, x) || (quotient && within_one(r, &x->operands[0]->affine, x->integer));
+    }
+}
+
+void tcc_body_lanes_end(tcc_body_run *r) {
+    r->lanes = 1;
+    r->lane_var = -1;
+    memset(r->alike, 0, (size_t)r->body->exprs.count * sizeof *r->alike);
 }
 
 tcc_emit_type tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes) {

@@ -35,6 +35,8 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, tcc_emit_value *carr
         if (s->loads[i] && r->needed[i]) {
             const tcc_expr *x = b->exprs.data[i];
             r->values[i] = p->steps ? s->kept[s->step * b->exprs.count + i] : tcc_reduce_load_slot(r, p, x);
+            if (!tcc_body_varies(r, x) && tcc_emit_lanes_of(tcc_emit_type_of(r->values[i])) > 1)
+                r->values[i] = tcc_emit_extract(e, r->values[i], tcc_emit_i32(e, 0));
         }
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->exprs.count; i++) {
@@ -101,20 +103,23 @@ static void emit_steps(tcc_body_run *r, sweep_cx *s, tcc_emit_value *carry, int 
     }
 }
 
+/* Whether the vectors of a row begin at multiples of their lanes: in all parts, too. */
+static bool at_multiples(const tcc_reduce *p) {
+    return p->split_var < 0 || p->n_reduced > 1 || p->split % p->lanes == 0;
+}
+
 /* What is left of a row, less than a vector. Returns the mask of the lanes that exist. */
 static tcc_emit_value emit_rest(tcc_body_run *r, const sweep_cx *s, tcc_emit_value end, tcc_emit_value to,
                                 tcc_emit_value *carry) {
     const tcc_reduce *p = s->p;
     const int var = p->reduced[p->n_reduced - 1];
     tcc_emit_value mask = r->mask = tcc_emit_mask(r->e, p->lanes, tcc_emit_sub(r->e, to, end));
-    r->lane_var = var;
-    r->lanes = p->lanes;
+    tcc_body_lanes_begin(r, var, p->lanes, at_multiples(p));
     tcc_body_enter(r, var, end);
     emit_inside(r, s, carry);
     tcc_body_leave(r, var);
     r->mask = NULL;
-    r->lane_var = -1;
-    r->lanes = 1;
+    tcc_body_lanes_end(r);
     return mask;
 }
 
@@ -125,10 +130,7 @@ static void emit_row(tcc_body_run *r, const sweep_cx *s, tcc_emit_value from, tc
     const tcc_reduce *p = s->p;
     int var = p->reduced[p->n_reduced - 1];
     int64_t first, last;
-    if (p->lanes > 1) {
-        r->lane_var = var;
-        r->lanes = p->lanes;
-    }
+    tcc_body_lanes_begin(r, var, p->lanes, at_multiples(p));
     bool fixed = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last);
     int64_t vectors = fixed ? (last - first) / p->lanes : 0;
     bool peel = fixed && !whole && vectors >= 1;
@@ -143,8 +145,7 @@ static void emit_row(tcc_body_run *r, const sweep_cx *s, tcc_emit_value from, tc
     tcc_emit_loop_end(e, &loop, carry);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
     r->mask = NULL;
-    r->lane_var = -1;
-    r->lanes = 1;
+    tcc_body_lanes_end(r);
     if (peel) emit_rest(r, s, end, to, carry);
 }
 
