@@ -17,6 +17,11 @@ typedef struct tcc_value {
 
 tcc_status tcc_value_create(const tcc_type *type, tcc_value *out, tcc_diag *diag); /* zeroed */
 void tcc_value_free(tcc_value *v);
+/* From here on memory of large values that are freed is kept, up to a limit, for new ones of the same size: the system
+ * takes longer to give pages of zeros than many rules take to fill them. To be ended as often as it was begun; the last
+ * end frees what is kept. May be called in several threads. */
+void tcc_values_keep_begin(void);
+void tcc_values_keep_end(void);
 /* From packed memory of the element type. */
 void tcc_value_load(tcc_value *v, const void *packed);
 
