@@ -119,11 +119,38 @@ void tcc_host_store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value 
     tcc_emit_if_end(e, &whole);
 }
 
+/* Elements of less than 32 bits, which no instruction gathers: the aligned words that they lie in. A word lies in one
+ * page, so what it has beside the element may be read, whosever it is. */
+static tcc_emit_value gather_words(tcc_emitter *e, tcc_emit_type type, tcc_emit_value base, tcc_emit_value offsets,
+                                   tcc_emit_value mask) {
+    enum { WORD = 4 };
+    const int bytes = tcc_emit_scalar_bytes(type), each = WORD / bytes, bits = 8 * bytes;
+    tcc_emit_type index = tcc_emit_type_of(offsets), words = tcc_emit_type_like(e, e->i32, type);
+    tcc_emit_value address = LLVMBuildPtrToInt(e->builder, base, e->i64, "");
+    tcc_emit_value first = tcc_emit_lshr(e, tcc_emit_and(e, address, tcc_emit_i64(e, WORD - 1)),
+                                         tcc_emit_i64(e, bytes / 2));
+    tcc_emit_value aligned = LLVMBuildIntToPtr(e->builder, tcc_emit_and(e, address, tcc_emit_i64(e, -WORD)), e->ptr,
+                                               "");
+    if (tcc_emit_scalar_of(index) != e->i64) first = tcc_emit_trunc(e, first, tcc_emit_scalar_of(index));
+    offsets = tcc_emit_iadd(e, offsets, tcc_emit_splat(e, first, tcc_emit_lanes_of(type)));
+    tcc_emit_value at = tcc_emit_ashr(e, offsets, tcc_emit_int(e, index, each / 2));
+    tcc_emit_value within = tcc_emit_and(e, offsets, tcc_emit_int(e, index, each - 1));
+    if (tcc_emit_scalar_of(index) != e->i32) within = tcc_emit_trunc(e, within, words);
+    tcc_emit_value addresses = LLVMBuildGEP2(e->builder, e->i32, aligned, &at, 1, "");
+    tcc_emit_value loaded = tcc_emit_gather(e, words, addresses, mask);
+    loaded = tcc_emit_lshr(e, loaded, tcc_emit_imul(e, within, tcc_emit_int(e, words, bits)));
+    tcc_emit_type narrow = tcc_emit_type_like(e, LLVMIntTypeInContext(e->context, (unsigned)bits), type);
+    return tcc_emit_bitcast(e, tcc_emit_trunc(e, loaded, narrow), type);
+}
+
 tcc_emit_value tcc_host_gather_at(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offsets,
                                   tcc_emit_value mask) {
     tcc_emit_type type = tcc_emit_type_like(e, scalar, tcc_emit_type_of(offsets));
+    if (!mask) mask = tcc_emit_int(e, tcc_emit_type_like(e, e->i1, type), 1);
+    if (e->target->lanes == 16 && tcc_emit_scalar_bytes(type) < 4 && !e->target->checks)
+        return gather_words(e, type, base, offsets, mask);
     tcc_emit_value addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
-    return tcc_emit_gather(e, type, addresses, mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, type), 1));
+    return tcc_emit_gather(e, type, addresses, mask);
 }
 
 void tcc_host_scatter_at(tcc_emitter *e, tcc_emit_value value, tcc_emit_value base, tcc_emit_value offsets,
