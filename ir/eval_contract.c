@@ -3,6 +3,55 @@
 #include "ir/eval_rules.h"
 #include "ir/support/alloc.h"
 
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* -- Loops, which take most of the time of an evaluation -- */
+
+/* y[batch, row, column] of a[batch, row, k] and b[batch, k, column]. */
+typedef struct product {
+    double *y;
+    const double *a, *b;
+    int64_t batches, rows, depth, columns;
+} product;
+
+typedef struct form form; /* of a convolution */
+
+/* For one vector width; each element is summed in one order, so that the bits are the same at every one. */
+typedef struct loops {
+    void (*multiply)(const product *p);
+    void (*convolve)(const form *f);
+} loops;
+static const loops *best_loops(void);
+
+#define VARIANT(name, target)                                                  \
+    target static void multiply_##name(const product *p) { multiply_rows(p); } \
+    target static void convolve_##name(const form *f) { convolve_copies(f); }  \
+    static const loops loops_##name = {multiply_##name, convolve_##name};
+
+/* y[j] += a[k] b[k stride + j], in the order of k. */
+INLINE void add_products(double *restrict y, int64_t columns, const double *restrict a, int64_t depth,
+                         const double *restrict b, int64_t stride) {
+    enum { TILE = 32 }; /* sums that stay in registers */
+    int64_t first = 0;
+    for (; first + TILE <= columns; first += TILE) {
+        double sums[TILE];
+        memcpy(sums, y + first, sizeof sums);
+        for (int64_t k = 0; k < depth; k++)
+            for (int j = 0; j < TILE; j++) sums[j] += a[k] * b[k * stride + first + j];
+        memcpy(y + first, sums, sizeof sums);
+    }
+    for (int64_t k = 0; k < depth && first < columns; k++)
+        for (int64_t j = first; j < columns; j++) y[j] += a[k] * b[k * stride + j];
+}
+
+INLINE void multiply_rows(const product *p) {
+    for (int64_t row = 0; row < p->batches * p->rows; row++)
+        add_products(p->y + row * p->columns, p->columns, p->a + row * p->depth, p->depth,
+                     p->b + row / p->rows * p->depth * p->columns, p->columns);
+}
+
 /* The extents and strides of `from`'s dims, in the order: those of `first`, of `second`, of
  * `third`. */
 typedef struct ordered {
@@ -39,8 +88,7 @@ static double *gather(const tcc_value *v, const ordered *o) {
     return copy;
 }
 
-/* Copies a to [batch, m, k] and b to [batch, k, n]; then a plain triple loop whose inner one runs
- * over n, so that every element of the result is summed in the order of k. */
+/* Copies a to [batch, m, k] and b to [batch, k, n]. */
 TCC_EVAL_RULE(dot) {
     const tcc_attrs_dot *attrs = &n->attrs->dot;
     tcc_dims free_a = free_dims(&in[0]->type, &attrs->batch_a, &attrs->contract_a);
@@ -54,14 +102,7 @@ TCC_EVAL_RULE(dot) {
     int64_t columns = append(&order_b, &in[1]->type, &free_b);
     double *a = gather(in[0], &order_a), *b = gather(in[1], &order_b);
     tcc_status status = a && b ? TCC_OK : tcc_enomem(diag);
-    for (int64_t row = 0; status == TCC_OK && row < batches * rows; row++) {
-        double *restrict y = out->f + row * columns;
-        for (int64_t k = 0; k < depth; k++) {
-            const double *restrict x = b + (row / rows * depth + k) * columns;
-            double scale = a[row * depth + k];
-            for (int64_t j = 0; j < columns; j++) y[j] += scale * x[j];
-        }
-    }
+    if (status == TCC_OK) best_loops()->multiply(&(product){out->f, a, b, batches, rows, depth, columns});
     tcc__free(a);
     tcc__free(b);
     return status;
@@ -71,7 +112,7 @@ TCC_EVAL_RULE(dot) {
  * y, x and w are the three sides of one trilinear form: the sum of y[n,i,o] x[n,j,c] w[o,k,c] over
  * all places where j = i stride - pad + k dilation lies inside x. Each of the three ops multiplies
  * two of the sides into the third. The work is done on copies in which the channels of that third
- * side are innermost, so that every inner loop adds a multiple of one row to another. */
+ * side are innermost, so that every inner loop adds multiples of rows to another. */
 
 enum { SPATIAL = 3 }; /* fewer spatial dims are padded with extents of 1 in front */
 
@@ -85,12 +126,12 @@ typedef struct side {
     int64_t stride_batch, stride_channels, stride[SPATIAL];
 } side;
 
-typedef struct form {
+struct form {
     side y, x, w;
     int64_t groups, stride[SPATIAL], pad[SPATIAL], dilation[SPATIAL];
     into into;
     double *padding; /* channels of x where it is padded, which are multiplied; NULL: nothing is there */
-} form;
+};
 
 static side make_side(double *data, const tcc_type *type, bool channels_last) {
     int64_t strides[TCC_MAX_RANK];
@@ -139,34 +180,30 @@ static tcc_status exchange(const form *f, side *s, bool back, tcc_diag *diag) {
     return TCC_OK;
 }
 
-static void add_scaled(double *restrict to, double scale, const double *restrict from, int64_t count) {
-    for (int64_t i = 0; i < count; i++) to[i] += scale * from[i];
-}
-
 /* All channels at one place of y, one of x, and one of the kernel. */
-static void multiply(const form *f, double *y, double *x, double *w) {
-    int64_t outputs = f->y.channels / f->groups, inputs = f->w.channels;
+INLINE void multiply(const form *f, double *restrict y, double *restrict x, double *restrict w) {
+    const int64_t outputs = f->y.channels / f->groups, inputs = f->w.channels;
+    if (outputs == 1 && inputs == 1) {
+        double *to = f->into == INTO_Y ? y : f->into == INTO_X ? x : w;
+        const double *a = f->into == INTO_Y ? x : y, *b = f->into == INTO_W ? x : w;
+        for (int64_t c = 0; c < f->groups; c++) to[c] += a[c] * b[c];
+        return;
+    }
     for (int64_t group = 0; group < f->groups; group++) {
-        double *yg = y + group * outputs, *xg = x + group * inputs;
-        if (f->into == INTO_Y) {
-            for (int64_t c = 0; c < inputs; c++)
-                add_scaled(yg, xg[c], w + c * f->y.channels + group * outputs, outputs);
-            continue;
-        }
-        for (int64_t o = 0; o < outputs; o++) {
-            double *row = w + (group * outputs + o) * inputs;
-            if (f->into == INTO_X) add_scaled(xg, yg[o], row, inputs);
-            else add_scaled(row, yg[o], xg, inputs);
-        }
+        double *yg = y + group * outputs, *xg = x + group * inputs, *wg = w + group * outputs * inputs;
+        if (f->into == INTO_Y) add_products(yg, outputs, xg, inputs, w + group * outputs, f->y.channels);
+        else if (f->into == INTO_X) add_products(xg, inputs, yg, outputs, wg, inputs);
+        else
+            for (int64_t o = 0; o < outputs; o++) add_products(wg + o * inputs, inputs, yg + o, 1, xg, 0);
     }
 }
 
 /* Position `at` of a side's spatial dims, in row-major order. */
-static void position_of(const side *s, int64_t at, int64_t *position) {
+INLINE void position_of(const side *s, int64_t at, int64_t *position) {
     for (int d = SPATIAL - 1; d >= 0; at /= s->extent[d--]) position[d] = at % s->extent[d];
 }
 
-static void convolve_copies(const form *f) {
+INLINE void convolve_copies(const form *f) {
     int64_t places = f->y.extent[0] * f->y.extent[1] * f->y.extent[2];
     int64_t taps = f->w.extent[0] * f->w.extent[1] * f->w.extent[2];
     for (int64_t row = 0; row < f->y.batch * places; row++) {
@@ -187,6 +224,25 @@ static void convolve_copies(const form *f) {
     }
 }
 
+/* -- The loops, for each vector width -- */
+
+VARIANT(portable, )
+#if defined __x86_64__
+VARIANT(avx2, __attribute__((target("avx2"))))
+#if defined __clang__
+VARIANT(avx512, __attribute__((target("avx512f"))))
+#else /* which else takes half of the width */
+VARIANT(avx512, __attribute__((target("avx512f,prefer-vector-width=512"))))
+#endif
+
+static const loops *best_loops(void) {
+    if (__builtin_cpu_supports("avx512f")) return &loops_avx512;
+    return __builtin_cpu_supports("avx2") ? &loops_avx2 : &loops_portable;
+}
+#else
+static const loops *best_loops(void) { return &loops_portable; }
+#endif
+
 static tcc_status convolve(const tcc_node *n, const tcc_value *y, const tcc_value *x, const tcc_value *w, into into,
                            double *padding, tcc_diag *diag) {
     const tcc_attrs_conv *attrs = &n->attrs->conv;
@@ -206,7 +262,7 @@ static tcc_status convolve(const tcc_node *n, const tcc_value *y, const tcc_valu
     tcc_status status = TCC_OK;
     for (int s = 0; s < 3 && status == TCC_OK; s++) status = exchange(&f, sides[s], false, diag);
     if (status == TCC_OK) {
-        convolve_copies(&f);
+        best_loops()->convolve(&f);
         exchange(&f, sides[into], true, diag);
     }
     for (int s = 0; s < 3; s++) tcc__free(sides[s]->copy);

@@ -83,6 +83,28 @@ static void test_dot(void **state) {
               (tcc_attrs_dot){.batch_a = {2, {2, 0}}, .batch_b = {2, {0, 1}}, .contract_a = {0}, .contract_b = {0}});
 }
 
+/* More columns than the rule's loops take at once, and a rest: each element is summed one product after the other, so
+ * that nobody sees how wide the vectors are. */
+static void test_dot_order(void **state) {
+    (void)state;
+    enum { ROWS = 3, DEPTH = 11, COLUMNS = 75 };
+    const tcc_type a = {TCC_F32, 2, {ROWS, DEPTH}}, b = {TCC_F32, 2, {DEPTH, COLUMNS}};
+    tcc_value in[] = {random_value(&a, 1, -1, 1), random_value(&b, 2, -1, 1)};
+    const tcc_attrs attrs = {.dot = {.contract_a = {1, {1}}, .contract_b = {1, {0}}}};
+    tcc_value y = evaluate_op(TCC_OP_DOT, &attrs, NULL, 2, in);
+    for (int row = 0; row < ROWS; row++)
+        for (int j = 0; j < COLUMNS; j++) {
+            double sum = 0;
+            for (int k = 0; k < DEPTH; k++) {
+                const double product = in[0].f[row * DEPTH + k] * in[1].f[k * COLUMNS + j];
+                sum += product;
+            }
+            assert_true(y.f[row * COLUMNS + j] == sum);
+        }
+    tcc_value_free(&y);
+    for (int i = 0; i < 2; i++) tcc_value_free(&in[i]);
+}
+
 /* -- Convolution: two spatial dims with everything different in each -- */
 
 typedef struct problem {
@@ -90,20 +112,21 @@ typedef struct problem {
     tcc_type x, w, y;
 } problem;
 
-static problem make_problem(bool channels_last) {
+/* A group has so many channels of x and of y. */
+static problem make_problem(bool channels_last, int groups, int inputs, int outputs) {
     problem p = {.attrs = {.conv = {.stride = {2, {2, 1}},
                                     .pad_lo = {2, {1, 0}},
                                     .pad_hi = {2, {2, 1}},
                                     .dilation = {2, {1, 2}},
-                                    .groups = 2,
+                                    .groups = groups,
                                     .channels_last = channels_last}},
-                 .x = {TCC_F32, 4, {2, 4, 6, 7}},
-                 .w = {TCC_F32, 4, {6, 2, 3, 2}},
-                 .y = {TCC_F32, 4, {2, 6, 4, 6}}};
+                 .x = {TCC_F32, 4, {2, groups * inputs, 6, 7}},
+                 .w = {TCC_F32, 4, {groups * outputs, inputs, 3, 2}},
+                 .y = {TCC_F32, 4, {2, groups * outputs, 4, 6}}};
     if (!channels_last) return p;
-    p.x = (tcc_type){TCC_F32, 4, {2, 6, 7, 4}};
-    p.w = (tcc_type){TCC_F32, 4, {6, 3, 2, 2}};
-    p.y = (tcc_type){TCC_F32, 4, {2, 4, 6, 6}};
+    p.x = (tcc_type){TCC_F32, 4, {2, 6, 7, groups * inputs}};
+    p.w = (tcc_type){TCC_F32, 4, {groups * outputs, 3, 2, inputs}};
+    p.y = (tcc_type){TCC_F32, 4, {2, 4, 6, groups * outputs}};
     return p;
 }
 
@@ -118,10 +141,12 @@ static double *at(const problem *p, tcc_value *v, int64_t n, int64_t c, int64_t 
 
 static double conv_element(const problem *p, tcc_value *x, tcc_value *w, int64_t n, int64_t o, int64_t i, int64_t j) {
     double sum = 0;
-    for (int64_t c = 0; c < 2; c++)
+    const int64_t inputs = w->type.dims[p->attrs.conv.channels_last ? 3 : 1];
+    const int64_t group = o / (w->type.dims[0] / p->attrs.conv.groups);
+    for (int64_t c = 0; c < inputs; c++)
         for (int64_t k = 0; k < 3; k++)
             for (int64_t l = 0; l < 2; l++) {
-                double *from = at(p, x, n, o / 3 * 2 + c, i * 2 + k - 1, j + 2 * l);
+                double *from = at(p, x, n, group * inputs + c, i * 2 + k - 1, j + 2 * l);
                 if (from) sum += *from * *at(p, w, o, c, k, l);
             }
     return sum;
@@ -134,13 +159,13 @@ static double inner(const tcc_value *a, const tcc_value *b) {
     return sum;
 }
 
-static void check_conv(bool channels_last) {
-    problem p = make_problem(channels_last);
+static void check_conv(bool channels_last, int groups, int inputs, int outputs) {
+    problem p = make_problem(channels_last, groups, inputs, outputs);
     tcc_value x = random_value(&p.x, 1, -1, 1), w = random_value(&p.w, 2, -1, 1), dy = random_value(&p.y, 3, -1, 1);
     tcc_value y = evaluate_op(TCC_OP_CONV, &p.attrs, NULL, 2, (tcc_value[]){x, w});
     assert_true(tcc_type_equal(&y.type, &p.y));
     for (int64_t n = 0; n < 2; n++)
-        for (int64_t o = 0; o < 6; o++)
+        for (int64_t o = 0; o < groups * outputs; o++)
             for (int64_t i = 0; i < 4; i++)
                 for (int64_t j = 0; j < 6; j++)
                     assert_close(*at(&p, &y, n, o, i, j), conv_element(&p, &x, &w, n, o, i, j));
@@ -156,8 +181,11 @@ static void check_conv(bool channels_last) {
 
 static void test_conv(void **state) {
     (void)state;
-    check_conv(false);
-    check_conv(true);
+    for (int last = 0; last < 2; last++) {
+        check_conv(last, 2, 2, 3);
+        check_conv(last, 7, 1, 1);
+        check_conv(last, 1, 40, 35);
+    }
 }
 
 static void test_conv_by_hand(void **state) {
@@ -185,7 +213,7 @@ static void test_conv_by_hand(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dot), cmocka_unit_test(test_conv),
-                                       cmocka_unit_test(test_conv_by_hand)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dot), cmocka_unit_test(test_dot_order),
+                                       cmocka_unit_test(test_conv), cmocka_unit_test(test_conv_by_hand)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
