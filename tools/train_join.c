@@ -4,6 +4,7 @@
 #include "train_ranks.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +117,26 @@ static tcc_status share_cpus(tcc_comm *comm) {
 
 /* -- The rank -- */
 
+/* MPI_Init has no limit of its own: where one rank never comes, the others would wait for ever. */
+static void on_alarm(int signal_number) {
+    static const char text[] = "tcc-train: MPI: not all ranks came within the time of --comm-timeout\n";
+    (void)signal_number;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(EXIT_FAILED);
+}
+
+static tcc_status open_comm(const train_options *o, const launcher *l, tcc_context *cx, tcc_comm **comm) {
+    const struct sigaction action = {.sa_handler = on_alarm};
+    struct sigaction before;
+    if (strcmp(l->kind, "mpi") != 0) return tcc_comm_create(cx, l->kind, comm);
+    sigaction(SIGALRM, &action, &before);
+    alarm((unsigned)o->comm_timeout + 1);
+    const tcc_status status = tcc_comm_create(cx, l->kind, comm);
+    alarm(0);
+    sigaction(SIGALRM, &before, NULL);
+    return status;
+}
+
 int join_ranks(const train_options *o, recipe *r, train_signals *signals) {
     const launcher *l = find_launcher();
     char seconds[32];
@@ -125,7 +146,7 @@ int join_ranks(const train_options *o, recipe *r, train_signals *signals) {
     if (l->finds) meet_on_first_node(l);
     snprintf(seconds, sizeof seconds, "%.0f", o->comm_timeout < 1 ? 1 : o->comm_timeout);
     setenv("TCC_COMM_TIMEOUT", seconds, 0);
-    if (status == TCC_OK) status = tcc_comm_create(cx, l->kind, &comm);
+    if (status == TCC_OK) status = open_comm(o, l, cx, &comm);
     if (status == TCC_OK) status = share_cpus(comm);
     int result = EXIT_FAILED;
     if (status == TCC_OK) result = ranks_run(o, r, signals, cx, comm);

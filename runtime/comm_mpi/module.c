@@ -33,6 +33,7 @@ typedef struct mpi_end {
     tcc_mpi_end base;
     MPI_Comm comm;
     bool owns_mpi, failed;
+    bool stuck;   /* MPI holds memory of the caller, who may free it: from then on MPI is called no more */
     int capacity; /* of these, for one exchange: */
     MPI_Request *requests;
     MPI_Status *statuses;
@@ -276,13 +277,14 @@ static tcc_status finish(mpi_end *e, int n, double timeout_s, char *why) {
     return TCC_OK;
 }
 
-/* Nobody writes to the caller's memory any more, as far as MPI can promise it. */
+/* MPI lets go of the caller's memory, as far as it can: what it has begun to send it does not take back. */
 static void cancel(mpi_end *e, int n) {
     for (int i = 0; i < n; i++) {
         int done = 0;
         if (!e->pieces[i].bytes || e->requests[i] == MPI_REQUEST_NULL) continue;
         if (e->pieces[i].received) MPI_Cancel(&e->requests[i]);
         for (int polls = 0; !done && polls < 100; polls++) MPI_Test(&e->requests[i], &done, MPI_STATUS_IGNORE);
+        e->stuck |= !done;
     }
 }
 
@@ -312,12 +314,6 @@ static void say_last(mpi_end *e, const char *text) {
     }
 }
 
-static void abort_end(tcc_mpi_end *end, const char *why) {
-    mpi_end *e = end_of(end);
-    e->failed = true;
-    say_last(e, *why ? why : "without a reason");
-}
-
 /* Whether all ranks have said their last, and heard ours. */
 static bool wait_for_last(mpi_end *e, double timeout_s) {
     const double until = now() + timeout_s;
@@ -337,11 +333,20 @@ static bool wait_for_last(mpi_end *e, double timeout_s) {
     }
 }
 
+/* Where others wait for what MPI holds, they hear the last message now or never. */
+static void abort_end(tcc_mpi_end *end, const char *why) {
+    mpi_end *e = end_of(end);
+    e->failed = true;
+    say_last(e, *why ? why : "without a reason");
+    if (e->stuck) wait_for_last(e, grace_s);
+}
+
 /* After an error neither the communicator nor MPI can be ended in order: others may never come. The process ends with
  * a status that tells whoever has started it. */
 static void close_end(tcc_mpi_end *end, double timeout_s) {
     mpi_end *e = end_of(end);
     int finalized = 0;
+    if (e->stuck) return;
     MPI_Finalized(&finalized);
     if (!finalized) {
         say_last(e, "");
