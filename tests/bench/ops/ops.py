@@ -15,7 +15,10 @@ listed with what bounds them, as ops.def says. --table makes the table of figure
 results.md are what was committed last:
 
     venv/bin/python tests/bench/ops/ops.py --rounds 4 --json tests/bench/ops/results.json \\
-                                           --markdown tests/bench/ops/results.md"""
+                                           --markdown tests/bench/ops/results.md
+
+and results_v3, where both are capped at AVX2: TCC_CPU=x86-64-v3 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
+ONEDNN_MAX_CPU_ISA=AVX2."""
 import argparse
 import json
 import math
@@ -187,7 +190,8 @@ def table(all_figures, bounds):
 
 def heading(about):
     words = f"PyTorch {about['torch']}, threads: {about['threads']}; a copy moves {about['copy_gb_s']:.1f} GB/s."
-    return f"<!-- made by ops.py --markdown -->\n{words}{' ' + about['note'] if about['note'] else ''}\n\n"
+    words = textwrap.fill(f"{words} {about['note']}".strip(), 120)
+    return f"<!-- made by ops.py --markdown -->\n{words}\n\n"
 
 
 def show(a, about, results, bounds):
