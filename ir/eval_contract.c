@@ -2,6 +2,7 @@
  * Interpreter rules of dot and of convolution with its two gradients. */
 #include "ir/eval_rules.h"
 #include "ir/support/alloc.h"
+#include "ir/support/widths.h"
 
 #include <string.h>
 
@@ -25,7 +26,7 @@ typedef struct loops {
 } loops;
 static const loops *best_loops(void);
 
-#define VARIANT(name, target)                                                  \
+#define VARIANT(scope, name, target)                                           \
     target static void multiply_##name(const product *p) { multiply_rows(p); } \
     target static void convolve_##name(const form *f) { convolve_copies(f); }  \
     static const loops loops_##name = {multiply_##name, convolve_##name};
@@ -226,22 +227,9 @@ INLINE void convolve_copies(const form *f) {
 
 /* -- The loops, for each vector width -- */
 
-VARIANT(portable, )
-#if defined __x86_64__
-VARIANT(avx2, __attribute__((target("avx2"))))
-#if defined __clang__
-VARIANT(avx512, __attribute__((target("avx512f"))))
-#else /* which else takes half of the width */
-VARIANT(avx512, __attribute__((target("avx512f,prefer-vector-width=512"))))
-#endif
+TCC_FOR_EACH_WIDTH(VARIANT)
 
-static const loops *best_loops(void) {
-    if (__builtin_cpu_supports("avx512f")) return &loops_avx512;
-    return __builtin_cpu_supports("avx2") ? &loops_avx2 : &loops_portable;
-}
-#else
-static const loops *best_loops(void) { return &loops_portable; }
-#endif
+static const loops *best_loops(void) { return TCC_WIDEST(loops_); }
 
 static tcc_status convolve(const tcc_node *n, const tcc_value *y, const tcc_value *x, const tcc_value *w, into into,
                            double *padding, tcc_diag *diag) {

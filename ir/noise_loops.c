@@ -3,6 +3,7 @@
  */
 #include "ir/noise_loops.h"
 #include "ir/support/narrow.h"
+#include "ir/support/widths.h"
 
 #include <math.h>
 
@@ -178,19 +179,6 @@ INLINE bool round_all(tcc_dtype dtype, double *x, int64_t count) { return BY_TYP
     scope const tcc_noise_loops tcc__noise_loops_##name = {points_##name, sums_##name, factors_##name,             \
                                                            any_beyond_##name, round_all_##name};
 
-VARIANT(, portable, )
-#if defined __x86_64__
-VARIANT(static, avx2, __attribute__((target("avx2"))))
-#if defined __clang__
-VARIANT(static, avx512, __attribute__((target("avx512f,avx512dq,avx512vl"))))
-#else /* which else takes half of the width */
-VARIANT(static, avx512, __attribute__((target("avx512f,avx512dq,avx512vl,prefer-vector-width=512"))))
-#endif
+TCC_FOR_EACH_WIDTH(VARIANT)
 
-const tcc_noise_loops *tcc__noise_loops_best(void) {
-    if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return &tcc__noise_loops_avx512;
-    return __builtin_cpu_supports("avx2") ? &tcc__noise_loops_avx2 : &tcc__noise_loops_portable;
-}
-#else
-const tcc_noise_loops *tcc__noise_loops_best(void) { return &tcc__noise_loops_portable; }
-#endif
+const tcc_noise_loops *tcc__noise_loops_best(void) { return TCC_WIDEST(tcc__noise_loops_); }

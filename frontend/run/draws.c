@@ -3,6 +3,7 @@
  * vector code. On x86-64 they exist once for each vector width, and the first call picks one: a large model has 10^8
  * parameters, and one value at a time they took longer than compiling it. */
 #include "frontend/run/draws.h"
+#include "ir/support/widths.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,22 +127,9 @@ INLINE void draw_normal(const tcc_draws *d, uint64_t first, double *out) {
     }                                                                                                                 \
     scope const tcc_draws_variant tcc_draws_##name = {uniform_##name, normal_##name, normals_##name};
 
-VARIANT(, portable, )
-#if defined __x86_64__
-VARIANT(static, avx2, __attribute__((target("avx2"))))
-#if defined __clang__
-VARIANT(static, avx512, __attribute__((target("avx512f,avx512dq,avx512vl"))))
-#else /* which else takes half of the width */
-VARIANT(static, avx512, __attribute__((target("avx512f,avx512dq,avx512vl,prefer-vector-width=512"))))
-#endif
+TCC_FOR_EACH_WIDTH(VARIANT)
 
-const tcc_draws_variant *tcc_draws_best(void) {
-    if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return &tcc_draws_avx512;
-    return __builtin_cpu_supports("avx2") ? &tcc_draws_avx2 : &tcc_draws_portable;
-}
-#else
-const tcc_draws_variant *tcc_draws_best(void) { return &tcc_draws_portable; }
-#endif
+const tcc_draws_variant *tcc_draws_best(void) { return TCC_WIDEST(tcc_draws_); }
 
 void tcc_draws_uniform(const tcc_draws *d, uint64_t first, double *out) { tcc_draws_best()->uniform(d, first, out); }
 void tcc_draws_normal(const tcc_draws *d, uint64_t first, double *out) { tcc_draws_best()->normal(d, first, out); }
