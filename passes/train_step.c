@@ -19,12 +19,34 @@ static tcc_node *find_state(const tcc_graph *g, const char *name) {
     return NULL;
 }
 
+static bool is_widened(const tcc_node *n) {
+    return n->op == TCC_OP_CAST && n->type.dtype == TCC_F32 && tcc_dtype_is_narrow(n->operands[0]->type.dtype);
+}
+
+/* Where a gradient is one of a low type, divided by the scale of the loss in float32: the one of the low type, which
+ * the division cannot make infinite (is_divisor). So what looks at it need not have what the update reads. */
+static tcc_node *before_division(const tcc_step_builder *b, tcc_node *g) {
+    for (int k = 0; b->scale && g->op == TCC_OP_MUL && k < 2; k++) {
+        const tcc_node *factor = g->operands[!k];
+        if (factor->op == TCC_OP_BROADCAST) factor = factor->operands[0];
+        const bool divides = factor->op == TCC_OP_DIV && factor->operands[1] == b->scale;
+        if (divides && is_widened(g->operands[k])) return g->operands[k]->operands[0];
+    }
+    return g;
+}
+
+/* Whether the scale is so large that the largest number of a low type, divided by it, is finite. */
+static tcc_node *is_divisor(tcc_step_builder *b) { return tcc_ir_binary_c(b->g, TCC_OP_GE, b->scale, 0x1p-110); }
+
 /* Whether all trained gradients are finite: one flag for the step. */
 static tcc_node *all_finite(tcc_step_builder *b) {
     tcc_node *worst = NULL;
+    bool divides = false;
     for (int i = 0; i < b->trained.count; i++) {
         tcc_node *g = b->trained.data[i].g;
         if (!g) return NULL;
+        g = before_division(b, g);
+        divides |= g != b->trained.data[i].g;
         tcc_type type = g->type;
         type.dtype = TCC_F32;
         tcc_node *zero = tcc_ir_splat(b->g, &type, 0), *one = tcc_ir_splat(b->g, &type, 1);
@@ -35,7 +57,8 @@ static tcc_node *all_finite(tcc_step_builder *b) {
     }
     if (step_scatters(b->spec)) /* which has looked at this rank's parts */
         worst = tcc_ir_collective(b->g, TCC_OP_ALL_REDUCE, worst, TCC_REDUCTION_MAX, b->spec->ranks);
-    return tcc_ir_binary_c(b->g, TCC_OP_EQ, worst, 0);
+    tcc_node *finite = tcc_ir_binary_c(b->g, TCC_OP_EQ, worst, 0);
+    return divides ? tcc_ir_binary(b->g, TCC_OP_AND, finite, is_divisor(b)) : finite;
 }
 
 /* A state of the scaler and, as output of its name, its next value, which no skip of its own holds back. */

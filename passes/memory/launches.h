@@ -19,4 +19,12 @@ bool tcc_launch_writes(const tcc_launch *launch, const tcc_node *n);
  * writes. */
 bool tcc_moment_overwrites(const tcc_implementation *x, int moment, const tcc_node *old, const tcc_node *written);
 
+/* A reduction to a few bytes: a part of a norm, or a flag. Such groups wait for each other, to be one launch. */
+static inline bool tcc_group_is_small_sum(const tcc_group *group) {
+    enum { FEW_BYTES = 64 };
+    int64_t bytes = 0;
+    for (int i = 0; i < group->n_outputs; i++) bytes += tcc_type_bytes(&group->outputs[i]->type);
+    return group->kind == TCC_GROUP_REDUCE && bytes <= FEW_BYTES;
+}
+
 #endif

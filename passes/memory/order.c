@@ -40,6 +40,7 @@ typedef struct place_list {
 /* Groups that waited for their like and run now. */
 typedef struct turn {
     uint64_t shape;
+    int64_t input_bytes; /* of the group: sums of different lengths are different kernels */
     int place, group;
 } turn;
 typedef tcc_vec(turn) turn_vec;
@@ -101,7 +102,7 @@ static bool is_too_early(const scheduler *s, const tcc_order_task *task) {
 
 static bool take_turn(const scheduler *s, int place, turn_vec *turns) {
     const int t = s->tasks.program[place];
-    return tcc_vec_push(turns, (turn){s->tasks.of[t].shape, place, t});
+    return tcc_vec_push(turns, (turn){s->tasks.of[t].shape, s->tasks.of[t].input_bytes, place, t});
 }
 
 /* Adds what reads collectives' results; `early`: also what would come too early. */
@@ -227,6 +228,7 @@ static void run(scheduler *s, int t, int64_t *live, int64_t *peak) {
 static int by_shape(const void *a, const void *b) {
     const turn *x = a, *y = b;
     if (x->shape != y->shape) return x->shape > y->shape ? 1 : -1;
+    if (x->input_bytes != y->input_bytes) return x->input_bytes > y->input_bytes ? 1 : -1;
     return x->place - y->place;
 }
 

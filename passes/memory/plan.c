@@ -8,6 +8,10 @@
 
 #include <string.h>
 
+/* Codegen makes one launch of neighbours with equal kernels that do not touch each other's memory. So what small sums
+ * that are alike and stand together read and write, of up to so many bytes, lives until the last of them has run. */
+enum { SMALL_BYTES = 4096 };
+
 /* -- Reading a plan -- */
 
 bool tcc_plan_overwrites(const tcc_plan *plan, const tcc_plan_value *earlier, const tcc_plan_value *later) {
@@ -74,24 +78,51 @@ static bool list_launches(const tcc_graph *g, tcc_plan *plan) {
     return true;
 }
 
-static bool list_values(const tcc_graph *g, tcc_plan *plan) {
+/* Whether the groups' launches are likely to be of the same kernels. */
+static bool are_alike(const tcc_graph *g, const tcc_plan *plan, int t, int u) {
+    const tcc_group *a = &g->groups.data[t], *b = &g->groups.data[u];
+    const tcc_implementation *x = plan->launches[t], *y = plan->launches[u];
+    if (!tcc_group_is_small_sum(a) || !tcc_group_is_small_sum(b)) return false;
+    if (a->n_nodes != b->n_nodes || x->n_temporaries != y->n_temporaries) return false;
+    for (int i = 0; i < a->n_nodes; i++)
+        if (a->nodes[i]->op != b->nodes[i]->op) return false;
+    for (int i = 0; i < x->n_temporaries; i++)
+        if (x->temporaries[i].size_bytes != y->temporaries[i].size_bytes) return false;
+    return true;
+}
+
+/* By group: the last one of its neighbours that are alike. */
+static int *find_runs(const tcc_graph *g, tcc_plan *plan) {
+    const int count = g->groups.count;
+    int *end = TCC_ARENA_ARRAY(&plan->arena, int, count + 1);
+    for (int t = count - 1; end && t >= 0; t--) end[t] = t + 1 < count && are_alike(g, plan, t, t + 1) ? end[t + 1] : t;
+    return end;
+}
+
+/* The last moment of memory that group t uses in `moment`. */
+static int last_of(const tcc_plan *plan, const int *run_end, int t, int moment, int64_t size_bytes) {
+    return run_end[t] > t && size_bytes <= SMALL_BYTES ? plan->start[run_end[t] + 1] - 1 : moment;
+}
+
+static bool list_values(const tcc_graph *g, tcc_plan *plan, const int *run_end) {
     bool ok = true;
     for (int i = 0; i < g->places.count; i++) {
         tcc_node *n = g->places.data[i].node;
         tcc_plan_value value = {n, -1, -1, g->places.data[i].offset_bytes, tcc_plan_size(n), -1, -1, false};
         ok &= tcc_vec_push(&plan->values, value);
     }
-    for (int t = 0; t < g->groups.count; t++) {
+    for (int t = 0; ok && t < g->groups.count; t++) {
         const tcc_implementation *x = plan->launches[t];
         for (int i = 0; i < x->n_temporaries; i++) {
             const tcc_temporary *temporary = &x->temporaries[i];
+            const int last = plan->start[t] + tcc_launch_moment(x, temporary->last);
             tcc_plan_value value = {NULL,
                                     t,
                                     i,
                                     temporary->placed ? temporary->offset_bytes : 0,
                                     tcc_plan_aligned(temporary->size_bytes),
                                     plan->start[t] + tcc_launch_moment(x, temporary->first),
-                                    plan->start[t] + tcc_launch_moment(x, temporary->last),
+                                    last_of(plan, run_end, t, last, temporary->size_bytes),
                                     false};
             ok &= tcc_vec_push(&plan->values, value);
         }
@@ -106,7 +137,7 @@ static bool list_values(const tcc_graph *g, tcc_plan *plan) {
 }
 
 /* Moments in which values are used; `value_of` by node. */
-static void find_lives(const tcc_graph *g, tcc_plan *plan, const int *value_of) {
+static void find_lives(const tcc_graph *g, tcc_plan *plan, const int *value_of, const int *run_end) {
     for (int t = 0; t < g->groups.count; t++) {
         const tcc_implementation *x = plan->launches[t];
         for (int i = 0, moment = plan->start[t]; i < x->n_launches; i++) {
@@ -117,11 +148,12 @@ static void find_lives(const tcc_graph *g, tcc_plan *plan, const int *value_of) 
                 if (v < 0) continue;
                 tcc_plan_value *value = &plan->values.data[v];
                 if (value->first < 0) value->first = moment, value->group = t;
-                value->last = moment;
+                value->last = last_of(plan, run_end, t, moment, value->size_bytes);
             }
             for (int k = 0; k < launch->n_reads; k++) {
                 int v = launch->reads[k].node ? value_of[launch->reads[k].node->id] : -1;
-                if (v >= 0) plan->values.data[v].last = moment;
+                if (v >= 0)
+                    plan->values.data[v].last = last_of(plan, run_end, t, moment, plan->values.data[v].size_bytes);
             }
         }
     }
@@ -156,12 +188,14 @@ tcc_status tcc_plan_read(const tcc_graph *g, tcc_plan *out, tcc_diag *diag) {
     *out = (tcc_plan){0};
     int *value_of = tcc__malloc(sizeof *value_of * (size_t)(g->nodes.count + 1));
     int64_t *change = NULL;
-    bool ok = value_of && list_launches(g, out) && find_uses(g, out) && list_values(g, out);
+    bool ok = value_of && list_launches(g, out) && find_uses(g, out);
+    const int *run_end = ok ? find_runs(g, out) : NULL;
+    ok = run_end && list_values(g, out, run_end);
     if (ok) ok = (change = tcc__malloc(sizeof *change * ((size_t)out->start[g->groups.count] + 2)));
     if (ok) {
         for (int i = 0; i < g->nodes.count; i++) value_of[i] = -1;
         for (int i = 0; i < g->places.count; i++) value_of[g->places.data[i].node->id] = i;
-        find_lives(g, out, value_of);
+        find_lives(g, out, value_of, run_end);
         if ((ok = mark_written_over(g, out))) find_peak(g, out, change);
     }
     tcc__free(value_of);

@@ -7,8 +7,6 @@
 #include "passes/memory/launches.h"
 #include "passes/memory/plan.h"
 
-enum { FEW_BYTES = 64 };
-
 typedef struct maker {
     tcc_order_tasks *tasks;
     int *next_of;        /* by node: of an input, the output that is its next value; -1: none */
@@ -70,17 +68,15 @@ static bool make_task(maker *s, int t, const int *producers, tcc_node **inputs) 
         task->waits_for++;
     }
     bool updates = group->kind == TCC_GROUP_POINTWISE;
-    int64_t stored_bytes = 0;
     for (int i = 0; i < group->n_outputs; i++) {
         int id = group->outputs[i]->id;
         if (s->tasks->size_bytes[id])
             ok &= tcc_vec_push(&task->stores, id) &&
                   tcc_vec_push(&task->store_moments, first_write(task->launches, group->outputs[i]));
-        stored_bytes += tcc_type_bytes(&group->outputs[i]->type);
         updates &= s->is_state[id];
     }
     ok &= list_overwrites(s, group, task, inputs, n_inputs);
-    task->waits = updates || (group->kind == TCC_GROUP_REDUCE && stored_bytes <= FEW_BYTES);
+    task->waits = updates || tcc_group_is_small_sum(group);
     task->again = true;
     for (int i = 0; i < group->n_outputs; i++) task->again &= (group->outputs[i]->marks & TCC_MARK_REMAT) != 0;
     task->shape = (uint64_t)group->kind;

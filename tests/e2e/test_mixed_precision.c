@@ -133,6 +133,31 @@ static void no_kernel_only_casts(void **state) {
         }
 }
 
+/* Steps of training the image model of many filters and norms. */
+static int count_steps(tcc_mixed_precision precision, const char *arch) {
+    static data d;
+    tcc_context *cx;
+    tcc_model *m;
+    tcc_program_info info;
+    const tcc_model_options o = options_for(precision, arch);
+    make_data(&d, true);
+    OK(cx, tcc_context_create(&cx));
+    OK(cx, tcc_model_create(cx, image_model, NULL, &o, &m));
+    OK(cx, tcc_model_compile(m, true, d.arrays, 2));
+    OK(cx, tcc_model_info(m, &info));
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+    return info.steps;
+}
+
+/* fp16 looks at all gradients before it updates: not in a step for each of them. */
+static void flags_take_few_steps(void **state) {
+    (void)state;
+    enum { PARAMETERS = 62, MOST = 40 };
+    const int fp16 = count_steps(TCC_MIXED_FP16, "sm_90"), bf16 = count_steps(TCC_MIXED_BF16, "sm_90");
+    if (fp16 > bf16 + MOST) fail_msg("%d steps in fp16, %d in bf16, for %d parameters", fp16, bf16, PARAMETERS);
+}
+
 static void full_model(tcc_trace *t, void *user) {
     (void)user;
     tcc_tensor x = tcc_input(t, "x"), h = tcc_linear(x, "a", 8, .no_bias = true);
@@ -516,6 +541,7 @@ static void large_copies_follow_their_weights(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_kernel_only_casts),
+        cmocka_unit_test(flags_take_few_steps),
         cmocka_unit_test(a_scope_stays_in_float32),
         cmocka_unit_test(trains_like_float32),
         cmocka_unit_test(gradients_in_the_model),
