@@ -85,6 +85,18 @@ static void faults_are_told(void **state) {
         }
 }
 
+/* A rank that is late reads what the others have begun to send it: they may have unmapped that. */
+static void failed_sums_leave_memory_alone(void **state) {
+    (void)state;
+    for (int mpi = 0; mpi < MPIS; mpi++) {
+        char path[256];
+        program_result r = finish(START(mpi, "3", ranks_program(mpi, path), "unmaps"));
+        expect_lines(mpis[mpi].name, "unmaps", &r, " gave up: all_reduce, collective 1, on rank ", 1);
+        expect_lines(mpis[mpi].name, "unmaps", &r, ": ended\n", 3);
+        program_free(&r);
+    }
+}
+
 /* The first of mpirun's processes that is a rank of that number; 0: there is none. */
 static pid_t process_of(pid_t mpirun, const char *variable) {
     DIR *all = opendir("/proc");
@@ -153,6 +165,19 @@ static void training_is_that_of_ranks(void **state) {
     }
 }
 
+/* MPI waits without a limit for processes that do not call it. */
+static void a_rank_that_never_comes_is_noticed(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    for (int mpi = 0; mpi < MPIS; mpi++) {
+        program_result r = finish(START(mpi, "1", TRAIN, recipe, "--run-dir", test_path(state, "none"),
+                                        "--comm-timeout", "1", ":", "-np", "1", "sleep", "60"));
+        assert_int_not_equal(r.status, 0);
+        if (!strstr(r.err, "not all ranks came within the time of --comm-timeout"))
+            fail_msg("%s: status %d, said: %s%s", mpis[mpi].name, r.status, r.out, r.err);
+        program_free(&r);
+    }
+}
+
 /* SIGTERM saves, and the run goes on from there to the bits of one that was never stopped. */
 static void an_interrupted_rank_ends_all(void **state) {
     const char *recipe = write_recipe(state, "mlp");
@@ -182,10 +207,9 @@ int main(void) {
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(sums_have_the_order_of_ranks),
-        FOLDER_TEST(faults_are_told),
-        FOLDER_TEST(training_is_that_of_ranks),
-        FOLDER_TEST(an_interrupted_rank_ends_all),
+        FOLDER_TEST(sums_have_the_order_of_ranks),   FOLDER_TEST(faults_are_told),
+        FOLDER_TEST(failed_sums_leave_memory_alone), FOLDER_TEST(a_rank_that_never_comes_is_noticed),
+        FOLDER_TEST(training_is_that_of_ranks),      FOLDER_TEST(an_interrupted_rank_ends_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,16 +5,19 @@
 #include <traincc/context.h>
 
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { COUNT = 100003, MOST_RANKS = 8 };
+enum { COUNT = 100003, LARGE_COUNT = 1 << 22, MOST_RANKS = 8 };
 
 static tcc_context *cx;
 static tcc_comm *comm;
 static int rank, size;
+static pid_t late_process; /* the first that ends without MPI_Finalize has the others killed: it has to be this one */
 
 static int say(const char *text) {
     printf("rank %d of %d: %s\n", rank, size, text);
@@ -78,6 +81,22 @@ static int differ(const char *how) {
     return say("no error");
 }
 
+/* The last rank comes too late to a sum whose values the others have unmapped by then. */
+static int unmap(void) {
+    const size_t bytes = LARGE_COUNT * sizeof(float);
+    float *x = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (x == MAP_FAILED) return 1;
+    memset(x, 0, bytes);
+    pid_t last = getpid();
+    if (tcc_comm_broadcast(comm, size - 1, &last, sizeof last) != TCC_OK) return failed();
+    if (rank == size - 1) usleep(1500000);
+    else late_process = last;
+    tcc_comm_set_timeout(comm, 1);
+    const tcc_status status = tcc_comm_all_reduce(comm, TCC_COMM_SUM, TCC_F32, x, LARGE_COUNT);
+    munmap(x, bytes);
+    return status != TCC_OK ? failed() : say("no error");
+}
+
 /* The ranks in reverse, in a communicator of this program's own. */
 static tcc_status open_own(int level, int fortran) {
     MPI_Comm reverse;
@@ -102,9 +121,14 @@ int main(int count, char **arguments) {
     if (tcc_comm_rank(comm) != rank && !world) return say("another rank"), 1;
     rank = tcc_comm_rank(comm);
     size = tcc_comm_size(comm);
-    const int failure = single || world || fortran || !strcmp(what, "sums") ? sums() : differ(what);
+    const int late = !strcmp(what, "stalls") || !strcmp(what, "unmaps");
+    const int failure = single || world || fortran || !strcmp(what, "sums") ? sums()
+                        : !strcmp(what, "unmaps")                           ? unmap()
+                                                                            : differ(what);
     tcc_comm_destroy(comm);
     tcc_context_destroy(cx);
-    if (!world && strcmp(what, "stalls") != 0) MPI_Finalize(); /* where ranks stall, their messages are still there */
+    if (!world && !late) MPI_Finalize(); /* where a rank is late, messages to it are still there */
+    if (!failure) say("ended");
+    for (int i = 0; i < 200 && late_process && !kill(late_process, 0); i++) usleep(50000);
     return failure;
 }
