@@ -2,8 +2,8 @@
  * Functions made of operations: sorted order, and search in it.
  *
  * Few elements are counted: an element's place is how many come before it. More are counted in runs, which are then
- * merged two by two: each place of the result finds by halves how many elements of the first run come before it (the
- * merge path of Odeh et al. 2012). So a level of merges is element by element, and there are log n of them.
+ * merged two by two, log n times. Some places of the result find by halves how many elements of the first run come
+ * before them (the merge path of Odeh et al. 2012). What lies between two of these is counted again.
  *
  * The first few of many are found without an order of all: they lie in those few parts of the line whose own first
  * elements come first. So the largest of each part are read, and what is ordered are those few parts. */
@@ -40,34 +40,108 @@ static tcc_tensor count(tcc_tensor x, int64_t k, bool descending, tcc_loc at) {
     return tcc_sum(tcc_select(is_there, turn, tcc__tensor_like(turn, 0, at)), TCC_DIMS(-1));
 }
 
-/* keys [rows, n] in sorted runs of `width`, the last of which may be shorter -> i32 [rows, m]: where the elements of
- * each two runs stand in their order, of which the first `kept` are kept. */
-static tcc_tensor merge(tcc_tensor keys, int64_t width, int64_t kept, bool descending, tcc_loc at) {
-    const int64_t rows = tcc_dim(keys, 0), n = tcc_dim(keys, 1), rest = n % (2 * width);
-    const int64_t m = n / (2 * width) * kept + (rest < kept ? rest : kept);
-    tcc_tensor place = tcc_iota(keys.trace, 1, TCC_I32, TCC_DIMS(rows, m)),
-               each = tcc__tensor_like(place, (double)kept, at);
-    tcc_tensor turn = tcc_rem(place, each), all = tcc__tensor_like(place, (double)n, at);
-    /* the runs are keys [begin, middle) and [middle, end) */
-    tcc_tensor begin = tcc_scale(tcc_div(place, each), (double)(2 * width));
-    tcc_tensor middle = tcc_min(tcc_add_scalar(begin, (double)width), all),
-               end = tcc_min(tcc_add_scalar(begin, (double)(2 * width)), all), across = tcc_add(middle, turn);
-    tcc_tensor first = tcc_max(begin, tcc_sub(tcc_add(begin, across), end)),
-               last = tcc_min(middle, tcc_add(begin, turn));
-    int64_t step = 1;
-    while (step <= width / 2) step *= 2;
-    across = tcc_add(begin, across); /* what the places in both runs add up to */
+/* Lines of keys in sorted runs of `width`, the last of which may be shorter; of each two runs the first `kept` in their
+ * order are wanted. */
+typedef struct pairs {
+    tcc_tensor keys; /* [rows, n] */
+    int64_t width, kept;
+    bool descending;
+} pairs;
+
+/* What belongs to each place of the result. */
+typedef struct places {
+    tcc_tensor middle, end; /* the runs are keys [.., middle) and [middle, end) */
+    tcc_tensor least, most; /* of the first run's end of what comes before the place */
+    tcc_tensor across;      /* what the places in both runs add up to */
+} places;
+
+/* Of `place`, i32 [rows, m]. */
+static places find_places(const pairs *p, tcc_tensor place, tcc_loc at) {
+    places s;
+    tcc_tensor each = tcc__tensor_like(place, (double)p->kept, at), turn = tcc_rem(place, each),
+               all = tcc__tensor_like(place, (double)tcc_dim(p->keys, 1), at),
+               begin = tcc_scale(tcc_div(place, each), (double)(2 * p->width));
+    s.middle = tcc_min(tcc_add_scalar(begin, (double)p->width), all);
+    s.end = tcc_min(tcc_add_scalar(begin, (double)(2 * p->width)), all);
+    s.across = tcc_add(begin, tcc_add(s.middle, turn));
+    s.least = tcc_max(begin, tcc_sub(s.across, s.end));
+    s.most = tcc_min(s.middle, tcc_add(begin, turn));
+    return s;
+}
+
+/* Where the first run ends of what comes before each place, found by halves from `first` on, below first + 2 step. */
+static tcc_tensor split(const pairs *p, const places *s, tcc_tensor first, int64_t step, tcc_loc at) {
     for (; step; step /= 2) {
         tcc_tensor next = tcc_add_scalar(first, (double)step);
-        tcc_tensor a = tcc_take_along(keys, tcc_add_scalar(next, -1), 1),
-                   b = tcc_take_along(keys, tcc_sub(across, next), 1);
-        tcc_tensor comes = tcc_and(tcc_le(next, last), tcc_not(precedes(b, a, descending, at)));
+        tcc_tensor a = tcc_take_along(p->keys, tcc_add_scalar(next, -1), 1),
+                   b = tcc_take_along(p->keys, tcc_sub(s->across, next), 1);
+        tcc_tensor comes = tcc_and(tcc_le(next, s->most), tcc_not(precedes(b, a, p->descending, at)));
         first = tcc_select(comes, next, first);
     }
-    tcc_tensor second = tcc_sub(across, first);
-    tcc_tensor a = tcc_take_along(keys, first, 1), b = tcc_take_along(keys, second, 1);
-    tcc_tensor a_first = tcc_or(tcc_ge(second, end), tcc_not(precedes(b, a, descending, at)));
-    return tcc_select(tcc_and(tcc_lt(first, middle), a_first), first, second);
+    return first;
+}
+
+/* Along a new innermost dim. */
+static tcc_tensor spread(tcc_tensor x, tcc_loc at) { return tcc_expand_dims(x, TCC_DIMS(-1)); }
+
+/* The elements of [rows, n] at [rows, strides, RUN]. */
+static tcc_tensor take_strides(tcc_tensor keys, tcc_tensor where, int64_t strides, tcc_loc at) {
+    const int64_t rows = tcc_dim(keys, 0);
+    tcc_tensor taken = tcc_take_along(keys, tcc_reshape(where, TCC_DIMS(rows, strides * RUN)), 1);
+    return tcc_reshape(taken, TCC_DIMS(rows, strides, RUN));
+}
+
+/* [.., RUN], sorted: for each element of a, how many of the first `some` of b come before it. What b has behind those
+ * is as the last of them. */
+static tcc_tensor count_before(tcc_tensor a, tcc_tensor b, tcc_tensor some, bool descending, tcc_loc at) {
+    tcc_tensor each_a = spread(a, at), each_b = tcc_expand_dims(b, TCC_DIMS(-2));
+    const bool is_float = tcc_dtype_is_float(tcc_get_dtype(a));
+    tcc_tensor less = !descending ? tcc_lt(each_b, each_a)
+                      : is_float  ? tcc_not(tcc_le(each_b, each_a))
+                                  : tcc_gt(each_b, each_a);
+    tcc_tensor number = tcc_min(tcc_sum(tcc_cast(less, TCC_I32), TCC_DIMS(-1)), some);
+    if (!is_float) return number;
+    /* before NaN are all others, or none */
+    tcc_tensor others = descending ? tcc__tensor_like(some, 0, at)
+                                   : tcc_min(spread(tcc_sum(tcc_cast(tcc_eq(b, b), TCC_I32), TCC_DIMS(-1)), at), some);
+    return tcc_select(tcc_eq(a, a), number, others);
+}
+
+/* [rows, m]: where the elements of each two runs stand in their order. Only each RUN-th place searches. The next RUN of
+ * the result are among RUN elements of either run from there on, and those are counted: the place of one of the first
+ * run is how many of both come before it. Places that no such element has are those of the second run. */
+static tcc_tensor merge_in_strides(const pairs *p, int64_t m, int64_t step, tcc_loc at) {
+    const int64_t rows = tcc_dim(p->keys, 0), strides = (m + RUN - 1) / RUN;
+    tcc_tensor begin = tcc_scale(tcc_iota(p->keys.trace, 1, TCC_I32, TCC_DIMS(rows, strides)), RUN);
+    const places s = find_places(p, begin, at);
+    tcc_tensor first = split(p, &s, s.least, step, at), second = tcc_sub(s.across, first);
+    tcc_tensor turn = tcc_iota(p->keys.trace, 2, TCC_I32, TCC_DIMS(rows, strides, RUN));
+    tcc_tensor of_a = tcc_add(spread(first, at), turn), of_b = tcc_add(spread(second, at), turn);
+    tcc_tensor a = take_strides(p->keys, of_a, strides, at),
+               b = take_strides(p->keys, tcc_min(of_b, spread(tcc_add_scalar(s.end, -1), at)), strides, at);
+    tcc_tensor some = spread(tcc_sub(s.end, second), at);
+    tcc_tensor place = tcc_add(turn, count_before(a, b, some, p->descending, at));
+    place = tcc_select(tcc_lt(of_a, spread(s.middle, at)), place, tcc__tensor_like(place, 2 * RUN, at));
+    /* of the first run up to each place, and up to the one before */
+    tcc_tensor up_to = tcc_le(tcc_expand_dims(place, TCC_DIMS(-2)), spread(turn, at));
+    tcc_tensor with = tcc_sum(tcc_cast(up_to, TCC_I32), TCC_DIMS(-1));
+    tcc_tensor without = tcc_slice(tcc_pad(with, 2, 1, 0, 0), 2, 0, RUN);
+    tcc_tensor merged = tcc_select(tcc_gt(with, without), tcc_add(spread(first, at), without), tcc_sub(of_b, with));
+    return tcc_slice(tcc_reshape(merged, TCC_DIMS(rows, strides * RUN)), 1, 0, m);
+}
+
+/* [rows, m]: the same by a search for each place. */
+static tcc_tensor merge(const pairs *p, tcc_loc at) {
+    const int64_t rows = tcc_dim(p->keys, 0), n = tcc_dim(p->keys, 1), rest = n % (2 * p->width);
+    const int64_t m = n / (2 * p->width) * p->kept + (rest < p->kept ? rest : p->kept);
+    int64_t step = 1;
+    while (step <= p->width / 2) step *= 2;
+    if (p->kept % RUN == 0) return merge_in_strides(p, m, step, at);
+    const places s = find_places(p, tcc_iota(p->keys.trace, 1, TCC_I32, TCC_DIMS(rows, m)), at);
+    tcc_tensor first = split(p, &s, s.least, step, at), second = tcc_sub(s.across, first);
+    tcc_tensor a = tcc_take_along(p->keys, first, 1), b = tcc_take_along(p->keys, second, 1);
+    tcc_tensor a_first = tcc_or(tcc_ge(second, s.end), tcc_not(precedes(b, a, p->descending, at)));
+    return tcc_select(tcc_and(tcc_lt(first, s.middle), a_first), first, second);
 }
 
 /* x [rows, n] in runs of `width`, the last of which may be shorter -> i32 [rows, m]: where the first `kept` of each run
@@ -122,7 +196,7 @@ static tcc_tensor order(tcc_tensor x, int64_t k, bool descending, tcc_loc at) {
     tcc_tensor found = count_runs(x, RUN, width, descending, at), keys = tcc_take_along(x, found, 1);
     while (keys.node && width < tcc_dim(keys, 1)) {
         const int64_t kept = 2 * width < k ? 2 * width : k;
-        tcc_tensor merged = merge(keys, width, kept, descending, at);
+        tcc_tensor merged = merge(&(pairs){keys, width, kept, descending}, at);
         found = tcc_take_along(found, merged, 1);
         keys = tcc_take_along(keys, merged, 1);
         width = kept;

@@ -105,7 +105,7 @@ typedef struct tcc_reduce {
     bool columns;           /* lanes along the last kept loop, else along the last reduced one */
     bool turned;            /* so although the last reduced loop is inside it */
     int64_t run;            /* of partial results: so many are added up before others are; 0: as many as there may be */
-    int ways;               /* then, on the host: the lanes of the row, each of which has a sum of its own */
+    int ways;               /* then, on the host: the lanes of the row, each of which has a sum of its own; of floats */
     int lanes;
     tcc_thread_shape shape;
     tcc_item_cut cut; /* of the kept loops */
@@ -131,6 +131,7 @@ typedef struct tcc_reduce {
 } tcc_reduce;
 
 tcc_status tcc_reduce_find_order(tcc_reduce_trace *t); /* on the host */
+bool tcc_reduce_has_sums(const tcc_body *b);           /* of floats: others are the same in any order */
 /* Steps of the first level in a part. */
 int64_t tcc_reduce_part_of(const tcc_reduce_order *o);
 /* The loop that is cut into runs of *length steps; -1: none. */

@@ -190,7 +190,7 @@ static int64_t steps_of(const tcc_reduce *p, int loop) {
     return tcc_reduce_extent(p, loop) / (p->order->rows && loop == p->n_reduced - 1 ? p->order->lanes : 1);
 }
 
-static bool has_sums(const tcc_body *b) {
+bool tcc_reduce_has_sums(const tcc_body *b) {
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->kind == TCC_EXPR_REDUCE && (x->op == TCC_OP_REDUCE_SUM || tcc_is_moment(x->op)) &&
@@ -203,8 +203,9 @@ static bool has_sums(const tcc_body *b) {
 int tcc_reduce_find_cut(const tcc_reduce *p, int64_t *length) {
     int64_t run, inside = 1;
     *length = p->run;
-    if (!p->order) return p->run && has_sums(p->body) && tcc_reduce_extent(p, 0) > p->run ? 0 : -1;
-    const int level = has_sums(p->body) ? level_cut(p->order, &run) : -1; /* the rest has any order, and any loops */
+    if (!p->order) return p->run && tcc_reduce_has_sums(p->body) && tcc_reduce_extent(p, 0) > p->run ? 0 : -1;
+    const int level = tcc_reduce_has_sums(p->body) ? level_cut(p->order, &run)
+                                                   : -1; /* the rest has any order, and any loops */
     if (level < 0) return -1;
     int loop = first_loop(p, level + 1) - 1;
     for (; loop > first_loop(p, level) && run > inside * steps_of(p, loop); loop--) inside *= steps_of(p, loop);
@@ -241,7 +242,7 @@ bool tcc_reduce_follows(const tcc_reduce_trace *t, const tcc_reduce *p) {
     if (!o || t->joined) return true;
     if (t->n && t->all[0].across && !meets_slices(t, p)) return false;
     if (p->n_reduced == o->n) return true;
-    if (has_sums(p->body)) {
+    if (tcc_reduce_has_sums(p->body)) {
         if (t->one_sweep) return false; /* states of moments go along the innermost loop */
         const int cut = level_cut(o, &run), last = p->n_reduced - 1;
         if (o->rows && first_loop(p, o->n - 1) != last && tcc_reduce_extent(p, last) % o->lanes) return false;

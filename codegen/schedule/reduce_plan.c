@@ -88,7 +88,7 @@ static void turn(const tcc_reduce_trace *t, tcc_reduce *p) {
     else p->turned = extent >= l->target->lanes && cost_along(p, lanes, kept) < cost_along(p, lanes, row);
     if (!p->turned) return;
     p->columns = true;
-    p->ways = p->order ? p->order->lanes : 1;
+    p->ways = p->order && tcc_reduce_has_sums(p->body) ? p->order->lanes : 1;
     p->lanes = tcc_choose_lanes(l->target, p->body, kept, extent, tcc_choose_width_of_sums(l->target, p->body));
     /* A row is not cut into parts where there are several: so there are items for several threads. */
     enum { ENOUGH_ITEMS = 8, LEAST_LANES = 8 };
