@@ -15,6 +15,7 @@ typedef struct pointwise {
     int lanes;
     tcc_thread_shape shape;
     bool any_extent;  /* one flat loop whose extent is parameter 0 */
+    bool whole;       /* the innermost loop is a number of vectors */
     bool past_caches; /* one of the stores is */
     int phase_var;    /* a short innermost loop, all turns of which make one vector: see choose_phases; -1: none */
     int jam_var;      /* a short loop, in all turns of which a fold is made at once: see find_jam; -1: none */
@@ -120,12 +121,12 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, tcc_emit_value from, 
         int64_t extent = r->body->vars.data[var].high + 1;
         if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
         if (i == last) {
-            if (p->past_caches) { /* items begin at whole vectors, and a mask has no such stores */
+            if (p->past_caches && !p->whole) { /* items begin at whole vectors, and a mask has no such stores */
                 tcc_emit_value end = tcc_emit_and(e, to, tcc_emit_i64(e, -p->lanes));
                 emit_vectors(r, p, p->lanes, var, from, end, true);
                 from = end;
             }
-            emit_vectors(r, p, p->lanes, var, from, to, !p->any_extent && extent % p->lanes == 0);
+            emit_vectors(r, p, p->lanes, var, from, to, p->whole);
             break;
         }
         tcc_emit_loop_begin(e, &r->nest[var], from, to, 1, NULL, 0);
@@ -314,6 +315,10 @@ static int choose_phases(const tcc_lowering *l, const tcc_body *b, const int *or
     return inner;
 }
 
+static int64_t inner_extent(const pointwise *p, const int *order, int n) {
+    return n ? p->body->vars.data[order[n - 1]].high + 1 : 1;
+}
+
 /* Lanes, threads and points of an item. A single point has nothing to choose. */
 static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, int n, int64_t *item_points) {
     const tcc_body *b = p->body;
@@ -326,6 +331,8 @@ static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, in
         p->lanes *= 2;
     if (p->phase_var >= 0 && p->lanes > l->target->lanes) p->lanes = l->target->lanes;
     if (n) TCC_TRY(tcc_settle_lanes(l, b, var, inner, &p->lanes));
+    /* Of any extent there are two kernels: one has masks. A GPU's vectors are whole without. */
+    p->whole = inner_extent(p, order, n) % p->lanes == 0 && !(p->any_extent && l->target->lane_groups);
     p->shape = tcc_choose_threads(l->target, inner, p->lanes);
     if (n) TCC_TRY(tcc_settle_threads(l, &p->shape));
     p->shape.blocks = choose_blocks(l, p);
@@ -378,8 +385,9 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     launch->kernel.emit = emit;
     launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d phases=%d jam=%d", p->lanes,
-                            (int)turns_of(b, p->phase_var), (int)turns_of(b, jam));
+    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d%s phases=%d jam=%d", p->lanes,
+                            p->any_extent && p->whole ? " whole" : "", (int)turns_of(b, p->phase_var),
+                            (int)turns_of(b, jam));
 }
 
 tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {

@@ -405,7 +405,8 @@ static void joined(void **state) {
           "}\n");
 }
 
-/* A bias and a weight that one step updates: its items can be shared by threads, whichever stands first. */
+/* A bias and a weight that one step updates: its items can be shared by threads, whichever stands first. A bias of no
+ * whole vectors has a kernel of its own, with masks. */
 static void small_and_large_share_a_step(void **state) {
     (void)state;
     static const char update[] = "graph @update {\n"
@@ -416,20 +417,21 @@ static void small_and_large_share_a_step(void **state) {
                                  "  output \"first\" %%2 alias %%0\n"
                                  "  output \"second\" %%3 alias %%1\n"
                                  "}\n";
-    for (int order = 0; order < 2; order++) {
-        char text[sizeof update + 40];
-        tcc_diag diag = {0};
-        const int first = order ? 400000 : 10, second = order ? 10 : 400000;
-        snprintf(text, sizeof text, update, first, second, first, second);
-        tcc_graph *g = parse_graph(text, &diag);
-        compiled *c = compiled_create(g, &(compiled_options){0});
-        assert_int_equal(c->program->n_steps, 1);
-        const tcc_step *step = &c->program->steps[0];
-        assert_int_equal(step->n_instances, 2);
-        assert_true(step->instances[0].items + step->instances[1].items >= 4 * step->grain);
-        compiled_destroy(c);
-        tcc_graph_destroy(g);
-    }
+    for (int odd = 0; odd < 2; odd++)
+        for (int order = 0; order < 2; order++) {
+            char text[sizeof update + 40];
+            tcc_diag diag = {0};
+            const int small = odd ? 10 : 64, first = order ? 400000 : small, second = order ? small : 400000;
+            snprintf(text, sizeof text, update, first, second, first, second);
+            tcc_graph *g = parse_graph(text, &diag);
+            compiled *c = compiled_create(g, &(compiled_options){0});
+            assert_int_equal(c->program->n_steps, 1 + odd);
+            const tcc_step *step = &c->program->steps[0];
+            assert_int_equal(step->n_instances, 2 - odd);
+            if (!odd) assert_true(step->instances[0].items + step->instances[1].items >= 4 * step->grain);
+            compiled_destroy(c);
+            tcc_graph_destroy(g);
+        }
 }
 
 static void rows(void **state) {
