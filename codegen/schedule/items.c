@@ -130,16 +130,37 @@ static int body_cost(const tcc_body *b) {
     return cost;
 }
 
-int tcc_choose_width(const tcc_body *b) {
+static bool has_simple_vectors(const tcc_body *b) {
     for (int i = 0; i < b->exprs.count; i++)
-        if (b->exprs.data[i]->fold || tcc_dtype_bytes(b->exprs.data[i]->dtype) > 4) return 1;
-    int cost = body_cost(b);
-    return cost <= 8 ? 4 : cost <= 16 ? 2 : 1;
+        if (b->exprs.data[i]->fold || tcc_dtype_bytes(b->exprs.data[i]->dtype) > 4) return false;
+    return true;
 }
 
-int tcc_choose_width_of_sums(const tcc_llvm_target *target, const tcc_body *b) {
+int tcc_choose_width(const tcc_body *b) {
+    const int cost = body_cost(b);
+    return !has_simple_vectors(b) ? 1 : cost <= 8 ? 4 : cost <= 16 ? 2 : 1;
+}
+
+int tcc_choose_width_of_points(const tcc_body *b, double points) {
+    enum { CHAIN = 16, FUNCTIONS = 110, STREAMS = 3 }; /* measured on Zen 5, with AVX-512 and capped at AVX2 */
+    static const double long_work = 1 << 23;           /* some 50 us */
+    const int cost = body_cost(b);
+    int streams = b->stores.count;
+    if (cost <= CHAIN || points * cost < long_work || !has_simple_vectors(b)) return tcc_choose_width(b);
+    for (int i = 0; i < b->exprs.count; i++) streams += b->exprs.data[i]->kind == TCC_EXPR_LOAD;
+    return cost <= FUNCTIONS && streams <= STREAMS ? 4 : 2;
+}
+
+int tcc_choose_width_of_sums(const tcc_llvm_target *target, const tcc_body *b, double points) {
     const int width = tcc_choose_width(b);
-    return !target->lane_groups && width == 2 && target->registers >= 32 ? 4 : width;
+    if (target->lane_groups || width > 2) return width;
+    return width == 1 && tcc_choose_width_of_points(b, points) == 1 ? 1 : target->registers >= 32 ? 4 : 2;
+}
+
+double tcc_points_of(const tcc_body *b, const int *order, int n) {
+    double points = 1;
+    for (int i = 0; i < n; i++) points *= (double)(b->vars.data[order[i]].high + 1);
+    return points;
 }
 
 int64_t tcc_choose_grain(const tcc_body *b, double points) {

@@ -25,9 +25,13 @@ double tcc_part_loops(const tcc_body *b, const int *order, int n, uint64_t bits,
 int tcc_expr_cost(const tcc_expr *x);
 /* Vectors of several registers where few values are live, so that there is independent work to overlap: 4, 2 or 1. */
 int tcc_choose_width(const tcc_body *b);
+/* Of a kernel for so many points in all. Of a long chain of operations a core sees one at a time, each of which waits
+ * for the one before; two or four vectors are as many chains. The kernel's code gets longer: this is for long ones. */
+int tcc_choose_width_of_points(const tcc_body *b, double points);
 /* Of columns that are added up: an addition waits for the one before, so four of them are made meanwhile where there
  * are registers. */
-int tcc_choose_width_of_sums(const tcc_llvm_target *target, const tcc_body *b);
+int tcc_choose_width_of_sums(const tcc_llvm_target *target, const tcc_body *b, double points);
+double tcc_points_of(const tcc_body *b, const int *order, int n); /* of the n loops of `order` */
 /* Items that make a share worth a thread of its own, given the points of an item. */
 int64_t tcc_choose_grain(const tcc_body *b, double points);
 /* Sets the loops before the cut from the item's index and gives the bounds of the cut loop. */

@@ -324,7 +324,7 @@ static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, in
     const tcc_body *b = p->body;
     const int var = n ? order[n - 1] : -1;
     const int64_t inner = p->any_extent ? ANY_EXTENT : n ? b->vars.data[var].high + 1 : 1;
-    p->lanes = tcc_choose_lanes(l->target, b, var, inner, tcc_choose_width(b));
+    p->lanes = tcc_choose_lanes(l->target, b, var, inner, tcc_choose_width_of_points(b, tcc_points_of(b, order, n)));
     if (l->target->lane_groups && n && has_scattered_fold(b, var)) p->lanes = 1;
     if (!l->target->lane_groups && n && is_chain(b, var) && p->lanes == l->target->lanes &&
         inner % (2 * p->lanes) == 0 && 2 * turns_of(b, p->jam_var) <= most_sums(l->target))
@@ -376,8 +376,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
         if (!launch->params) return tcc_enomem(l->diag);
         launch->params[0] = inner;
     }
-    double points = (double)at_once;
-    for (int i = 0; i < n; i++) points *= (double)(b->vars.data[order[i]].high + 1);
+    const double points = (double)at_once * tcc_points_of(b, order, n);
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "pointwise";
     launch->kernel.n_params = p->any_extent;

@@ -30,7 +30,7 @@ static tcc_status plan_loops(tcc_lowering *l, tcc_reduce *p, uint64_t reduced_bi
     /* In a row the lanes are partial sums. So they do not depend on what else the kernel computes: else fusing more or
      * less would change the bits of a sum. */
     p->lanes = n ? tcc_choose_lanes(l->target, b, order[n - 1], inner,
-                                    p->columns ? tcc_choose_width_of_sums(l->target, b) : 1)
+                                    p->columns ? tcc_choose_width_of_sums(l->target, b, tcc_points_of(b, order, n)) : 1)
                  : 1;
     if (p->n_reduced == 0 && !p->columns) p->lanes = 1;
     p->split_var = p->slice_var = -1;
@@ -89,7 +89,7 @@ static void turn(const tcc_reduce_trace *t, tcc_reduce *p) {
     if (!p->turned) return;
     p->columns = true;
     p->ways = p->order && tcc_reduce_has_sums(p->body) ? p->order->lanes : 1;
-    p->lanes = tcc_choose_lanes(l->target, p->body, kept, extent, tcc_choose_width_of_sums(l->target, p->body));
+    p->lanes = tcc_choose_lanes(l->target, p->body, kept, extent, tcc_choose_width_of_sums(l->target, p->body, 0));
     /* A row is not cut into parts where there are several: so there are items for several threads. */
     enum { ENOUGH_ITEMS = 8, LEAST_LANES = 8 };
     while (p->order && p->lanes > LEAST_LANES && t->kept_numel < (int64_t)ENOUGH_ITEMS * p->lanes) p->lanes /= 2;

@@ -69,7 +69,8 @@ static char *read_text(const char *path) {
 /* Whether it gives or takes bits of a mask: what they cost beside arithmetic is the matter, not as bytes of memory. */
 static bool is_of_masks(tcc_op op) { return op == TCC_OP_SELECT || tcc_op_get_info(op)->flags & TCC_FLAG_COMPARE; }
 
-/* The op on an element type that it takes: of x and y, or a draw; of masks select(op(x, y), x, y). */
+/* The op on an element type that it takes: of x and y, or a draw; of masks select(op(x, y), x, y). Of so few elements
+ * that a vector of a long function is alone in the loop, and nothing is spilled. */
 static void print_graph_of(char text[1024], tcc_op op) {
     const tcc_op_info *info = tcc_op_get_info(op);
     const char *infer = infer_rules[op], *type = "f32";
@@ -77,15 +78,15 @@ static void print_graph_of(char text[1024], tcc_op op) {
     const bool constant = op == TCC_OP_MAX || op == TCC_OP_MIN; /* as in ReLU */
     if (integers || op == TCC_OP_CAST) type = "i32";
     int used = snprintf(text, 1024,
-                        "graph @g {\n  %%0 = input {name=\"x\"} : %s[65536]\n  %%1 = %s : %s[65536]\n"
+                        "graph @g {\n  %%0 = input {name=\"x\"} : %s[16384]\n  %%1 = %s : %s[16384]\n"
                         "  %%2 = input {name=\"key\", role=rng} : i64[2]\n",
                         type, constant ? "constant {values=[0]}" : "input {name=\"y\"}", type);
     if (is_of_masks(op))
         used += snprintf(text + used, 1024 - (size_t)used,
-                         "  %%3 = %s(%%0%s) : bool[65536]\n  %%4 = select(%%3, %%0, %%1) : f32[65536]\n",
+                         "  %%3 = %s(%%0%s) : bool[16384]\n  %%4 = select(%%3, %%0, %%1) : f32[16384]\n",
                          op == TCC_OP_SELECT ? "lt" : info->text, info->least == 1 ? "" : ", %1");
     else
-        used += snprintf(text + used, 1024 - (size_t)used, "  %%4 = %s(%s)%s : %s[65536]\n", info->text,
+        used += snprintf(text + used, 1024 - (size_t)used, "  %%4 = %s(%s)%s : %s[16384]\n", info->text,
                          draws              ? "%2"
                          : info->least == 2 ? "%0, %1"
                                             : "%0",
