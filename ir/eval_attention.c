@@ -16,10 +16,12 @@ typedef struct attention {
     int64_t batches, T, S, D;   /* queries, keys, width of both */
     double scale;
     bool causal;
-    bool by_zero;         /* what a query does not see is multiplied by 0, not left out */
-    double *row;          /* S scores, then probabilities */
-    double *z;            /* S factors of dropout, in the same memory */
-    const tcc_value *key; /* NULL: no dropout */
+    const tcc_positions *at; /* of rows in the whole graph; NULL: this is it */
+    int64_t seen;            /* of the query at hand: keys s < seen */
+    bool by_zero;            /* what a query does not see is multiplied by 0, not left out */
+    double *row;             /* S scores, then probabilities */
+    double *z;               /* S factors of dropout, in the same memory */
+    const tcc_value *key;    /* NULL: no dropout */
     double p;
     int64_t id;
     const tcc_attention_error *error; /* NULL: none */
@@ -27,7 +29,7 @@ typedef struct attention {
 
 static tcc_status begin(attention *a, const tcc_node *n, const tcc_value *const *in, tcc_diag *diag) {
     const tcc_type *type = &in[0]->type;
-    *a = (attention){.q = in[0]->f, .k = in[1]->f, .batches = 1};
+    *a = (attention){.q = in[0]->f, .k = in[1]->f, .batches = 1, .at = n->positions};
     if (tcc_sdpa_mask(n)) a->mask = in[tcc_op_get_info(n->op)->least]->f;
     if (tcc_sdpa_draws(n)) a->key = in[n->n_operands - 1];
     a->p = n->attrs->sdpa.p, a->id = n->attrs->sdpa.id;
@@ -42,14 +44,23 @@ static tcc_status begin(attention *a, const tcc_node *n, const tcc_value *const 
     return TCC_OK;
 }
 
-/* Keys that query t of each batch may see: s < seen. */
+/* Where rows lie in the whole graph. */
+static int64_t query_of(const attention *a, int64_t t) { return a->at ? a->at->queries[t] : t; }
+static int64_t key_of(const attention *a, int64_t s) { return a->at ? a->at->keys[s] : s; }
+static int64_t batch_of(const attention *a, int64_t batch) { return a->at ? a->at->batches[batch] : batch; }
+static int64_t all_queries(const attention *a) { return a->at ? a->at->all_queries : a->T; }
+static int64_t all_keys(const attention *a) { return a->at ? a->at->all_keys : a->S; }
+
+/* Keys that query t of each batch may see. */
 static int64_t seen(const attention *a, int64_t t) {
-    int64_t limit = a->causal ? t + a->S - a->T + 1 : a->S;
-    return limit < 0 ? 0 : limit > a->S ? a->S : limit;
+    const int64_t limit = a->causal ? query_of(a, t) + all_keys(a) - all_queries(a) + 1 : all_keys(a);
+    int64_t count = a->S;
+    while (count > 0 && key_of(a, count - 1) >= limit) count--;
+    return count;
 }
 
-/* Keys that query t has a factor for. */
-static int64_t weighed(const attention *a, int64_t t) { return a->by_zero ? a->S : seen(a, t); }
+/* Keys that the query has a factor for. */
+static int64_t weighed(const attention *a) { return a->by_zero ? a->S : a->seen; }
 
 /* In sums side by side: one addition after the other would take most of the time that --verify needs. */
 static double inner_product(const double *a, const double *b, int64_t count) {
@@ -67,34 +78,43 @@ static void add_scaled(double *restrict to, double scale, const double *restrict
     for (int64_t i = 0; i < count; i++) to[i] += scale * from[i];
 }
 
+/* Begins with query t. */
 static void scores(attention *a, int64_t batch, int64_t t) {
     int64_t query = batch * a->T + t;
-    for (int64_t s = 0; s < seen(a, t); s++) {
+    a->seen = seen(a, t);
+    for (int64_t s = 0; s < a->seen; s++) {
         a->row[s] = a->scale * inner_product(a->q + query * a->D, a->k + (batch * a->S + s) * a->D, a->D);
         if (a->mask) a->row[s] += a->mask[query * a->S + s];
     }
 }
 
-static double log_sum_exp(const attention *a, int64_t t) {
+static double log_sum_exp(const attention *a) {
     double largest = -INFINITY, sum = 0;
-    for (int64_t s = 0; s < seen(a, t); s++)
+    for (int64_t s = 0; s < a->seen; s++)
         if (a->row[s] > largest || isnan(a->row[s])) largest = a->row[s];
     if (isinf(largest)) return largest;
-    for (int64_t s = 0; s < seen(a, t); s++) sum += exp(a->row[s] - largest);
+    for (int64_t s = 0; s < a->seen; s++) sum += exp(a->row[s] - largest);
     return largest + log(sum);
+}
+
+/* Factors of dropout, which go by the position of an element in the whole graph: four of a draw. */
+static void draw_factors(attention *a, int64_t batch, int64_t t) {
+    const double least = tcc_dtype_round(TCC_F32, a->p);
+    const int64_t row = (batch_of(a, batch) * all_queries(a) + query_of(a, t)) * all_keys(a);
+    int64_t drawn = -1;
+    uint32_t words[4];
+    for (int64_t s = 0; s < a->seen; s++) {
+        const int64_t element = row + key_of(a, s);
+        if (element / 4 != drawn) tcc__eval_draw(a->key, a->id, drawn = element / 4, words);
+        a->z[s] = (double)(words[element % 4] >> 8) * 0x1p-24 < least ? 0 : 1 / (1 - a->p);
+    }
 }
 
 /* Also sets the factors of dropout. */
 static void probabilities(attention *a, int64_t batch, int64_t t, double lse) {
-    for (int64_t s = 0; s < seen(a, t); s++) a->row[s] = lse == -INFINITY ? 0 : exp(a->row[s] - lse);
-    for (int64_t s = seen(a, t); s < a->S; s++) a->row[s] = 0;
-    const double least = tcc_dtype_round(TCC_F32, a->p);
-    for (int64_t s = 0; a->key && s < seen(a, t); s++) {
-        const int64_t element = (batch * a->T + t) * a->S + s;
-        uint32_t words[4];
-        tcc__eval_draw(a->key, a->id, element / 4, words);
-        a->z[s] = (double)(words[element % 4] >> 8) * 0x1p-24 < least ? 0 : 1 / (1 - a->p);
-    }
+    for (int64_t s = 0; s < a->seen; s++) a->row[s] = lse == -INFINITY ? 0 : exp(a->row[s] - lse);
+    for (int64_t s = a->seen; s < a->S; s++) a->row[s] = 0;
+    if (a->key) draw_factors(a, batch, t);
 }
 
 /* A factor that the score of query t and key s has made, as it is multiplied. */
@@ -111,9 +131,9 @@ static tcc_status forward(const tcc_node *n, const tcc_value *const *in, const t
     for (int64_t batch = 0; batch < a.batches; batch++)
         for (int64_t t = 0; t < a.T; t++) {
             scores(&a, batch, t);
-            probabilities(&a, batch, t, log_sum_exp(&a, t));
+            probabilities(&a, batch, t, log_sum_exp(&a));
             const int64_t query = batch * a.T + t;
-            for (int64_t s = 0; s < weighed(&a, t); s++)
+            for (int64_t s = 0; s < weighed(&a); s++)
                 add_scaled(out->f + query * E, rounded(&a, query, s, a.row[s] * a.z[s]),
                            in[2]->f + (batch * a.S + s) * E, E);
         }
@@ -129,7 +149,7 @@ TCC_EVAL_RULE(sdpa_lse) {
     for (int64_t batch = 0; batch < a.batches; batch++)
         for (int64_t t = 0; t < a.T; t++) {
             scores(&a, batch, t);
-            out->f[batch * a.T + t] = log_sum_exp(&a, t);
+            out->f[batch * a.T + t] = log_sum_exp(&a);
         }
     tcc__free(a.row);
     return TCC_OK;
@@ -151,7 +171,7 @@ static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, by whi
             double delta = inner_product(d_o, in[3]->f + query * E, E);
             scores(&a, batch, t);
             probabilities(&a, batch, t, in[4]->f[query]);
-            for (int64_t s = 0; s < weighed(&a, t); s++) {
+            for (int64_t s = 0; s < weighed(&a); s++) {
                 int64_t key = batch * a.S + s;
                 const double p = a.row[s];
                 if (which == BY_V) {

@@ -37,6 +37,13 @@ void tcc__eval_draw(const tcc_value *key, int64_t id, int64_t block, uint32_t wo
  * position alone. It goes to element `to` of `out`. */
 void tcc__eval_placed(const tcc_node *n, const int64_t *key, int64_t e, tcc_value *out, int64_t to);
 
+/* Where rows of an attention lie in the whole graph, of which n is in a sample: what a query sees goes by that, and so
+ * do the draws of dropout. */
+typedef struct tcc_positions {
+    int64_t all_queries, all_keys;
+    const int64_t *batches, *queries, *keys; /* by index here, ascending; of all leading dims one */
+} tcc_positions;
+
 /* Attention, or one of its gradients but sdpa_lse, as if each factor that its scores make had been rounded: p z, by
  * which v or do is multiplied, or ds. `error(user, factor, element)` is relative. */
 typedef struct tcc_attention_error {

@@ -144,11 +144,13 @@ struct tcc_node {
     tcc_type type;
     int n_operands;
     tcc_node *const *operands;
-    const tcc_attrs *attrs; /* member of the op's class: n->attrs->conv.stride; never NULL */
-    tcc_loc loc;            /* the user's line */
-    bool backward;          /* made by autodiff for the op at that line */
-    int segment;            /* of the user's (tcc_checkpoint_segment), from 1; 0: in none */
-    unsigned marks;         /* TCC_MARK_*; part of a node's identity */
+    const tcc_attrs *attrs;                /* member of the op's class: n->attrs->conv.stride; never NULL */
+    tcc_loc loc;                           /* the user's line */
+    bool backward;                         /* made by autodiff for the op at that line */
+    int segment;                           /* of the user's (tcc_checkpoint_segment), from 1; 0: in none */
+    unsigned marks;                        /* TCC_MARK_*; part of a node's identity */
+    const struct tcc_positions *positions; /* of attention in a sample of a graph (sample.h), for the interpreter; NULL
+                                              anywhere else */
 };
 
 typedef struct tcc_output {

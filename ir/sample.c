@@ -103,7 +103,7 @@ static tcc_status draw(tcc_sample *s, tcc_sample_dim *x, uint64_t seed, tcc_diag
     const int64_t others = x->units - 1, parts = x->count - 1;
     for (int64_t i = 0; i < x->count; i++) {
         x->taken[i] = i;
-        if (x->first || x->count == x->units) continue;
+        if (x->count == x->units) continue;
         if (i == parts) x->taken[i] = others;
         else {
             const int64_t from = i * others / parts, to = (i + 1) * others / parts;
@@ -119,6 +119,38 @@ static tcc_type type_of(const tcc_sample *s, const tcc_node *n) {
     tcc_type type = n->type;
     for (int d = 0; d < type.rank; d++) type.dims[d] = share(s, n, d);
     return type;
+}
+
+/* Where rows [from, from + count * step) of the share of x lie, every `step` of them: among the rows of a batch, or,
+ * `batches`, in which batch. */
+static const int64_t *places(tcc_sample *s, const tcc_node *x, int64_t count, int64_t step, bool batches) {
+    const int64_t width = x->type.dims[x->type.rank - 1], rows = x->type.dims[x->type.rank - 2];
+    int64_t *at = TCC_ARENA_ARRAY(&s->memory, int64_t, count + 1);
+    for (int64_t i = 0; at && i < count; i++) {
+        const int64_t row = tcc_sample_element(s, x, i * step * width) / width;
+        at[i] = batches ? row / rows : row % rows;
+    }
+    return at;
+}
+
+/* An attention that is cut hides keys and draws by its rows' positions in the whole graph. */
+static tcc_status set_positions(tcc_sample *s, const tcc_node *n, tcc_node *made, tcc_diag *diag) {
+    const tcc_node *q = n->operands[0], *k = n->operands[1];
+    const int lead = q->type.rank - 2;
+    const int64_t queries = share(s, q, lead), keys = share(s, k, lead);
+    int64_t batches = 1;
+    for (int d = 0; d < lead; d++) batches *= share(s, q, d);
+    tcc_positions *p = TCC_ARENA_NEW(&s->memory, tcc_positions);
+    if (!p) return tcc_enomem(diag);
+    *p = (tcc_positions){.all_queries = q->type.dims[lead],
+                         .all_keys = k->type.dims[lead],
+                         .batches = places(s, q, batches, queries, true),
+                         .queries = places(s, q, queries, 1, false),
+                         .keys = places(s, k, keys, 1, false)};
+    if (!p->batches || !p->queries || !p->keys) return tcc_enomem(diag);
+    if (made->positions) return TCC_BUG(diag, "%s is twice in a sample", tcc_node_text(n));
+    made->positions = p;
+    return TCC_OK;
 }
 
 static tcc_node *rebuild(tcc_sample *s, const tcc_node *n, tcc_node *const *map) {
@@ -162,6 +194,7 @@ static tcc_status build(tcc_sample *s, int output, tcc_diag *diag) {
         if (n->op == TCC_OP_INPUT || !s->live[i]) continue;
         if (!(map[i] = tcc__sample_is_placed(n) ? placed_input(s, n) : rebuild(s, n, map)))
             return diag && diag->status != TCC_OK ? diag->status : tcc_enomem(diag);
+        if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_ATTENTION) TCC_TRY(set_positions(s, n, map[i], diag));
     }
     for (int i = 0; i < g->outputs.count; i++)
         if (output < 0 || i == output)

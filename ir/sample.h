@@ -14,7 +14,6 @@
 typedef struct tcc_sample_dim {
     int parent;
     int64_t units, count;
-    bool first; /* the first blocks are taken: an op draws random numbers by the position of an element */
     int64_t *taken;
 } tcc_sample_dim;
 

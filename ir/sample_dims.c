@@ -30,7 +30,6 @@ static void join(tcc_sample *s, const tcc_node *a, int i, const tcc_node *b, int
     tcc_sample_dim *x = tcc__sample_dim(s, a, i), *y = tcc__sample_dim(s, b, k);
     if (x == y) return;
     x->units = tcc_gcd(x->units, y->units);
-    x->first |= y->first;
     y->parent = (int)(x - s->dims);
 }
 
@@ -218,19 +217,16 @@ static int rows_of(const tcc_node *n, int k) {
     return has_keys == by_key ? lead : -1;
 }
 
-/* Heads are apart, and so are the rows of the result, unless what a query sees goes by its position. With dropout, the
- * draws of which go by position, the first heads are taken, whole. */
+/* Heads are apart, and so are the rows of the result. What goes by their positions is told by tcc_node.positions. */
 static void attention(tcc_sample *s, const tcc_node *n) {
-    const bool draws = tcc_sdpa_draws(n), rows = !draws && !n->attrs->sdpa.causal;
     const int lead = n->operands[0]->type.rank - 2;
     for (int k = 0; k < n->n_operands; k++)
         for (int d = 0; d < n->operands[k]->type.rank; d++)
-            if (rows && d == rows_of(n, k)) tie(s, n, lead, n->operands[k], d);
-            else if (d >= lead || (draws && (d > 0 || k == n->n_operands - 1))) keep(s, n->operands[k], d);
+            if (n->operands[k] == tcc_sdpa_key(n)) keep(s, n->operands[k], d);
+            else if (d == rows_of(n, k)) tie(s, n, lead, n->operands[k], d);
+            else if (d >= lead) keep(s, n->operands[k], d);
             else tie(s, n, d, n->operands[k], d);
-    for (int d = 0; d < n->type.rank; d++)
-        if ((d >= lead && !(rows && d == lead)) || (draws && d > 0)) keep(s, n, d);
-    if (draws && lead > 0) tcc__sample_dim(s, n, 0)->first = true;
+    for (int d = lead + 1; d < n->type.rank; d++) keep(s, n, d);
 }
 
 /* -- All -- */

@@ -127,7 +127,18 @@ static void known_graphs(void **state) {
          20},
         {QKV "  %2 = sdpa(%10, %11, %12, %13) {scale=0.5} : f32[6,5,3]\n", 3},
         {QKV "  %2 = sdpa_lse(%10, %11, %13) {scale=0.5} : f32[6,5]\n", 1},
-        {QKV "  %2 = sdpa(%10, %11, %12) {scale=0.5, causal=true} : f32[6,5,3]\n", 15},
+        {QKV "  %2 = sdpa(%10, %11, %12) {scale=0.5, causal=true} : f32[6,5,3]\n", 3},
+        {QKV "  %2 = sdpa(%10, %11, %12, %13) {scale=0.5, causal=true} : f32[6,5,3]\n", 3},
+        {QKV "  %2 = sdpa_lse(%10, %11) {scale=0.5, causal=true} : f32[6,5]\n", 1},
+        {QKV "  %3 = input {name=\"r\", role=rng} : i64[2]\n"
+             "  %2 = sdpa(%10, %11, %12, %13, %3) {scale=0.5, causal=true, p=0.5, id=2} : f32[6,5,3]\n",
+         3},
+        {QKV_BACK "  %2 = sdpa_grad_q(%10, %11, %12, %14, %15, %16) {scale=0.5, causal=true} : f32[6,5,4]\n", 4},
+        {QKV_BACK "  %2 = sdpa_grad_k(%10, %11, %12, %14, %15, %16) {scale=0.5, causal=true} : f32[6,7,4]\n", 4},
+        {QKV_BACK "  %3 = input {name=\"r\", role=rng} : i64[2]\n"
+                  "  %2 = sdpa_grad_v(%10, %11, %12, %14, %15, %16, %13, %3) {scale=0.5, causal=true, p=0.5, id=2} : "
+                  "f32[6,7,3]\n",
+         3},
         {QKV_BACK "  %2 = sdpa_grad_q(%10, %11, %12, %14, %15, %16, %13) {scale=0.5} : f32[6,5,4]\n", 4},
         {QKV_BACK "  %2 = sdpa_grad_k(%10, %11, %12, %14, %15, %16, %13) {scale=0.5} : f32[6,7,4]\n", 4},
         {QKV_BACK "  %2 = sdpa_grad_v(%10, %11, %12, %14, %15, %16, %13) {scale=0.5} : f32[6,7,3]\n", 3},
