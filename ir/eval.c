@@ -41,8 +41,8 @@ tcc_graph *tcc__eval_definition(const tcc_node *n, tcc_diag *diag) {
     return NULL;
 }
 
-static tcc_status eval_graph(const tcc_graph *g, bool rounds, const tcc_value *inputs, tcc_value *outputs,
-                             tcc_diag *diag);
+static tcc_status eval_graph(tcc_value_pool *pool, const tcc_graph *g, bool rounds, const tcc_value *inputs,
+                             tcc_value *outputs, tcc_diag *diag);
 
 /* Evaluates the definition, in a graph of its own whose inputs stand for the operands. */
 static tcc_status eval_composite(const tcc_node *n, bool rounds, const tcc_value *const *in, tcc_value *out,
@@ -51,7 +51,7 @@ static tcc_status eval_composite(const tcc_node *n, bool rounds, const tcc_value
     tcc_value *values = tcc__calloc((size_t)n->n_operands, sizeof *values), result;
     tcc_status status = g && values ? TCC_OK : diag && diag->status != TCC_OK ? diag->status : tcc_enomem(diag);
     for (int i = 0; i < n->n_operands && status == TCC_OK; i++) values[i] = *in[i];
-    if (status == TCC_OK) status = eval_graph(g, rounds, values, &result, diag);
+    if (status == TCC_OK) status = eval_graph(out->pool, g, rounds, values, &result, diag);
     if (status == TCC_OK) {
         tcc_value_free(out);
         *out = result;
@@ -63,10 +63,10 @@ static tcc_status eval_composite(const tcc_node *n, bool rounds, const tcc_value
 
 TCC_EVAL_RULE(composite) { return eval_composite(n, false, in, out, diag); }
 
-static tcc_status eval_node(const tcc_node *n, bool rounds, const tcc_value *const *operands, tcc_value *out,
-                            tcc_diag *diag) {
+static tcc_status eval_node(tcc_value_pool *pool, const tcc_node *n, bool rounds, const tcc_value *const *operands,
+                            tcc_value *out, tcc_diag *diag) {
     const bool composite = tcc_op_get_info(n->op)->fusion == TCC_FUSION_COMPOSITE;
-    TCC_TRY(tcc_value_create(&n->type, out, diag));
+    TCC_TRY(tcc_value_create_in(pool, &n->type, out, diag));
     tcc_status status = rounds && composite ? eval_composite(n, true, operands, out, diag)
                                             : rules[n->op](n, operands, out, diag);
     if (status != TCC_OK) tcc_value_free(out);
@@ -75,12 +75,18 @@ static tcc_status eval_node(const tcc_node *n, bool rounds, const tcc_value *con
 }
 
 tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tcc_value *out, tcc_diag *diag) {
-    return eval_node(n, false, operands, out, diag);
+    return eval_node(NULL, n, false, operands, out, diag);
+}
+
+tcc_status tcc_node_eval_in(tcc_value_pool *pool, const tcc_node *n, const tcc_value *const *operands, tcc_value *out,
+                            tcc_diag *diag) {
+    return eval_node(pool, n, false, operands, out, diag);
 }
 
 /* What an evaluation holds: a value a node on each rank, and how many uses of it are still to come (outputs
  * count as uses). */
 typedef struct evaluation {
+    tcc_value_pool *pool;
     const tcc_graph *graph;
     int ranks;
     bool rounds;
@@ -103,9 +109,15 @@ static void drop(evaluation *e, const tcc_node *n) {
     if (--e->uses[n->id] == 0 && e->input_of[n->id] < 0) free_values(e, n);
 }
 
+static void count_outputs(const evaluation *e) {
+    const tcc_graph *g = e->graph;
+    for (int i = 0; i < g->outputs.count; i++) e->uses[g->outputs.data[i].node->id] = 0;
+    for (int i = 0; i < g->outputs.count; i++) e->uses[g->outputs.data[i].node->id]++;
+}
+
 static void count_uses(evaluation *e) {
     const tcc_graph *g = e->graph;
-    for (int i = 0; i < g->outputs.count; i++) e->uses[g->outputs.data[i].node->id]++;
+    count_outputs(e);
     for (int i = g->nodes.count - 1; i >= 0; i--) {
         const tcc_node *n = g->nodes.data[i];
         if (e->uses[i] == 0) continue; /* dead: its operands are not needed for its sake */
@@ -157,7 +169,7 @@ static tcc_status eval_together(evaluation *e, const tcc_node *n, value_vec *in,
     for (int r = 0; r < e->ranks; r++)
         if (!tcc_vec_push(in, value_of(e, r, n->operands[0]))) return tcc_enomem(diag);
     for (int r = 0; r < e->ranks; r++) {
-        TCC_TRY(tcc_value_create(&n->type, value_of(e, r, n), diag));
+        TCC_TRY(tcc_value_create_in(e->pool, &n->type, value_of(e, r, n), diag));
         tcc__eval_ranks(n, r, in->data, value_of(e, r, n));
         if (e->rounds) tcc_value_round(value_of(e, r, n));
     }
@@ -172,7 +184,7 @@ static tcc_status eval_apart(evaluation *e, const tcc_node *n, int rank, value_v
     in->count = 0;
     for (int k = 0; k < n->n_operands; k++)
         if (!tcc_vec_push(in, value_of(e, rank, n->operands[k]))) return tcc_enomem(diag);
-    TCC_TRY(eval_node(n, e->rounds, in->data, out, diag));
+    TCC_TRY(eval_node(e->pool, n, e->rounds, in->data, out, diag));
     if (e->overflow) look_for_overflow(e->overflow, n, in->data, in->count, out);
     return TCC_OK;
 }
@@ -194,11 +206,19 @@ static tcc_status eval_nodes(evaluation *e, tcc_diag *diag) {
     return status;
 }
 
-static tcc_status copy_outputs(evaluation *e, tcc_value *outputs, tcc_diag *diag) {
+/* The last output that a value is takes it. */
+static tcc_status take_outputs(evaluation *e, tcc_value *outputs, tcc_diag *diag) {
     const tcc_graph *g = e->graph;
     for (int i = 0; i < e->ranks * g->outputs.count; i++) {
-        const tcc_value *v = value_of(e, i / g->outputs.count, g->outputs.data[i % g->outputs.count].node);
-        tcc_status status = tcc_value_create(&v->type, &outputs[i], diag);
+        const tcc_node *n = g->outputs.data[i % g->outputs.count].node;
+        tcc_value *v = value_of(e, i / g->outputs.count, n);
+        if (i % g->outputs.count == 0) count_outputs(e);
+        if (--e->uses[n->id] == 0 && e->input_of[n->id] < 0) {
+            outputs[i] = *v;
+            *v = (tcc_value){0};
+            continue;
+        }
+        tcc_status status = tcc_value_create_in(e->pool, &v->type, &outputs[i], diag);
         if (status != TCC_OK) {
             while (i > 0) tcc_value_free(&outputs[--i]);
             return status;
@@ -209,10 +229,11 @@ static tcc_status copy_outputs(evaluation *e, tcc_value *outputs, tcc_diag *diag
 }
 
 /* `outputs`: NULL where only `overflow` is asked for. */
-static tcc_status eval_all(const tcc_graph *g, int ranks, bool rounds, const tcc_value *inputs, tcc_value *outputs,
-                           tcc_overflow *overflow, tcc_diag *diag) {
+static tcc_status eval_all(tcc_value_pool *pool, const tcc_graph *g, int ranks, bool rounds, const tcc_value *inputs,
+                           tcc_value *outputs, tcc_overflow *overflow, tcc_diag *diag) {
     size_t count = (size_t)g->nodes.count;
-    evaluation e = {g,
+    evaluation e = {pool,
+                    g,
                     ranks,
                     rounds,
                     overflow,
@@ -223,7 +244,7 @@ static tcc_status eval_all(const tcc_graph *g, int ranks, bool rounds, const tcc
     if (status == TCC_OK) {
         count_uses(&e);
         status = eval_nodes(&e, diag);
-        if (status == TCC_OK && outputs) status = copy_outputs(&e, outputs, diag);
+        if (status == TCC_OK && outputs) status = take_outputs(&e, outputs, diag);
         for (int i = 0; i < g->nodes.count; i++)
             if (e.input_of[i] < 0) free_values(&e, g->nodes.data[i]);
     }
@@ -233,27 +254,32 @@ static tcc_status eval_all(const tcc_graph *g, int ranks, bool rounds, const tcc
     return status;
 }
 
-static tcc_status eval_graph(const tcc_graph *g, bool rounds, const tcc_value *inputs, tcc_value *outputs,
-                             tcc_diag *diag) {
-    return eval_all(g, 1, rounds, inputs, outputs, NULL, diag);
+static tcc_status eval_graph(tcc_value_pool *pool, const tcc_graph *g, bool rounds, const tcc_value *inputs,
+                             tcc_value *outputs, tcc_diag *diag) {
+    return eval_all(pool, g, 1, rounds, inputs, outputs, NULL, diag);
 }
 
 tcc_status tcc_graph_find_overflow(const tcc_graph *g, const tcc_value *inputs, tcc_overflow *out, tcc_diag *diag) {
     *out = (tcc_overflow){0};
     for (int i = 0; i < g->inputs.count && !out->node; i++)
         look_for_overflow(out, g->inputs.data[i], NULL, 0, &inputs[i]);
-    return out->node ? TCC_OK : eval_all(g, 1, true, inputs, NULL, out, diag);
+    return out->node ? TCC_OK : eval_all(NULL, g, 1, true, inputs, NULL, out, diag);
 }
 
 tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag) {
-    return eval_graph(g, false, inputs, outputs, diag);
+    return eval_graph(NULL, g, false, inputs, outputs, diag);
+}
+
+tcc_status tcc_graph_eval_in(tcc_value_pool *pool, const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs,
+                             tcc_diag *diag) {
+    return eval_graph(pool, g, false, inputs, outputs, diag);
 }
 
 tcc_status tcc_graph_eval_rounded(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag) {
-    return eval_graph(g, true, inputs, outputs, diag);
+    return eval_graph(NULL, g, true, inputs, outputs, diag);
 }
 
 tcc_status tcc_graph_eval_ranks(const tcc_graph *g, int ranks, const tcc_value *inputs, tcc_value *outputs,
                                 tcc_diag *diag) {
-    return eval_all(g, ranks, false, inputs, outputs, NULL, diag);
+    return eval_all(NULL, g, ranks, false, inputs, outputs, NULL, diag);
 }

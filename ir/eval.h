@@ -4,6 +4,7 @@
 #define TCC_IR_EVAL_H
 
 #include "ir/ir.h"
+#include "ir/value_pool.h"
 
 /* A tensor value: floats as double, integers and bools as int64. Evaluation rounds floats to the element type in casts
  * and constants alone, but for tcc_graph_eval_rounded. */
@@ -13,21 +14,21 @@ typedef struct tcc_value {
         double *f;
         int64_t *i;
     };
+    tcc_value_pool *pool; /* whose memory that is; NULL: its own */
 } tcc_value;
 
 tcc_status tcc_value_create(const tcc_type *type, tcc_value *out, tcc_diag *diag); /* zeroed */
 void tcc_value_free(tcc_value *v);
-/* From here on memory of large values that are freed is kept, up to a limit, for new ones of the same size: the system
- * takes longer to give pages of zeros than many rules take to fill them. To be ended as often as it was begun; the last
- * end frees what is kept. May be called in several threads. */
-void tcc_values_keep_begin(void);
-void tcc_values_keep_end(void);
+tcc_status tcc_value_create_in(tcc_value_pool *pool, const tcc_type *type, tcc_value *out, tcc_diag *diag);
 /* From packed memory of the element type. */
 void tcc_value_load(tcc_value *v, const void *packed);
 
 /* Evaluates the graph: `inputs` in the order of g->inputs, `outputs` (g->outputs.count of them) are created and the
  * caller frees each. */
 tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag);
+/* The same with memory of a pool, outputs included. */
+tcc_status tcc_graph_eval_in(tcc_value_pool *pool, const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs,
+                             tcc_diag *diag);
 /* Test hook: the same on a machine that rounds each float result to its type, once, as compiled programs round f16 and
  * bf16: these have the same bits wherever rounding alone decides, as in element-wise arithmetic. Composites are
  * computed by their definitions. */
@@ -46,5 +47,7 @@ tcc_status tcc_graph_find_overflow(const tcc_graph *g, const tcc_value *inputs, 
 bool tcc_value_round(tcc_value *v);
 /* One node on given operand values; for constant folding. `out` is created. */
 tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tcc_value *out, tcc_diag *diag);
+tcc_status tcc_node_eval_in(tcc_value_pool *pool, const tcc_node *n, const tcc_value *const *operands, tcc_value *out,
+                            tcc_diag *diag);
 
 #endif

@@ -437,6 +437,15 @@ void tcc_rewrite_copy_live(tcc_rewrite *rw) {
         if (rw->live[id]) tcc_rewrite_copy(rw, rw->from->nodes.data[id]);
 }
 
+tcc_status tcc_rewrite_take(tcc_rewrite *rw, tcc_graph **out) {
+    tcc_graph *to = rw->to;
+    tcc_status status = TCC_OK;
+    if (to->table->failed) status = to->diag && to->diag->status != TCC_OK ? to->diag->status : TCC_EBUG;
+    else *out = to, rw->to = NULL;
+    tcc_rewrite_abort(rw);
+    return status;
+}
+
 tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out) {
     tcc_graph *to = rw->to;
     for (int i = 0; i < rw->from->outputs.count && !to->table->failed; i++) {
@@ -448,15 +457,7 @@ tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out) {
         to->outputs.data[i].staged = o->staged;
         to->outputs.data[i].stage_bytes = o->stage_bytes;
     }
-    if (to->table->failed) {
-        tcc_status status = to->diag && to->diag->status != TCC_OK ? to->diag->status : TCC_EBUG;
-        tcc_rewrite_abort(rw);
-        return status;
-    }
-    *out = to;
-    rw->to = NULL;
-    tcc_rewrite_abort(rw);
-    return TCC_OK;
+    return tcc_rewrite_take(rw, out);
 }
 
 void tcc_rewrite_abort(tcc_rewrite *rw) {

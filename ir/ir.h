@@ -321,6 +321,8 @@ tcc_status tcc_rewrite_begin(tcc_rewrite *rw, const tcc_graph *from);
 tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old);
 /* The same of all that is live. */
 void tcc_rewrite_copy_live(tcc_rewrite *rw);
+/* Gives the new graph as it is, or frees it when anything went wrong. */
+tcc_status tcc_rewrite_take(tcc_rewrite *rw, tcc_graph **out);
 /* Copies the outputs through the map, and gives the new graph, or frees it when anything went wrong. */
 tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out);
 void tcc_rewrite_abort(tcc_rewrite *rw);

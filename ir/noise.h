@@ -29,6 +29,7 @@ typedef struct tcc_noise {
     /* Runs tasks 0 ... count - 1, some at the same time if it can; NULL: one after the other. */
     void (*run)(void *user, tcc_noise_task *task, void *arg, int count);
     void *run_user;
+    tcc_value_pool *pool; /* for all that is computed; NULL: none */
 } tcc_noise;
 
 /* A value, and what it is in each draw. */

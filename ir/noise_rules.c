@@ -113,19 +113,19 @@ static bool rounds_factors(const tcc_node *n) {
            tcc__noise_origin(&(tcc_noise){0}, n) == TCC_NOISE_OPERANDS;
 }
 
-static tcc_status eval_rounded(const tcc_node *n, const tcc_value *const *operands, const tcc_noise_draw *d,
-                               tcc_value *out, tcc_diag *diag) {
-    if (!d || !rounds_factors(n)) return tcc_node_eval(n, operands, out, diag);
+static tcc_status eval_rounded(tcc_value_pool *pool, const tcc_node *n, const tcc_value *const *operands,
+                               const tcc_noise_draw *d, tcc_value *out, tcc_diag *diag) {
+    if (!d || !rounds_factors(n)) return tcc_node_eval_in(pool, n, operands, out, diag);
     const tcc_attention_error error = {factor_error, d};
-    TCC_TRY(tcc_value_create(&n->type, out, diag));
+    TCC_TRY(tcc_value_create_in(pool, &n->type, out, diag));
     tcc_status status = tcc__eval_attention(n, operands, &error, out, diag);
     if (status != TCC_OK) tcc_value_free(out);
     return status;
 }
 
 /* The node on changed copies of its terms: magnitudes where `d` is NULL, else values rounded at random. */
-static tcc_status eval_changed(const tcc_node *n, const tcc_value *const *in, const tcc_noise_draw *d, tcc_value *out,
-                               tcc_diag *diag) {
+static tcc_status eval_changed(tcc_value_pool *pool, const tcc_node *n, const tcc_value *const *in,
+                               const tcc_noise_draw *d, tcc_value *out, tcc_diag *diag) {
     const size_t count = (size_t)n->n_operands;
     tcc_value *copies = tcc__calloc(count, sizeof *copies);
     const tcc_value **operands = tcc__calloc(count, sizeof(tcc_value *));
@@ -133,7 +133,7 @@ static tcc_status eval_changed(const tcc_node *n, const tcc_value *const *in, co
     for (int k = 0; k < n->n_operands && status == TCC_OK; k++) {
         operands[k] = in[k];
         if (!is_term(n, k)) continue;
-        status = tcc_value_create(&in[k]->type, &copies[k], diag);
+        status = tcc_value_create_in(pool, &in[k]->type, &copies[k], diag);
         if (status != TCC_OK) break;
         operands[k] = &copies[k];
         double u = d ? d->noise->factor * unit_of_parts(d, in[k]->type.dtype) * sqrt(terms_of(n)) : 0;
@@ -142,15 +142,16 @@ static tcc_status eval_changed(const tcc_node *n, const tcc_value *const *in, co
         if (d) push_operand(d, k, u, in[k]->f, copies[k].f, all);
         for (int64_t e = 0; !d && e < all; e++) copies[k].f[e] = fabs(in[k]->f[e]);
     }
-    if (status == TCC_OK) status = eval_rounded(n, operands, d, out, diag);
+    if (status == TCC_OK) status = eval_rounded(pool, n, operands, d, out, diag);
     for (size_t k = 0; copies && k < count; k++) tcc_value_free(&copies[k]);
     tcc__free(copies);
     tcc__free(operands);
     return status;
 }
 
-tcc_status tcc__noise_magnitudes(const tcc_node *n, const tcc_value *const *in, tcc_value *out, tcc_diag *diag) {
-    return eval_changed(n, in, NULL, out, diag);
+tcc_status tcc__noise_magnitudes(const tcc_noise *noise, const tcc_node *n, const tcc_value *const *in, tcc_value *out,
+                                 tcc_diag *diag) {
+    return eval_changed(noise->pool, n, in, NULL, out, diag);
 }
 
 /* Terms of an element of a sum; 0: a mean, a window or a running sum, which are cut into many short sums. */
@@ -251,7 +252,7 @@ static tcc_status disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_value 
     if (origin == TCC_NOISE_SQUARES) disturb_squares(n, d, out, changed);
     if (origin == TCC_NOISE_OPERANDS) {
         tcc_value_free(out);
-        TCC_TRY(eval_changed(n, d->in, d, out, diag));
+        TCC_TRY(eval_changed(d->noise->pool, n, d->in, d, out, diag));
         *changed = true;
     }
     if (origin == TCC_NOISE_POINT || origin == TCC_NOISE_OPERANDS) disturb_points(n, d, 1, out, changed);
@@ -284,7 +285,7 @@ static tcc_status disturb_zeros(const tcc_node *n, const tcc_noise_draw *d, tcc_
                                 tcc_diag *diag) {
     tcc_value by_zero;
     if (!may_multiply_by_zero(n, d->in)) return TCC_OK;
-    TCC_TRY(tcc_value_create(&n->type, &by_zero, diag));
+    TCC_TRY(tcc_value_create_in(d->noise->pool, &n->type, &by_zero, diag));
     const tcc_status status = is_conv(n) ? tcc__eval_padded(n, d->in, &by_zero, diag)
                                          : tcc__eval_unseen(n, d->in, &by_zero, diag);
     for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count && status == TCC_OK; e++)

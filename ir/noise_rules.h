@@ -19,7 +19,8 @@ typedef enum tcc_noise_origin {
 
 tcc_noise_origin tcc__noise_origin(const tcc_noise *noise, const tcc_node *n);
 /* For a sum: the node on the magnitudes of its operands. */
-tcc_status tcc__noise_magnitudes(const tcc_node *n, const tcc_value *const *in, tcc_value *out, tcc_diag *diag);
+tcc_status tcc__noise_magnitudes(const tcc_noise *noise, const tcc_node *n, const tcc_value *const *in, tcc_value *out,
+                                 tcc_diag *diag);
 
 /* One draw of the noise of one node. */
 typedef struct tcc_noise_draw {

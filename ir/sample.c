@@ -282,7 +282,7 @@ tcc_status tcc_sample_value(const tcc_sample *s, const tcc_node *n, const void *
                             tcc_diag *diag) {
     const tcc_type type = type_of(s, n);
     int64_t to = 0;
-    TCC_TRY(tcc_value_create(&type, out, diag));
+    TCC_TRY(tcc_value_create_in(s->pool, &type, out, diag));
     if (s->all || !type.rank) tcc_value_load(out, packed);
     else load_share(s, n, 0, 0, packed, out, &to);
     return TCC_OK;
@@ -291,7 +291,7 @@ tcc_status tcc_sample_value(const tcc_sample *s, const tcc_node *n, const void *
 /* `key`: packed, of draws. */
 static tcc_status place(const tcc_sample *s, const tcc_node *n, const void *key, tcc_value *out, tcc_diag *diag) {
     const tcc_type type = type_of(s, n);
-    TCC_TRY(tcc_value_create(&type, out, diag));
+    TCC_TRY(tcc_value_create_in(s->pool, &type, out, diag));
     for (int64_t e = 0, count = tcc_type_numel(&type); e < count; e++)
         tcc__eval_placed(n, key, tcc_sample_element(s, n, e), out, e);
     return TCC_OK;

@@ -26,6 +26,7 @@ typedef struct tcc_sample {
     int n_placed;
     const tcc_node **placed; /* of the whole graph: iota, draws, literals, which are inputs here */
     tcc_sample_dim *dims;    /* TCC_MAX_RANK a node */
+    tcc_value_pool *pool;    /* for values that are asked for; NULL: none. To be set when the sample is there */
     tcc_arena memory;
 } tcc_sample;
 

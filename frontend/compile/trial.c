@@ -58,12 +58,23 @@ tcc_status tcc__trial_run(tcc_model *m, const tcc_graph *g, const void *const *g
     return m->device->ops->synchronize(m->device, diag);
 }
 
-tcc_status tcc__trial_binding(const tcc_trial *t, int binding, void *packed) {
-    return t->m->device->ops->download(t->m->device, &t->m->cx->diag, packed, t->memory[binding], bytes_of(t, binding));
+/* *out, which lies on the device. */
+static tcc_status bring(const tcc_trial *t, int64_t bytes, void **copy, const void **out) {
+    const tcc_device_ops *ops = t->m->device->ops;
+    *copy = NULL;
+    if (ops->shares_host) return TCC_OK;
+    if (!(*copy = tcc__malloc((size_t)bytes))) return tcc_enomem(&t->m->cx->diag);
+    const void *from = *out;
+    *out = *copy;
+    return ops->download(t->m->device, &t->m->cx->diag, *copy, from, bytes);
+}
+
+tcc_status tcc__trial_binding(const tcc_trial *t, int binding, void **copy, const void **out) {
+    *out = t->memory[binding];
+    return bring(t, bytes_of(t, binding), copy, out);
 }
 
 tcc_status tcc__trial_view(const tcc_trial *t, const tcc_node *n, void **copy, const void **out) {
-    const tcc_device_ops *ops = t->m->device->ops;
     const int64_t bytes = tcc_type_bytes(&n->type);
     tcc_diag *diag = &t->m->cx->diag;
     *copy = NULL;
@@ -74,9 +85,5 @@ tcc_status tcc__trial_view(const tcc_trial *t, const tcc_node *n, void **copy, c
         }
     if (t->binding[n->id] >= 0) *out = t->memory[t->binding[n->id]];
     else TCC_TRY(tcc_exec_arena_part(t->exec, diag, t->offset_bytes[n->id], bytes, out));
-    if (ops->shares_host) return TCC_OK;
-    if (!(*copy = tcc__malloc((size_t)bytes))) return tcc_enomem(diag);
-    const void *from = *out;
-    *out = *copy;
-    return ops->download(t->m->device, diag, *copy, from, bytes);
+    return bring(t, bytes, copy, out);
 }

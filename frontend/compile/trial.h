@@ -19,8 +19,9 @@ typedef struct tcc_trial {
 /* Compiles and runs it, in memory full of NaN patterns. *out is to be cleared after an error, too. `g` and `given` must
  * outlive the trial. */
 tcc_status tcc__trial_run(tcc_model *m, const tcc_graph *g, const void *const *given, tcc_trial *out);
-/* The bits that binding `binding` holds after the run. */
-tcc_status tcc__trial_binding(const tcc_trial *t, int binding, void *packed);
+/* The bits that binding `binding` holds after the run: in its memory, or in a copy that the caller frees (*copy, else
+ * NULL) where the device's memory is not the host's. */
+tcc_status tcc__trial_binding(const tcc_trial *t, int binding, void **copy, const void **out);
 /* The bits of an input, or of a value that a group of the graph stores: in the memory that holds them, or in a copy
  * that the caller frees (*copy, else NULL) where the device's memory is not the host's. A value that the plan keeps
  * apart is as it was written; other memory may have been used again. */

@@ -61,21 +61,20 @@ static tcc_status twin_output(tcc_verification *v, const tcc_verified *p, int i,
 static tcc_status compare_bits(tcc_verification *v, const tcc_verified *p, int i, int binding, tcc_blame *out) {
     const tcc_output *output = &p->t.g->outputs.data[i];
     const size_t bytes = (size_t)tcc_type_bytes(&output->node->type);
-    const void *expected;
+    const void *expected, *got;
+    void *copy;
     TCC_TRY(twin_output(v, p, i, &expected));
-    unsigned char *packed = tcc__malloc(bytes);
-    if (!packed) return tcc_enomem(&v->m->cx->diag);
-    tcc_status status = tcc__trial_binding(&p->t, binding, packed);
-    if (status == TCC_OK && memcmp(packed, expected, bytes) != 0) {
+    tcc_status status = tcc__trial_binding(&p->t, binding, &copy, &got);
+    if (status == TCC_OK && memcmp(got, expected, bytes) != 0) {
         size_t at = 0;
-        while (packed[at] == ((const unsigned char *)expected)[at]) at++;
+        while (((const unsigned char *)got)[at] == ((const unsigned char *)expected)[at]) at++;
         tcc_strbuf_printf(
             &out->text, "verify: \"%s\" has other bits when each value has memory of its own, from byte %zu of %zu on",
             output->name, at, bytes);
         tcc_strbuf_add(&out->cause, "every kernel by itself is right: the steps or the memory plan are wrong");
         tcc__blame_graph(out, p->c->record->graph, NULL);
     }
-    tcc__free(packed);
+    tcc__free(copy);
     return status;
 }
 
@@ -141,7 +140,9 @@ static tcc_status group_check_begin(group_check *c) {
 static tcc_status add_part(group_check *c, int output, double most, uint64_t seed) {
     group_part *part = &c->parts[c->n_parts++];
     part->first = output < 0 ? 0 : output, part->count = output < 0 ? c->group->n_outputs : 1;
-    return tcc_sample_create(c->alone, output, most, seed, &part->sample, &c->v->m->cx->diag);
+    TCC_TRY(tcc_sample_create(c->alone, output, most, seed, &part->sample, &c->v->m->cx->diag));
+    part->sample.pool = c->v->noise.pool;
+    return TCC_OK;
 }
 
 static double work_of(const group_check *c) {

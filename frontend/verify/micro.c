@@ -28,7 +28,7 @@ static tcc_status interpret(const tcc_verification *v, meaning *x) {
     tcc_diag *diag = &v->m->cx->diag;
     if (!(x->outputs = tcc__calloc((size_t)x->g->outputs.count + 1, sizeof *x->outputs))) return tcc_enomem(diag);
     TCC_TRY(tcc__verify_inputs(v, x->g, &x->inputs));
-    TCC_TRY(tcc_graph_eval(x->g, x->inputs, x->outputs, diag));
+    TCC_TRY(tcc_graph_eval_in(v->noise.pool, x->g, x->inputs, x->outputs, diag));
     x->evaluated = true;
     return TCC_OK;
 }
@@ -60,9 +60,9 @@ static tcc_status compare(tcc_verification *v, const meaning *x, int k, const tc
     enum { MULTIPLE = 16 };
     const tcc_value *got = &x->outputs[k];
     tcc_noisy want = {0};
-    TCC_TRY(tcc_value_create(&got->type, &want.value, &v->m->cx->diag));
+    TCC_TRY(tcc_value_create_in(v->noise.pool, &got->type, &want.value, &v->m->cx->diag));
     const int64_t count = tcc_type_numel(&got->type);
-    if (!(want.noise = tcc__calloc((size_t)count + 1, sizeof *want.noise))) {
+    if (!(want.noise = tcc_value_pool_take(v->noise.pool, (size_t)count * sizeof *want.noise, true))) {
         tcc_value_free(&want.value);
         return tcc_enomem(&v->m->cx->diag);
     }

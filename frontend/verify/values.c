@@ -116,23 +116,38 @@ static void load_copy(const tcc_verification *v, const tcc_stored *of, tcc_value
         value->f[e] = tcc_element_get(p->type.dtype, p->data, e);
 }
 
+/* What a node reads, or what is an output or the state that one replaces. */
+static void find_read(const tcc_graph *g, bool *read) {
+    for (int i = 0; i < g->nodes.count; i++)
+        for (int k = 0; k < g->nodes.data[i]->n_operands; k++) read[g->nodes.data[i]->operands[k]->id] = true;
+    for (int i = 0; i < g->outputs.count; i++) {
+        read[g->outputs.data[i].node->id] = true;
+        if (g->outputs.data[i].alias >= 0) read[g->inputs.data[g->outputs.data[i].alias]->id] = true;
+    }
+}
+
 tcc_status tcc__verify_inputs(const tcc_verification *v, const tcc_graph *g, tcc_value **out) {
     tcc_diag *diag = &v->m->cx->diag;
     float hyper[TCC_HYPER_MOST];
     int64_t rng[2];
     tcc__verify_feed(v, hyper, rng);
     tcc_value *values = tcc__calloc((size_t)g->inputs.count + 1, sizeof *values);
-    tcc_status status = values ? TCC_OK : tcc_enomem(diag);
+    bool *read = tcc__calloc((size_t)g->nodes.count + 1, sizeof *read);
+    tcc_status status = values && read ? TCC_OK : tcc_enomem(diag);
+    if (status == TCC_OK) find_read(g, read);
     for (int i = 0; i < g->inputs.count && status == TCC_OK; i++) {
         const tcc_node *n = g->inputs.data[i];
+        values[i].type = n->type;
+        if (!read[n->id]) continue;
         const void *memory = tcc__verify_input(v, n, hyper, rng);
         const tcc_stored *parameter = n->attrs->input.role == TCC_ROLE_PARAM
                                           ? tcc__verify_stored(v, n->attrs->input.name)
                                           : NULL;
-        status = tcc_value_create(&n->type, &values[i], diag);
+        status = tcc_value_create_in(v->noise.pool, &n->type, &values[i], diag);
         if (status == TCC_OK && parameter && parameter->behind) load_copy(v, parameter, &values[i]);
         else if (status == TCC_OK && memory) tcc_value_load(&values[i], memory);
     }
+    tcc__free(read);
     if (status == TCC_OK) *out = values;
     else tcc__values_free(values, g->inputs.count);
     return status;

@@ -226,9 +226,9 @@ static tcc_status verify_batch(tcc_verification *v, tcc_array *slice, const char
     TCC_TRY(tcc_pool_create(&v->m->cx->diag, 0, &v->pool));
     v->noise.run = run_on_pool, v->noise.run_user = v->pool;
     tcc_pool_lock(v->pool);
-    tcc_values_keep_begin();
-    tcc_status status = verify_slice(v, &cut, reproducer);
-    tcc_values_keep_end();
+    v->noise.pool = tcc_value_pool_create();
+    tcc_status status = v->noise.pool ? verify_slice(v, &cut, reproducer) : tcc_enomem(&v->m->cx->diag);
+    tcc_value_pool_destroy(v->noise.pool);
     tcc_pool_unlock(v->pool);
     tcc_pool_destroy(v->pool);
     return status == TCC_OK ? keep_report(v, &cut) : status;

@@ -25,8 +25,8 @@ typedef struct tcc_verification {
     tcc_noise noise;
     bool skipped;         /* fp16: the twin's step found a gradient that is not finite */
     tcc_graph *reference; /* what the step must compute: after autodiff */
-    tcc_noisy *expected;  /* its outputs, and the noise of computing them in their types */
-    tcc_noisy *meant;     /* the same, with the noise of writing the graph in another way; NULL: not needed yet */
+    tcc_noisy *expected;  /* its outputs, and the noise of computing them in their types; NULL: not needed yet */
+    tcc_noisy *meant;     /* the same, with the noise of writing the graph in another way; then it may stand alone */
     /* What was seen, for the report. Errors are in units of what is allowed. */
     int groups, sampled; /* of these a sample of the results was compared */
     double worst_kernel, worst_output;
@@ -81,7 +81,8 @@ const tcc_stored *tcc__verify_stored(const tcc_verification *v, const char *name
 void tcc__verify_feed(const tcc_verification *v, float *hyper, int64_t *rng);
 /* Packed bits of an input of the training step, before the step; NULL: zeros. */
 const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, const float *hyper, const int64_t *rng);
-/* The same of all inputs of g, as values. The caller frees them with tcc__values_free. */
+/* The same of all inputs of g, as values; those that nothing reads have no elements. The caller frees them with
+ * tcc__values_free. */
 tcc_status tcc__verify_inputs(const tcc_verification *v, const tcc_graph *g, tcc_value **out);
 /* Frees the first `count` values and the array; NULL is allowed. */
 void tcc__values_free(tcc_value *values, int count);

@@ -9,46 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-static tcc_value large_value(int64_t count) {
-    tcc_value v;
-    assert_ok(tcc_value_create(&(tcc_type){TCC_F32, 1, {count}}, &v, NULL), NULL);
-    return v;
-}
-
-/* Memory of large values is used again while somebody wants that: zeroed, for the same size, and no more than so much.
- */
-static void test_kept_memory(void **state) {
-    (void)state;
-    enum { COUNT = 1 << 15, MANY = 70, KEPT = 64 };
-    tcc_value many[MANY];
-    for (int round = 0; round < 2; round++) {
-        tcc_values_keep_begin();
-        tcc_values_keep_begin();
-        for (int i = 0; i < MANY; i++) {
-            many[i] = large_value(COUNT);
-            for (int e = 0; e < COUNT; e++) many[i].f[e] = 1;
-        }
-        for (int i = 0; i < MANY; i++) tcc_value_free(&many[i]);
-        tcc_values_keep_end(); /* the other still wants it */
-        tcc__alloc_fail_at(INT64_MAX);
-        tcc_value other = large_value(COUNT + 1);
-        tcc_value_free(&other);
-        assert_int_equal(tcc__alloc_fail_at(INT64_MAX), 1);
-        for (int i = 0; i < MANY; i++) {
-            many[i] = large_value(COUNT);
-            for (int e = 0; e < COUNT; e++) assert_true(many[i].f[e] == 0);
-        }
-        assert_int_equal(tcc__alloc_fail_at(INT64_MAX), MANY - KEPT + 1); /* the other one has taken a place */
-        for (int i = 0; i < MANY; i++) tcc_value_free(&many[i]);
-        tcc_values_keep_end();
-        tcc_value fresh = large_value(COUNT);
-        tcc_value_free(&fresh);
-        fresh = large_value(COUNT);
-        tcc_value_free(&fresh);
-        assert_int_equal(tcc__alloc_fail_at(-1), 2);
-    }
-}
-
 static void test_packed_memory(void **state) {
     (void)state;
     tcc_diag diag = {0};
@@ -222,12 +182,9 @@ static void test_failing_allocations(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kept_memory),
-                                       cmocka_unit_test(test_packed_memory),
-                                       cmocka_unit_test(test_outputs),
-                                       cmocka_unit_test(test_rounded),
-                                       cmocka_unit_test(test_overflow),
-                                       cmocka_unit_test(test_wrong_input),
-                                       cmocka_unit_test(test_failing_allocations)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_packed_memory), cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_rounded),       cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_wrong_input),   cmocka_unit_test(test_failing_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
