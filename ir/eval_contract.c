@@ -31,10 +31,12 @@ static const loops *best_loops(void);
     target static void convolve_##name(const form *f) { convolve_copies(f); }  \
     static const loops loops_##name = {multiply_##name, convolve_##name};
 
+enum { ROWS = 4, TILE = 16 }; /* sums that stay in registers */
+
 /* y[j] += a[k] b[k stride + j], in the order of k. */
 INLINE void add_products(double *restrict y, int64_t columns, const double *restrict a, int64_t depth,
                          const double *restrict b, int64_t stride) {
-    enum { TILE = 32 }; /* sums that stay in registers */
+    enum { TILE = 32 };
     int64_t first = 0;
     for (; first + TILE <= columns; first += TILE) {
         double sums[TILE];
@@ -47,11 +49,48 @@ INLINE void add_products(double *restrict y, int64_t columns, const double *rest
         for (int64_t j = first; j < columns; j++) y[j] += a[k] * b[k * stride + j];
 }
 
-INLINE void multiply_rows(const product *p) {
-    for (int64_t row = 0; row < p->batches * p->rows; row++)
-        add_products(p->y + row * p->columns, p->columns, p->a + row * p->depth, p->depth,
-                     p->b + row / p->rows * p->depth * p->columns, p->columns);
+/* A few rows of y at the columns of a tile, with some of the products: of a from `a` on, and of b, packed. */
+INLINE void add_tile(const product *p, double *restrict y, const double *restrict a, const double (*restrict b)[TILE],
+                     int64_t depth) {
+    typedef double lanes __attribute__((vector_size(TILE / 2 * sizeof(double)))); /* loops become shuffles */
+    lanes sums[ROWS][2], x[2];
+    for (int r = 0; r < ROWS; r++) memcpy(sums[r], y + r * p->columns, sizeof sums[r]);
+    for (int64_t k = 0; k < depth; k++) {
+        memcpy(x, b[k], sizeof x);
+        for (int r = 0; r < ROWS; r++) {
+            sums[r][0] += a[r * p->depth + k] * x[0];
+            sums[r][1] += a[r * p->depth + k] * x[1];
+        }
+    }
+    for (int r = 0; r < ROWS; r++) memcpy(y + r * p->columns, sums[r], sizeof sums[r]);
 }
+
+/* Tile by tile: what is read of b is packed, so that it stays in the nearest cache while all rows read it. */
+INLINE void multiply_batch(const product *p, double *restrict y, const double *restrict a, const double *restrict b) {
+    enum { DEPTH = 96 };
+    const int64_t rows = p->rows / ROWS * ROWS, columns = rows ? p->columns / TILE * TILE : 0;
+    double packed[DEPTH][TILE];
+    for (int64_t first = 0; first < columns; first += TILE)
+        for (int64_t k = 0; k < p->depth; k += DEPTH) {
+            const int64_t depth = p->depth - k < DEPTH ? p->depth - k : DEPTH;
+            for (int64_t i = 0; i < depth; i++) memcpy(packed[i], b + (k + i) * p->columns + first, sizeof packed[i]);
+            for (int64_t row = 0; row < rows; row += ROWS)
+                add_tile(p, y + row * p->columns + first, a + row * p->depth + k, packed, depth);
+        }
+    for (int64_t row = 0; row < p->rows; row++) {
+        const int64_t done = row < rows ? columns : 0;
+        add_products(y + row * p->columns + done, p->columns - done, a + row * p->depth, p->depth, b + done,
+                     p->columns);
+    }
+}
+
+INLINE void multiply_rows(const product *p) {
+    for (int64_t i = 0; i < p->batches; i++)
+        multiply_batch(p, p->y + i * p->rows * p->columns, p->a + i * p->rows * p->depth,
+                       p->b + i * p->depth * p->columns);
+}
+
+static size_t bytes_of(const tcc_value *v) { return (size_t)tcc_type_numel(&v->type) * sizeof *v->f; }
 
 /* The extents and strides of `from`'s dims, in the order: those of `first`, of `second`, of
  * `third`. */
@@ -78,18 +117,23 @@ static tcc_dims free_dims(const tcc_type *type, const tcc_dims *batch, const tcc
     return dims;
 }
 
-static double *gather(const tcc_value *v, const ordered *o) {
-    double *copy = tcc__malloc((size_t)tcc_type_numel(&v->type) * sizeof *copy);
-    if (!copy) return NULL;
+/* The elements in that order: where they lie, if they have it, else in a copy. NULL when memory is short. */
+static double *gather(tcc_value_pool *pool, const tcc_value *v, const ordered *o) {
     tcc_type type = {.rank = o->rank};
     int64_t strides[TCC_MAX_RANK];
     for (int i = 0; i < o->rank; i++) type.dims[i] = o->dims[i];
     tcc__strides(&type, strides);
-    tcc__copy_strided(o->rank, o->dims, copy, strides, v->f, o->strides);
+    if (!memcmp(strides, o->strides, (size_t)o->rank * sizeof *strides)) return v->f;
+    double *copy = tcc_value_pool_take(pool, bytes_of(v), false);
+    if (copy) tcc__copy_strided(o->rank, o->dims, copy, strides, v->f, o->strides);
     return copy;
 }
 
-/* Copies a to [batch, m, k] and b to [batch, k, n]. */
+static void drop(tcc_value_pool *pool, const tcc_value *v, double *gathered) {
+    if (gathered != v->f) tcc_value_pool_give(pool, gathered, bytes_of(v));
+}
+
+/* a as [batch, m, k] and b as [batch, k, n]. */
 TCC_EVAL_RULE(dot) {
     const tcc_attrs_dot *attrs = &n->attrs->dot;
     tcc_dims free_a = free_dims(&in[0]->type, &attrs->batch_a, &attrs->contract_a);
@@ -101,11 +145,11 @@ TCC_EVAL_RULE(dot) {
     append(&order_b, &in[1]->type, &attrs->batch_b);
     append(&order_b, &in[1]->type, &attrs->contract_b);
     int64_t columns = append(&order_b, &in[1]->type, &free_b);
-    double *a = gather(in[0], &order_a), *b = gather(in[1], &order_b);
+    double *a = gather(out->pool, in[0], &order_a), *b = gather(out->pool, in[1], &order_b);
     tcc_status status = a && b ? TCC_OK : tcc_enomem(diag);
     if (status == TCC_OK) best_loops()->multiply(&(product){out->f, a, b, batches, rows, depth, columns});
-    tcc__free(a);
-    tcc__free(b);
+    drop(out->pool, in[0], a);
+    drop(out->pool, in[1], b);
     return status;
 }
 

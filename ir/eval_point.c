@@ -4,6 +4,7 @@
 #include "ir/support/philox.h"
 
 #include <math.h>
+#include <string.h>
 
 /* -- Leaves -- */
 
@@ -150,6 +151,11 @@ TCC_EVAL_RULE(cast) {
     int64_t count = tcc_type_numel(&out->type);
     tcc_dtype to = out->type.dtype;
     bool from_float = tcc__value_is_float(in[0]), to_float = tcc__value_is_float(out);
+    if (from_float && to_float) {
+        memcpy(out->f, in[0]->f, (size_t)count * sizeof *out->f);
+        tcc_value_round(out);
+        return TCC_OK;
+    }
     for (int64_t e = 0; e < count; e++) {
         double x = from_float ? in[0]->f[e] : (double)in[0]->i[e];
         if (to_float) out->f[e] = tcc_dtype_round(to, x);

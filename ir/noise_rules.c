@@ -303,7 +303,9 @@ static void overflow(const tcc_noise_draw *d, double exact, double *x) {
  * does so, also where the draw fell to the inside. */
 static void overflow_at_border(const tcc_noise_draw *d, tcc_value *out) {
     const double near = out->type.dtype == TCC_F16 ? 0x1p14 : out->type.dtype == TCC_F64 ? 0x1p1022 : 0x1p126;
-    for (int64_t e = 0, count = tcc_type_numel(&out->type); e < count; e++) {
+    const int64_t count = tcc_type_numel(&out->type);
+    if (!tcc__noise_loops_best()->any_beyond(near / 2, d->exact->f, out->f, count)) return;
+    for (int64_t e = 0; e < count; e++) {
         const double x = out->f[e], exact = d->exact->f[e];
         if (x != exact && !(fabs(x) < near && fabs(exact) < near)) overflow(d, exact, &out->f[e]);
     }
