@@ -61,7 +61,7 @@ static tcc_status find_in_slice(tcc_verification *v, tcc_array *slice, char **te
     tcc_strbuf b = {0};
     tcc_overflow overflow = {0};
     tcc_cut cut;
-    TCC_TRY(tcc__verify_cut(v, slice, &cut));
+    TCC_TRY(tcc__verify_cut(v, TCC_CUT_FOR_RESULTS, slice, &cut));
     v->batch = slice;
     TCC_TRY(find(v, &overflow));
     if (overflow.node) print_overflow(&b, &overflow);

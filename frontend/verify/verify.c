@@ -95,9 +95,6 @@ static tcc_status verify_program(tcc_verification *v, tcc_blame *out) {
     return run_program(v, out);
 }
 
-/* What a core of a CPU computes in about ten seconds. A larger step is not run on the whole batch there. */
-static const double most_whole = 2.3e11;
-
 /* What the step computes, of the slice. Where it is wrong, a kernel may be the cause. */
 static tcc_status verify_results(tcc_verification *v, tcc_blame *out) {
     tcc_blame cause = {{0}, {0}, {0}};
@@ -131,13 +128,9 @@ static tcc_status find_cause(tcc_verification *v, tcc_blame *out) {
     return TCC_OK;
 }
 
-static tcc_status verify(tcc_verification *v, const tcc_cut *cut, tcc_blame *out) {
+static tcc_status verify(tcc_verification *v, tcc_blame *out) {
     const bool accumulates = tcc__model_accumulates(v->m);
     TCC_TRY(tcc__verify_check_finite(v));
-    if (cut->work > most_whole && v->whole != v->slice && !strcmp(tcc_model_device(v->m), "cpu")) {
-        tcc__verify_say(v, "a step on the whole batch would take long: it is cut");
-        v->whole = v->slice;
-    }
     v->batch = accumulates ? v->slice : v->whole; /* in one piece it need not fit */
     TCC_TRY(verify_program(v, out));
     v->batch = v->slice;
@@ -148,6 +141,11 @@ static tcc_status verify(tcc_verification *v, const tcc_cut *cut, tcc_blame *out
     v->batch = v->whole;
     return v->whole == v->slice || out->text.length ? TCC_OK : tcc__verify_micro(v, false, out);
 }
+
+/* What is left of the batch for loss and gradients, and for kernels. */
+typedef struct tcc_cuts {
+    tcc_cut results, kernels;
+} tcc_cuts;
 
 static void write_reproducer(tcc_diag *diag, const char *path, const tcc_strbuf *reproducer) {
     tcc_diag quiet = {0};
@@ -171,9 +169,16 @@ static tcc_status report(tcc_verification *v, const tcc_blame *b, const char *re
     return status;
 }
 
+static void print_cut(tcc_strbuf *b, const char *what, const tcc_cut *cut) {
+    if (!tcc__verify_is_cut(cut)) return;
+    tcc_strbuf_printf(b, "%s are those of ", what);
+    tcc__verify_cut_print(b, cut);
+    tcc_strbuf_add(b, "\n");
+}
+
 /* What the report "verify" says. */
-static tcc_status keep_report(tcc_verification *v, const tcc_cut *cut) {
-    const bool is_cut = tcc__verify_is_cut(cut), all_cut = is_cut && v->whole == v->slice;
+static tcc_status keep_report(tcc_verification *v, const tcc_cuts *cuts) {
+    const bool all_cut = v->whole == v->slice;
     tcc_strbuf b = {0};
     if (tcc__model_accumulates(v->m))
         tcc_strbuf_add(
@@ -183,14 +188,11 @@ static tcc_status keep_report(tcc_verification *v, const tcc_cut *cut) {
     tcc_strbuf_printf(&b, v->worst_kernel > 0 ? ", around %s\n" : "\n", v->worst_kernel_name);
     if (v->sampled)
         tcc_strbuf_printf(&b, "a sample of the results of %d of them, drawn from %s batch\n", v->sampled,
-                          all_cut ? "the cut" : "the whole");
+                          tcc__verify_is_cut(all_cut ? &cuts->results : &cuts->kernels) ? "the cut" : "the whole");
     tcc_strbuf_printf(&b, "loss, gradients and buffers: at most %.2f of it", v->worst_output);
     tcc_strbuf_printf(&b, v->worst_output > 0 ? ", of \"%s\"\n" : "\n", v->worst_output_name);
-    if (is_cut) {
-        tcc_strbuf_printf(&b, "%sloss, gradients and buffers are those of ", all_cut ? "kernels, " : "");
-        tcc__verify_cut_print(&b, cut);
-        tcc_strbuf_add(&b, "\n");
-    }
+    if (!all_cut) print_cut(&b, "kernels", &cuts->kernels);
+    print_cut(&b, all_cut ? "kernels, loss, gradients and buffers" : "loss, gradients and buffers", &cuts->results);
     if (v->skipped)
         tcc_strbuf_add(&b,
                        "the step is skipped, as it must be: a gradient is not finite; what is stored keeps its bits\n");
@@ -199,9 +201,9 @@ static tcc_status keep_report(tcc_verification *v, const tcc_cut *cut) {
     return (v->m->compiler->verified = tcc_strbuf_take(&b)) ? TCC_OK : tcc_enomem(&v->m->cx->diag);
 }
 
-static tcc_status verify_slice(tcc_verification *v, const tcc_cut *cut, const char *reproducer) {
+static tcc_status verify_slices(tcc_verification *v, const char *reproducer) {
     tcc_blame blame = {{0}, {0}, {0}};
-    tcc_status status = verify(v, cut, &blame);
+    tcc_status status = verify(v, &blame);
     if (status == TCC_OK && blame.text.length) status = report(v, &blame, reproducer);
     tcc__blame_clear(&blame);
     if (v->expected) tcc__noisy_array_free(v->expected, v->reference->outputs.count);
@@ -212,26 +214,39 @@ static tcc_status verify_slice(tcc_verification *v, const tcc_cut *cut, const ch
     return status;
 }
 
-static tcc_status verify_batch(tcc_verification *v, tcc_array *slice, const char *reproducer) {
-    tcc_cut cut;
-    TCC_TRY(tcc__verify_cut(v, slice, &cut));
+static void say_cut(const tcc_verification *v, const char *what, const tcc_cut *cut) {
+    tcc_strbuf words = {0};
+    tcc__verify_cut_print(&words, cut);
+    tcc__verify_say(v, "%s of %s", what, words.text ? words.text : "");
+    tcc_strbuf_free(&words);
+}
+
+static tcc_status cut_batch(tcc_verification *v, tcc_array *results, tcc_array *kernels, tcc_cuts *cuts) {
     v->whole = v->slice = v->batch;
-    if (tcc__verify_is_cut(&cut)) {
-        tcc_strbuf words = {0};
-        tcc__verify_cut_print(&words, &cut);
-        v->slice = slice;
-        tcc__verify_say(v, "loss and gradients of %s", words.text ? words.text : "");
-        tcc_strbuf_free(&words);
-    }
+    TCC_TRY(tcc__verify_cut(v, TCC_CUT_FOR_RESULTS, results, &cuts->results));
+    if (!tcc__verify_is_cut(&cuts->results)) return TCC_OK;
+    v->slice = results;
+    say_cut(v, "loss and gradients", &cuts->results);
+    if (strcmp(tcc_model_device(v->m), "cpu") != 0) return TCC_OK;
+    TCC_TRY(tcc__verify_cut(v, TCC_CUT_FOR_KERNELS, kernels, &cuts->kernels));
+    if (!tcc__verify_is_cut(&cuts->kernels)) return TCC_OK;
+    v->whole = kernels;
+    say_cut(v, "a step on the whole batch would take long: kernels", &cuts->kernels);
+    return TCC_OK;
+}
+
+static tcc_status verify_batch(tcc_verification *v, tcc_array *results, tcc_array *kernels, const char *reproducer) {
+    tcc_cuts cuts = {{0}, {0}};
+    TCC_TRY(cut_batch(v, results, kernels, &cuts));
     TCC_TRY(tcc_pool_create(&v->m->cx->diag, 0, &v->pool));
     v->noise.run = run_on_pool, v->noise.run_user = v->pool;
     tcc_pool_lock(v->pool);
     v->noise.pool = tcc_value_pool_create();
-    tcc_status status = v->noise.pool ? verify_slice(v, &cut, reproducer) : tcc_enomem(&v->m->cx->diag);
+    tcc_status status = v->noise.pool ? verify_slices(v, reproducer) : tcc_enomem(&v->m->cx->diag);
     tcc_value_pool_destroy(v->noise.pool);
     tcc_pool_unlock(v->pool);
     tcc_pool_destroy(v->pool);
-    return status == TCC_OK ? keep_report(v, &cut) : status;
+    return status == TCC_OK ? keep_report(v, &cuts) : status;
 }
 
 tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance, const char *reproducer) {
@@ -254,9 +269,11 @@ tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, dou
                           .count = count,
                           .tolerance = tolerance,
                           .noise = {.seed = 1, .tf32 = gpu && m->options.allow_tf32, .one_chain = gpu}};
-    tcc_array *slice = tcc__calloc((size_t)count + 1, sizeof *slice);
-    tcc_status status = slice ? verify_batch(&v, slice, reproducer) : tcc_enomem(diag);
-    if (slice) tcc__verify_free_slice(&v, slice, host);
+    tcc_array *results = tcc__calloc((size_t)count + 1, sizeof *results),
+              *kernels = tcc__calloc((size_t)count + 1, sizeof *kernels);
+    tcc_status status = results && kernels ? verify_batch(&v, results, kernels, reproducer) : tcc_enomem(diag);
+    tcc__verify_free_slice(&v, results, host);
+    tcc__verify_free_slice(&v, kernels, host);
     tcc__arrays_free(host, batch, count);
     return status;
 }

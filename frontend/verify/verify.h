@@ -13,8 +13,8 @@
 typedef struct tcc_verification {
     tcc_model *m;             /* whose step is verified; only read */
     tcc_model *twin;          /* the same, which has run the step */
-    const tcc_array *whole;   /* the batch that was given, */
-    const tcc_array *slice;   /* as many of its samples as the interpreter gets through, */
+    const tcc_array *whole;   /* the batch that was given, or what a CPU gets through of it, */
+    const tcc_array *slice;   /* what the interpreter gets through of it, */
     const tcc_array *batch;   /* and which of both is at hand */
     int count;                /* of arrays */
     double tolerance;         /* allowed beyond the noise, relative to the largest entry */
@@ -50,22 +50,29 @@ void tcc__blame_graph(tcc_blame *b, const tcc_graph *g, const char *pass);
  * make another program of it. */
 tcc_status tcc__verify_make_twin(const tcc_verification *v, int batch_accumulate, bool gradients, tcc_model **out);
 
-/* -- In reference.c -- */
+/* -- In cut.c -- */
 
 /* What is left of a batch. */
 typedef struct tcc_cut {
-    int64_t samples, all; /* 0: it cannot be cut */
-    int64_t extents[2];   /* height and width of what is left of images, their middle; 0, 0: all */
-    double work;          /* of a step on all of it, in operations */
+    int64_t samples, all;             /* 0: it cannot be cut */
+    int64_t extents[2];               /* height and width of what is left of images, their middle; 0, 0: all */
+    int64_t positions, all_positions; /* what is left of sequences, their beginning; 0: all */
 } tcc_cut;
-/* Sets `slice` to the first samples of v->batch: as many as the options say, or half as often as the work is too much
- * for the interpreter; of two it takes what is in the middle of images. All of it, where the model takes no such slice.
- * To be freed, also after an error, with tcc__verify_free_slice; it has room for v->count arrays of zeros. */
-tcc_status tcc__verify_cut(tcc_verification *v, tcc_array *slice, tcc_cut *cut);
-static inline bool tcc__verify_is_cut(const tcc_cut *c) { return c->samples != c->all || c->extents[0]; }
+typedef enum tcc_cut_for { TCC_CUT_FOR_RESULTS, TCC_CUT_FOR_KERNELS } tcc_cut_for;
+/* Sets `slice` to the first samples of v->batch: for results, as many as the options say, or half as often as the work
+ * is too much for the interpreter; for kernels, as it is too much for a CPU that runs them. Of two it takes what is in
+ * the middle of images, or the beginning of sequences. All of it, where the model takes no such slice. To be freed,
+ * also after an error, with tcc__verify_free_slice; it has room for v->count arrays of zeros. */
+tcc_status tcc__verify_cut(tcc_verification *v, tcc_cut_for what, tcc_array *slice, tcc_cut *cut);
+static inline bool tcc__verify_is_cut(const tcc_cut *c) {
+    return c->samples != c->all || c->extents[0] || c->positions;
+}
 /* "the first 2 of 8 samples of the batch". */
 void tcc__verify_cut_print(tcc_strbuf *b, const tcc_cut *cut);
-void tcc__verify_free_slice(const tcc_verification *v, tcc_array *slice, const tcc_array *batch);
+void tcc__verify_free_slice(const tcc_verification *v, tcc_array *slice, const tcc_array *batch); /* NULL is allowed */
+
+/* -- In reference.c -- */
+
 /* Says so where v->m is not finite before the step, or the batch has a NaN: then nothing can be judged. */
 tcc_status tcc__verify_check_finite(const tcc_verification *v);
 /* Makes v->reference from v->batch. */

@@ -459,7 +459,8 @@ TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
  * The kernels are those of the whole batch, if there is memory for all of its values at once, and a CPU does not take
  * long for such a step; of results that take the interpreter long a fixed sample is compared. For loss and gradients, a
  * batch that would take long is cut to its first samples (options.verify_samples), where all its arrays have one first
- * extent and the model takes fewer; and then to the middle of its images, where the model takes smaller ones. With
+ * extent and the model takes fewer; and then to the middle of its images or the beginning of its sequences, where the
+ * model takes smaller ones. A step that a CPU takes long for is cut in the same way, to what that gets through. With
  * batch_accumulate these are verified in one piece, and then as they are taken in micro-batches, whose loss and
  * gradients must be those of the whole; the kernels are those of the micro-batches and of the update.
  * tcc_model_report(model, "verify", ...) tells what was compared and how close it is; options.progress is told on the
