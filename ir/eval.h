@@ -24,11 +24,11 @@ tcc_status tcc_value_create_in(tcc_value_pool *pool, const tcc_type *type, tcc_v
 void tcc_value_load(tcc_value *v, const void *packed);
 
 /* Evaluates the graph: `inputs` in the order of g->inputs, `outputs` (g->outputs.count of them) are created and the
- * caller frees each. */
-tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag);
-/* The same with memory of a pool, outputs included. */
+ * caller frees each. All memory is the pool's. */
 tcc_status tcc_graph_eval_in(tcc_value_pool *pool, const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs,
                              tcc_diag *diag);
+/* Test hook: the same without a pool. */
+tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag);
 /* Test hook: the same on a machine that rounds each float result to its type, once, as compiled programs round f16 and
  * bf16: these have the same bits wherever rounding alone decides, as in element-wise arithmetic. Composites are
  * computed by their definitions. */

@@ -38,8 +38,8 @@ typedef struct tcc_drawn {
     tcc_value *draws; /* noise->draws of them, from tcc__calloc; NULL: all are exact */
 } tcc_drawn;
 
-/* As tcc_graph_eval, on inputs that may be disturbed already, which stay the caller's. The caller frees each of
- * `outputs` with tcc_drawn_free. */
+/* Test hook: as tcc_graph_eval, on inputs that may be disturbed already, which stay the caller's. The caller frees each
+ * of `outputs` with tcc_drawn_free. */
 tcc_status tcc_graph_eval_draws(const tcc_graph *g, const tcc_drawn *inputs, const tcc_noise *noise, tcc_drawn *outputs,
                                 tcc_diag *diag);
 void tcc_drawn_free(const tcc_noise *noise, tcc_drawn *v);
