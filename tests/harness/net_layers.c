@@ -86,8 +86,9 @@ static int channel_norm(user_maker *m, int x) {
     if (kind < 6 && !net_accumulates(m) && user_count(m, x) / channels >= 8) return norm(m, USER_batch_norm, x, 0);
     if (kind < 8 && each >= 8) return norm(m, USER_instance_norm, x, 0);
     int64_t groups = USER_ONE_OF(m, 1, 2, 4, 8);
+    if (each * channels < 8) return x;
     while (channels % groups || each * channels / groups < 8) groups = groups > 1 ? groups / 2 : channels;
-    return each * channels < 8 ? x : norm(m, USER_group_norm, x, groups);
+    return norm(m, USER_group_norm, x, groups);
 }
 
 int net_row_norm(user_maker *m, int x) {
