@@ -41,6 +41,26 @@ static tcc_emit_value emit_constant(tcc_body_run *r, const tcc_expr *x) {
     return tcc_dtype_is_float(x->dtype) ? tcc_emit_float(r->e, type, x->number) : tcc_emit_int(r->e, type, x->integer);
 }
 
+/* Whether x's NaN have nothing in the lower halves of their bits, as those of bf16 and those that arithmetic makes. It
+ * keeps those of its operands. Looks at `left` expressions at most. */
+static bool has_short_nans(const tcc_expr *x, int *left) {
+    const bool narrow = x->dtype == TCC_BF16;
+    if (!tcc_dtype_is_float(x->dtype) || x->kind == TCC_EXPR_CONST || (narrow && x->rounded)) return true;
+    if (x->kind == TCC_EXPR_LOAD || (*left)-- <= 0) return narrow && x->kind == TCC_EXPR_LOAD;
+    if (x->kind != TCC_EXPR_POINT && x->kind != TCC_EXPR_REDUCE && x->kind != TCC_EXPR_FOLD) return false;
+    for (int i = 0; i < x->n_operands; i++)
+        if (!has_short_nans(x->operands[i], left)) return false;
+    return true;
+}
+
+/* Whether x rounds numbers that are f32 in registers to bf16, which keeps their NaN as they are. */
+static bool rounds_short(const tcc_expr *x) {
+    enum { FAR = 32 };
+    int left = FAR;
+    return x->op == TCC_OP_CAST && x->dtype == TCC_BF16 && tcc_dtype_bytes(x->operands[0]->dtype) <= 4 &&
+           tcc_dtype_is_float(x->operands[0]->dtype) && has_short_nans(x->operands[0], &left);
+}
+
 static tcc_emit_value emit_point(tcc_body_run *r, const tcc_expr *x) {
     tcc_emit_value v[4];
     bool varies = tcc_body_varies(r, x);
@@ -53,6 +73,7 @@ static tcc_emit_value emit_point(tcc_body_run *r, const tcc_expr *x) {
     }
     for (int i = 0; i < x->n_operands; i++)
         v[i] = varies ? tcc_body_lanes(r, x->operands[i]) : r->values[x->operands[i]->id];
+    if (rounds_short(x)) return tcc_emit_round_short(r->e, v[0]);
     if (tcc_expr_rounds(x)) return tcc_scalar_round(r->e, v[0], x->dtype);
     if (r->called[x->op]) return tcc_scalar_call(r->e, x->op, x->dtype, v, x->n_operands);
     return tcc_scalar_emit(r->e, x->op, x->dtype, x->operands[0]->dtype, v);

@@ -344,6 +344,8 @@ void tcc_emit_transpose_lines(tcc_emitter *e, const char *name, tcc_emit_line li
 tcc_emit_value tcc_emit_round_bf16(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_emit_cast_bf16(tcc_emitter *e, tcc_emit_value x); /* to any f32, whose NaN may be a signalling one */
 tcc_emit_value tcc_emit_round_by_integers(tcc_emitter *e, tcc_emit_value x); /* the same, without instructions for it */
+/* The same to values whose NaN have nothing in the lower halves of their bits: rounding leaves those as they are. */
+tcc_emit_value tcc_emit_round_short(tcc_emitter *e, tcc_emit_value x);
 
 /* The 16 bits that an f32 was made of as its upper half, where it was; else NULL. LLVM sees that only within one block.
  */

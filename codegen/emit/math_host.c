@@ -4,7 +4,7 @@
 
 /* exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln(2) / 2; x must not exceed 2^21. */
 typedef struct exponential {
-    tcc_emit_value of_r, n, whole; /* exp(r); n as an integer and as it is */
+    tcc_emit_value rest, n, whole; /* exp(r) - 1; n as an integer and as it is */
 } exponential;
 
 /* ln 2 is split so that n times the high part is exact. */
@@ -17,9 +17,10 @@ static exponential exp_reduced(tcc_emitter *e, tcc_emit_value x) {
     tcc_emit_value r = tcc_emit_fma(e, whole, constant(e, x, -0.693145751953125), x);
     r = tcc_emit_fma(e, whole, constant(e, x, -1.42860677e-6), r);
     tcc_emit_value q = tcc_math_polynomial(e, r, p, COUNT(p));
-    tcc_emit_value of_r = add(e, tcc_emit_fma(e, mul(e, r, r), q, r), constant(e, x, 1));
-    return (exponential){of_r, n, whole};
+    return (exponential){tcc_emit_fma(e, mul(e, r, r), q, r), n, whole};
 }
+
+static tcc_emit_value of_r(tcc_emitter *e, const exponential *y) { return add(e, y->rest, constant(e, y->rest, 1)); }
 
 /* 2^n for -126 <= n <= 127. */
 static tcc_emit_value power_of_two(tcc_emitter *e, tcc_emit_value n, tcc_emit_value like) {
@@ -30,18 +31,24 @@ static tcc_emit_value power_of_two(tcc_emitter *e, tcc_emit_value n, tcc_emit_va
 /* exp(x) where the result is neither 0 nor inf nor a denormal. */
 static tcc_emit_value exp_small(tcc_emitter *e, tcc_emit_value x) {
     exponential y = exp_reduced(e, x);
-    if (tcc_math_has_avx512(e)) return tcc_math_avx512_scale(e, y.of_r, y.whole);
-    return mul(e, y.of_r, power_of_two(e, y.n, x));
+    if (tcc_math_has_avx512(e)) return tcc_math_avx512_scale(e, of_r(e, &y), y.whole);
+    tcc_emit_value power = power_of_two(e, y.n, x);
+    return tcc_emit_fma(e, y.rest, power, power);
 }
 
-tcc_emit_value tcc_host_exp(tcc_emitter *e, tcc_emit_value x) {
-    exponential y = exp_reduced(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -104));
-    return tcc_math_scale(e, y.of_r, y.n, y.whole);
+/* Of x below 89. */
+static tcc_emit_value exp_below(tcc_emitter *e, tcc_emit_value x) {
+    exponential y = exp_reduced(e, tcc_math_at_least(e, x, -104));
+    if (tcc_math_has_avx512(e)) return tcc_math_avx512_scale(e, of_r(e, &y), y.whole);
+    tcc_emit_value last, first = tcc_math_halves(e, y.n, x, &last);
+    return mul(e, tcc_emit_fma(e, y.rest, first, first), last); /* which rounds as 1 + rest does */
 }
+
+tcc_emit_value tcc_host_exp(tcc_emitter *e, tcc_emit_value x) { return exp_below(e, tcc_math_at_most(e, x, 89)); }
 
 tcc_emit_value tcc_host_tanh_large(tcc_emitter *e, tcc_emit_value a) {
     exponential y = exp_reduced(e, mul(e, tcc_math_at_most(e, a, 10), constant(e, a, 2)));
-    tcc_emit_value denominator = tcc_emit_fma(e, y.of_r, power_of_two(e, y.n, a), constant(e, a, 1));
+    tcc_emit_value denominator = tcc_emit_fma(e, of_r(e, &y), power_of_two(e, y.n, a), constant(e, a, 1));
     return sub(e, constant(e, a, 1), quotient(e, constant(e, a, 2), denominator));
 }
 
@@ -54,8 +61,8 @@ tcc_emit_value tcc_host_exp_negative(tcc_emitter *e, tcc_emit_value x) {
 /* With z = exp(-|x|): 1 / (1 + z) for x >= 0, z / (1 + z) below, so that neither side cancels or overflows. */
 tcc_emit_value tcc_host_sigmoid(tcc_emitter *e, tcc_emit_value x) {
     tcc_emit_value one = constant(e, x, 1);
-    tcc_emit_value z = tcc_host_exp(e, tcc_emit_fneg(e, tcc_math_abs(e, x)));
-    tcc_emit_value negative = tcc_emit_fcmp(e, TCC_FCMP_OLT, x, constant(e, x, 0));
+    tcc_emit_value z = exp_below(e, tcc_emit_fneg(e, tcc_math_abs(e, x)));
+    tcc_emit_value negative = tcc_emit_icmp(e, TCC_ICMP_SLT, to_bits(e, x), integer(e, x, 0));
     return quotient(e, tcc_emit_select(e, negative, z, one), add(e, one, z));
 }
 

@@ -32,11 +32,18 @@ static tcc_emit_value nearest(tcc_emitter *e, tcc_emit_value x, double factor, t
     return sub(e, shifted, magic);
 }
 
+tcc_emit_value tcc_math_halves(tcc_emitter *e, tcc_emit_value n, tcc_emit_value like, tcc_emit_value *last) {
+    /* their exponents, each with its bias */
+    tcc_emit_value both = tcc_emit_iadd(e, n, integer(e, like, 2 * 127)), places = integer(e, like, 23);
+    tcc_emit_value half = tcc_emit_lshr(e, both, integer(e, like, 1)), rest = tcc_emit_isub(e, both, half);
+    *last = from_bits(e, tcc_emit_shl(e, rest, places), like);
+    return from_bits(e, tcc_emit_shl(e, half, places), like);
+}
+
 tcc_emit_value tcc_math_scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value n, tcc_emit_value whole) {
     if (tcc_math_has_avx512(e)) return tcc_math_avx512_scale(e, x, whole);
-    tcc_emit_value half = tcc_emit_ashr(e, n, integer(e, x, 1));
-    tcc_emit_value rest = tcc_emit_isub(e, n, half);
-    return mul(e, mul(e, x, power_of_two(e, half, x)), power_of_two(e, rest, x));
+    tcc_emit_value last, first = tcc_math_halves(e, n, x, &last);
+    return mul(e, mul(e, x, first), last);
 }
 
 /* 2^n (1 + r p(r)), x = n + r. */

@@ -62,28 +62,35 @@ tcc_emit_value tcc_emit_max_lanes(tcc_emitter *e, tcc_emit_value vector) {
     return reduce_lanes(e, vector, combine_max);
 }
 
-/* A NaN that arithmetic gives has its quiet bit in the upper half; one that was loaded need not. */
-static tcc_emit_value by_integers(tcc_emitter *e, tcc_emit_value x, bool arithmetic) {
+/* A NaN that arithmetic gives has its quiet bit in the upper half; one that was loaded need not. A short one has
+ * nothing in the lower half, where a carry would begin. */
+typedef enum nans { ANY_NAN, QUIET_NAN, SHORT_NAN } nans;
+
+static tcc_emit_value by_integers(tcc_emitter *e, tcc_emit_value x, nans kind) {
     tcc_emit_type type = tcc_emit_type_like(e, e->i32, tcc_emit_type_of(x));
     tcc_emit_value bits = tcc_emit_bitcast(e, x, type), one = tcc_emit_int(e, type, 1);
     tcc_emit_value last = tcc_emit_and(e, tcc_emit_lshr(e, bits, tcc_emit_int(e, type, 16)), one);
     tcc_emit_value up = tcc_emit_iadd(e, tcc_emit_iadd(e, bits, tcc_emit_int(e, type, 0x7fff)), last);
-    tcc_emit_value quiet = arithmetic ? bits : tcc_emit_or(e, bits, tcc_emit_int(e, type, 0x400000));
-    tcc_emit_value sum = tcc_emit_select(e, tcc_emit_fcmp(e, TCC_FCMP_UNO, x, x), quiet, up);
-    return tcc_emit_bitcast(e, tcc_emit_and(e, sum, tcc_emit_int(e, type, -0x10000)), tcc_emit_type_of(x));
+    if (kind != SHORT_NAN) {
+        tcc_emit_value quiet = kind == QUIET_NAN ? bits : tcc_emit_or(e, bits, tcc_emit_int(e, type, 0x400000));
+        up = tcc_emit_select(e, tcc_emit_fcmp(e, TCC_FCMP_UNO, x, x), quiet, up);
+    }
+    return tcc_emit_bitcast(e, tcc_emit_and(e, up, tcc_emit_int(e, type, -0x10000)), tcc_emit_type_of(x));
 }
 
-tcc_emit_value tcc_emit_round_by_integers(tcc_emitter *e, tcc_emit_value x) { return by_integers(e, x, false); }
+tcc_emit_value tcc_emit_round_by_integers(tcc_emitter *e, tcc_emit_value x) { return by_integers(e, x, ANY_NAN); }
 
-static tcc_emit_value rounded(tcc_emitter *e, tcc_emit_value x, bool arithmetic) {
+static tcc_emit_value rounded(tcc_emitter *e, tcc_emit_value x, nans kind) {
     const tcc_emit_functions *f = e->target->functions;
     tcc_emit_value by_instruction = f->round_bf16 ? f->round_bf16(e, x) : NULL;
-    return by_instruction ? by_instruction : by_integers(e, x, arithmetic);
+    return by_instruction ? by_instruction : by_integers(e, x, kind);
 }
 
-tcc_emit_value tcc_emit_round_bf16(tcc_emitter *e, tcc_emit_value x) { return rounded(e, x, true); }
+tcc_emit_value tcc_emit_round_bf16(tcc_emitter *e, tcc_emit_value x) { return rounded(e, x, QUIET_NAN); }
 
-tcc_emit_value tcc_emit_cast_bf16(tcc_emitter *e, tcc_emit_value x) { return rounded(e, x, false); }
+tcc_emit_value tcc_emit_cast_bf16(tcc_emitter *e, tcc_emit_value x) { return rounded(e, x, ANY_NAN); }
+
+tcc_emit_value tcc_emit_round_short(tcc_emitter *e, tcc_emit_value x) { return rounded(e, x, SHORT_NAN); }
 
 tcc_emit_value tcc_emit_multiply_pairs(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, tcc_emit_value sums) {
     return e->target->functions->multiply_pairs(e, a, b, sums);
