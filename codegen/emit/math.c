@@ -36,10 +36,10 @@ tcc_emit_value tcc_math_sqrt(tcc_emitter *e, tcc_emit_value x) {
     return tcc_emit_intrinsic(e, "llvm.sqrt", tcc_emit_type_of(x), &x, 1);
 }
 
-/* log(x) = k ln 2 + log(1 + f), sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f - f^2/2 + f^3 p(f). */
+/* log(x) = k ln 2 + log(1 + f), sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f + f^2 p(f). */
 tcc_emit_value tcc_math_log_by_bits(tcc_emitter *e, tcc_emit_value x) {
-    static const float p[] = {0.33333373f, -0.2500084f,  0.1999899f, -0.16621207f,
-                              0.14238907f, -0.13212356f, 0.1256589f, -7.286021e-2f}; /* 7.9e-9 */
+    static const float p[] = {-0.5f,       0.33333373f,  -0.2500084f, 0.1999899f,   -0.16621207f,
+                              0.14238907f, -0.13212356f, 0.1256589f,  -7.286021e-2f}; /* 7.9e-9 */
     tcc_emit_value denormal = tcc_emit_fcmp(e, TCC_FCMP_OLT, x, constant(e, x, 0x1p-126));
     tcc_emit_value scaled = tcc_emit_select(e, denormal, mul(e, x, constant(e, x, 0x1p23)), x);
     /* The exponent that brings the mantissa into [sqrt(1/2), sqrt(2)): carry out of the bits of sqrt(1/2). */
@@ -50,10 +50,8 @@ tcc_emit_value tcc_math_log_by_bits(tcc_emitter *e, tcc_emit_value x) {
     tcc_emit_value f = sub(e, from_bits(e, mantissa, x), constant(e, x, 1));
     tcc_emit_value kf = tcc_emit_sitofp(e, k, tcc_emit_type_of(x));
     kf = add(e, kf, tcc_emit_select(e, denormal, constant(e, x, -23), constant(e, x, 0)));
-    tcc_emit_value f2 = mul(e, f, f);
-    tcc_emit_value tail = mul(e, mul(e, f2, f), tcc_math_polynomial(e, f, p, COUNT(p)));
-    tail = tcc_emit_fma(e, kf, constant(e, x, 1.42860677e-6), tail);
-    tail = tcc_emit_fma(e, f2, constant(e, x, -0.5), tail);
+    tcc_emit_value tail = tcc_emit_fma(e, mul(e, f, f), tcc_math_polynomial(e, f, p, COUNT(p)),
+                                       mul(e, kf, constant(e, x, 1.42860677e-6)));
     tcc_emit_value y = tcc_emit_fma(e, kf, constant(e, x, 0.693145751953125), add(e, f, tail));
     /* 0 -> -inf, negative -> NaN, inf -> inf, NaN -> NaN */
     tcc_emit_value zero = tcc_emit_fcmp(e, TCC_FCMP_OEQ, x, constant(e, x, 0));
