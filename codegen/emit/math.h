@@ -26,8 +26,6 @@ tcc_emit_value tcc_math_exp2(tcc_emitter *e, tcc_emit_value x);  /* 0.9 ulp */
 tcc_emit_value tcc_math_expm1(tcc_emitter *e, tcc_emit_value x); /* 1.05 ulp, 0.85 ulp below 0 */
 tcc_emit_value tcc_math_log1p(tcc_emitter *e, tcc_emit_value x); /* 1.1 ulp */
 tcc_emit_value tcc_math_atan(tcc_emitter *e, tcc_emit_value x);  /* 1.25 ulp */
-/* x 2^n, rounded once, of x near 1 and |n| below 254; `whole` is n as it is. */
-tcc_emit_value tcc_math_scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value n, tcc_emit_value whole);
 /* 2^n as two factors, about 2^(n / 2) each, of |n| below 254; the result and *last. */
 tcc_emit_value tcc_math_halves(tcc_emitter *e, tcc_emit_value n, tcc_emit_value like, tcc_emit_value *last);
 /* In f64 inside (math_wide.c), on CUDA too; 0.501 ulp, pow 0.55 ulp, and as exp2 where the base is the constant 2. */

@@ -40,7 +40,8 @@ tcc_emit_value tcc_math_halves(tcc_emitter *e, tcc_emit_value n, tcc_emit_value 
     return from_bits(e, tcc_emit_shl(e, half, places), like);
 }
 
-tcc_emit_value tcc_math_scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value n, tcc_emit_value whole) {
+/* x 2^n, rounded once, of x near 1 and |n| below 254; `whole` is n as it is. */
+static tcc_emit_value scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value n, tcc_emit_value whole) {
     if (tcc_math_has_avx512(e)) return tcc_math_avx512_scale(e, x, whole);
     tcc_emit_value last, first = tcc_math_halves(e, n, x, &last);
     return mul(e, mul(e, x, first), last);
@@ -52,7 +53,7 @@ tcc_emit_value tcc_math_exp2(tcc_emitter *e, tcc_emit_value x) {
                               0.00961850584f, 0.00133908063f, 0.000153264627f}; /* 3.0e-9 */
     tcc_emit_value in = tcc_math_at_least(e, tcc_math_at_most(e, x, 129), -151), n, whole = nearest(e, in, 1, &n);
     tcc_emit_value r = sub(e, in, whole), one = constant(e, x, 1);
-    return tcc_math_scale(e, tcc_emit_fma(e, r, tcc_math_polynomial(e, r, p, COUNT(p)), one), n, whole);
+    return scale(e, tcc_emit_fma(e, r, tcc_math_polynomial(e, r, p, COUNT(p)), one), n, whole);
 }
 
 /* Half of 2^n (1 + r + q) - 1 = (2^n - 1) + 2^n r + 2^n q, so that 2^n is a number; q = lost + r^2 p(r). */
