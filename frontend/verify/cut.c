@@ -4,9 +4,9 @@
 
 #include "ir/support/alloc.h"
 
-/* What the interpreter gets through in about half a minute on two cores, and what a core of a CPU computes in about ten
- * seconds: operations on elements. */
-static const double most_work[] = {[TCC_CUT_FOR_RESULTS] = 5e9, [TCC_CUT_FOR_KERNELS] = 2.3e11};
+/* What the interpreter gets through in about half a minute on two cores, and what a core of a CPU computes in about
+ * three seconds: operations on elements. Of more the values would not fit either, at 8 bytes an element. */
+static const double most_work[] = {[TCC_CUT_FOR_RESULTS] = 5e9, [TCC_CUT_FOR_KERNELS] = 6e10};
 /* Fewer say too little of attention. */
 enum { LEAST_POSITIONS = 16 };
 
