@@ -36,13 +36,13 @@ enum { ROWS = 4, TILE = 16 }; /* sums that stay in registers */
 /* y[j] += a[k] b[k stride + j], in the order of k. */
 INLINE void add_products(double *restrict y, int64_t columns, const double *restrict a, int64_t depth,
                          const double *restrict b, int64_t stride) {
-    enum { TILE = 32 };
+    enum { LONG_TILE = 32 };
     int64_t first = 0;
-    for (; first + TILE <= columns; first += TILE) {
-        double sums[TILE];
+    for (; first + LONG_TILE <= columns; first += LONG_TILE) {
+        double sums[LONG_TILE];
         memcpy(sums, y + first, sizeof sums);
         for (int64_t k = 0; k < depth; k++)
-            for (int j = 0; j < TILE; j++) sums[j] += a[k] * b[k * stride + first + j];
+            for (int j = 0; j < LONG_TILE; j++) sums[j] += a[k] * b[k * stride + first + j];
         memcpy(y + first, sums, sizeof sums);
     }
     for (int64_t k = 0; k < depth && first < columns; k++)
