@@ -164,9 +164,12 @@ tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_g
         return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "no code");
     }
     TCC_TRY(__real_tcc_codegen_build(cx, diag, g, options, out));
+    /* A dropped candidate's address is free for a program without a fault. */
+    for (int i = 0; i < 64; i++)
+        if (__atomic_load_n(&faulty[i], __ATOMIC_RELAXED) == *out) __atomic_store_n(&faulty[i], NULL, __ATOMIC_RELAXED);
     if (!plants) return TCC_OK;
     const int at = __atomic_fetch_add(&planted, 1, __ATOMIC_RELAXED);
-    faulty[at % 64] = *out;
+    __atomic_store_n(&faulty[at % 64], *out, __ATOMIC_RELAXED);
     /* The last work item is lost. */
     tcc_instance *last = (tcc_instance *)(*out)->steps[(*out)->n_steps - 1].instances;
     if (fault == WRONG) last->items--;
