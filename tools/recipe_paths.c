@@ -79,6 +79,11 @@ static char *look_beside(char *path, const char *beside) {
 char *recipe_path_read(const char *text, const char *beside, char problem[RECIPE_PROBLEM_MAX]) {
     char *path = expand(text, problem);
     if (!path) return NULL;
+    if (!*path) {
+        snprintf(problem, RECIPE_PROBLEM_MAX, "the path is empty; leave out a key that has none");
+        free(path);
+        return NULL;
+    }
     path = look_beside(path, beside);
     char *absolute = recipe_path_absolute(path);
     const bool fits = absolute && yaml_can_hold(absolute);

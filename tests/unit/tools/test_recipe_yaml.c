@@ -118,6 +118,9 @@ static void paths_in_short(void **state) {
     assert_non_null(strstr(error, "data.path: \"${TCC_TEST_NONE}/b\": the variable TCC_TEST_NONE is not set"));
     assert_false(recipe_override(&r, "data.path=a\xff", error));
     assert_non_null(strstr(error, "data.path: the path is not UTF-8"));
+    setenv("TCC_TEST_NONE", "", 1);
+    assert_false(recipe_override(&r, "init_from=${TCC_TEST_NONE}", error));
+    assert_non_null(strstr(error, "init_from: the path is empty; leave out a key that has none"));
     assert_false(recipe_override(&r, "data.label=a\xff", error));
     assert_non_null(strstr(error, "data.label: the value is not UTF-8"));
     recipe_free(&r);
