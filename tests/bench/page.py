@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Makes BENCHMARKS.md of results/*.json: page.py [--check] RESULTS_DIR PAGE
 
-A result is one measurement: its machine (machines.json), date, commit, command, columns and rows. Results of the kind
-"peers" have a row a model and peer, and make the summary together; of the others, those with "on_page" have a table.
+A result is one measurement: its machine (machines.json), date, commit, command, columns and rows. Of them
+those with "on_page" are on the page: "peers" have a row a model and peer, and make the summary together; each of the
+others has a table.
 --check says whether the page is what the results make.
 """
 import json
@@ -54,14 +55,15 @@ def page(folder):
     machines = json.loads((folder / "machines.json").read_text())
     files = [path for path in folder.glob("*.json") if path.name != "machines.json"]
     results = sorted((json.loads(path.read_text()) for path in files), key=lambda result: result["order"])
+    results = [result for result in results if result["on_page"]]
     peers = [result for result in results if result["kind"] == "peers"]
-    named = {result["machine"] for result in results if result["kind"] == "peers" or result["on_page"]}
+    named = {result["machine"] for result in results}
     lines = HEAD.splitlines() + ["", "| machine | what it is |", "| --- | --- |"]
     lines += [f"| {machine['name']} | {machine['what']} |" for key, machine in machines.items() if key in named]
     lines += ["", "## " + peers[0]["section"], ""] + list(summary(peers, machines))
     section = peers[0]["section"]
     for result in results:
-        if result["kind"] == "peers" or not result["on_page"]:
+        if result["kind"] == "peers":
             continue
         if result["section"] != section:
             section = result["section"]
