@@ -10,15 +10,16 @@
 #include "codegen/emit/emitter.h"
 
 tcc_emit_value tcc_math_exp(tcc_emitter *e, tcc_emit_value x); /* 1.05 ulp; CUDA 4 ulp; denormal results included */
-/* exp for x <= 0 alone, as in softmax: below -87.3 the result is 0 instead of a denormal. 1.05 ulp; CUDA 3.2 ulp */
+/* exp for x <= 0 alone, as in softmax: 0 below -87.69, and denormals down to there; CUDA 0 below -87.3. 1.05 ulp; CUDA
+ * 3.2 ulp */
 tcc_emit_value tcc_math_exp_negative(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math_log(tcc_emitter *e, tcc_emit_value x);  /* 0.9 ulp; with AVX-512 0.79 ulp */
-tcc_emit_value tcc_math_tanh(tcc_emitter *e, tcc_emit_value x); /* 1.4 ulp; CUDA 3.6 ulp */
+tcc_emit_value tcc_math_tanh(tcc_emitter *e, tcc_emit_value x); /* 1.2 ulp; CUDA 3.6 ulp */
 tcc_emit_value tcc_math_erf(tcc_emitter *e, tcc_emit_value x);  /* 1.1 ulp; CUDA 2 ulp */
 /* 2 / sqrt(pi) e^(-x^2), 1.1 ulp of 1. What it has in common with erf(x) is computed once. NULL: the target has no way
  * that is shorter than exp. */
 tcc_emit_value tcc_math_erf_slope(tcc_emitter *e, tcc_emit_value x);
-/* 1 / (1 + exp(-x)). 2.4 ulp; CUDA 6 ulp, and below x = -87.3 the result is 0 instead of a denormal */
+/* 1 / (1 + exp(-x)). 2.1 ulp; CUDA 6 ulp, and below x = -87.3 the result is 0 instead of a denormal */
 tcc_emit_value tcc_math_sigmoid(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math_rsqrt(tcc_emitter *e, tcc_emit_value x); /* 1 / sqrt(x), 1.5 ulp; CUDA 2.2 ulp */
 /* math_parts.c, on CUDA too. */
@@ -26,8 +27,9 @@ tcc_emit_value tcc_math_exp2(tcc_emitter *e, tcc_emit_value x);  /* 0.9 ulp */
 tcc_emit_value tcc_math_expm1(tcc_emitter *e, tcc_emit_value x); /* 1.05 ulp, 0.85 ulp below 0 */
 tcc_emit_value tcc_math_log1p(tcc_emitter *e, tcc_emit_value x); /* 1.1 ulp */
 tcc_emit_value tcc_math_atan(tcc_emitter *e, tcc_emit_value x);  /* 1.25 ulp */
-/* 2^n as two factors, about 2^(n / 2) each, of |n| below 254; the result and *last. */
-tcc_emit_value tcc_math_halves(tcc_emitter *e, tcc_emit_value n, tcc_emit_value like, tcc_emit_value *last);
+/* 2^n as two factors, about 2^(n / 2) each, of |n| below 254 where n + 254 is in the low nine bits of an f32; the
+ * result and *last. */
+tcc_emit_value tcc_math_halves(tcc_emitter *e, tcc_emit_value sum, tcc_emit_value *last);
 /* In f64 inside (math_wide.c), on CUDA too; 0.501 ulp, pow 0.55 ulp, and as exp2 where the base is the constant 2. */
 tcc_emit_value tcc_math_pow(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y);
 tcc_emit_value tcc_math_sin(tcc_emitter *e, tcc_emit_value x); /* sin and cos: for every x */

@@ -45,4 +45,14 @@ static inline tcc_emit_value copy_sign(tcc_emitter *e, tcc_emit_value magnitude,
     return tcc_emit_intrinsic(e, "llvm.copysign", tcc_emit_type_of(sign), arguments, 2);
 }
 
+/* Added to an f32 below 2^21, it rounds that to an integer n and leaves n in the low bits of the sum; with a bias added
+ * to it, n + bias. */
+#define MAGIC 12582912.0 /* 1.5 * 2^23 */
+enum { BIAS = 127 };     /* of 1's exponent */
+
+/* 2^(n + bias - BIAS) of such a sum, n + bias < 255: 0 where that is 0. All other bits are shifted out. */
+static inline tcc_emit_value power_of_low_bits(tcc_emitter *e, tcc_emit_value sum) {
+    return from_bits(e, tcc_emit_shl(e, to_bits(e, sum), integer(e, sum, 23)), sum);
+}
+
 #endif

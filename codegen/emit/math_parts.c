@@ -5,7 +5,6 @@
 #include "codegen/emit/math_ops.h"
 
 static const double LN2_HIGH = 0.693145751953125, LN2_LOW = 1.42860677e-6; /* n times the former is exact */
-#define MAGIC 12582912.0                                                   /* 1.5 * 2^23 */
 
 /* a + b, |a| >= |b| or a = 0, and *lost by its rounding. */
 static tcc_emit_value sum_of(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, tcc_emit_value *lost) {
@@ -19,31 +18,25 @@ static tcc_emit_value select_less(tcc_emitter *e, tcc_emit_value x, double limit
     return tcc_emit_select(e, tcc_emit_fcmp(e, TCC_FCMP_OLT, x, constant(e, x, limit)), yes, no);
 }
 
-/* 2^n for -126 <= n <= 127. */
-static tcc_emit_value power_of_two(tcc_emitter *e, tcc_emit_value n, tcc_emit_value like) {
-    tcc_emit_value biased = tcc_emit_iadd(e, n, integer(e, like, 127));
-    return from_bits(e, tcc_emit_shl(e, biased, integer(e, like, 23)), like);
+/* The integer n that is next to x, which must not exceed 2^21; in *sum, n + bias in the low bits. */
+static tcc_emit_value nearest(tcc_emitter *e, tcc_emit_value x, double factor, int bias, tcc_emit_value *sum) {
+    tcc_emit_value magic = constant(e, x, MAGIC + bias);
+    *sum = tcc_emit_fma(e, x, constant(e, x, factor), magic);
+    return sub(e, *sum, magic);
 }
 
-/* The integer that is next to x, which must not exceed 2^21: as it is, and as an integer. */
-static tcc_emit_value nearest(tcc_emitter *e, tcc_emit_value x, double factor, tcc_emit_value *n) {
-    tcc_emit_value magic = constant(e, x, MAGIC), shifted = tcc_emit_fma(e, x, constant(e, x, factor), magic);
-    *n = tcc_emit_isub(e, to_bits(e, shifted), to_bits(e, magic));
-    return sub(e, shifted, magic);
+/* The half's exponent, with its bias, is one less or the same as the other's. */
+tcc_emit_value tcc_math_halves(tcc_emitter *e, tcc_emit_value sum, tcc_emit_value *last) {
+    tcc_emit_value bits = to_bits(e, sum), both = tcc_emit_shl(e, bits, integer(e, sum, 23));
+    tcc_emit_value half = tcc_emit_and(e, tcc_emit_shl(e, bits, integer(e, sum, 22)), integer(e, sum, 0x7f800000));
+    *last = from_bits(e, tcc_emit_isub(e, both, half), sum);
+    return from_bits(e, half, sum);
 }
 
-tcc_emit_value tcc_math_halves(tcc_emitter *e, tcc_emit_value n, tcc_emit_value like, tcc_emit_value *last) {
-    /* their exponents, each with its bias */
-    tcc_emit_value both = tcc_emit_iadd(e, n, integer(e, like, 2 * 127)), places = integer(e, like, 23);
-    tcc_emit_value half = tcc_emit_lshr(e, both, integer(e, like, 1)), rest = tcc_emit_isub(e, both, half);
-    *last = from_bits(e, tcc_emit_shl(e, rest, places), like);
-    return from_bits(e, tcc_emit_shl(e, half, places), like);
-}
-
-/* x 2^n, rounded once, of x near 1 and |n| below 254; `whole` is n as it is. */
-static tcc_emit_value scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value n, tcc_emit_value whole) {
+/* x 2^n, rounded once, of x near 1 and |n| below 254; `whole` is n, and `sum` has n + 2 BIAS in its low bits. */
+static tcc_emit_value scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value sum, tcc_emit_value whole) {
     if (tcc_math_has_avx512(e)) return tcc_math_avx512_scale(e, x, whole);
-    tcc_emit_value last, first = tcc_math_halves(e, n, x, &last);
+    tcc_emit_value last, first = tcc_math_halves(e, sum, &last);
     return mul(e, mul(e, x, first), last);
 }
 
@@ -51,21 +44,22 @@ static tcc_emit_value scale(tcc_emitter *e, tcc_emit_value x, tcc_emit_value n, 
 tcc_emit_value tcc_math_exp2(tcc_emitter *e, tcc_emit_value x) {
     static const float p[] = {0.693147182f,   0.240226477f,   0.0555035993f,
                               0.00961850584f, 0.00133908063f, 0.000153264627f}; /* 3.0e-9 */
-    tcc_emit_value in = tcc_math_at_least(e, tcc_math_at_most(e, x, 129), -151), n, whole = nearest(e, in, 1, &n);
+    tcc_emit_value in = tcc_math_at_least(e, tcc_math_at_most(e, x, 129), -151), sum;
+    tcc_emit_value whole = nearest(e, in, 1, 2 * BIAS, &sum);
     tcc_emit_value r = sub(e, in, whole), one = constant(e, x, 1);
-    return scale(e, tcc_emit_fma(e, r, tcc_math_polynomial(e, r, p, COUNT(p)), one), n, whole);
+    return scale(e, tcc_emit_fma(e, r, tcc_math_polynomial(e, r, p, COUNT(p)), one), sum, whole);
 }
 
 /* Half of 2^n (1 + r + q) - 1 = (2^n - 1) + 2^n r + 2^n q, so that 2^n is a number; q = lost + r^2 p(r). */
 tcc_emit_value tcc_math_expm1(tcc_emitter *e, tcc_emit_value x) {
     static const float p[] = {0.5f,           0.166666657f,   0.0416664928f,
                               0.00833354611f, 0.00139323215f, 0.00019761725f}; /* 4.3e-10 */
-    tcc_emit_value in = tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -20), n;
-    tcc_emit_value whole = nearest(e, in, 1.44269504, &n), low = constant(e, x, -LN2_LOW);
+    tcc_emit_value in = tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -20), sum_of_n;
+    tcc_emit_value whole = nearest(e, in, 1.44269504, BIAS - 1, &sum_of_n), low = constant(e, x, -LN2_LOW);
     tcc_emit_value rough = tcc_emit_fma(e, whole, constant(e, x, -LN2_HIGH), in);
     tcc_emit_value r = tcc_emit_fma(e, whole, low, rough), lost = tcc_emit_fma(e, whole, low, sub(e, rough, r));
     tcc_emit_value q = tcc_emit_fma(e, mul(e, r, r), tcc_math_polynomial(e, r, p, COUNT(p)), lost);
-    tcc_emit_value half = power_of_two(e, tcc_emit_isub(e, n, integer(e, x, 1)), x), rest;
+    tcc_emit_value half = power_of_low_bits(e, sum_of_n), rest;
     tcc_emit_value sum = sum_of(e, sub(e, half, constant(e, x, 0.5)), mul(e, half, r), &rest);
     tcc_emit_value y = add(e, sum, tcc_emit_fma(e, half, q, rest));
     return select_less(e, tcc_math_abs(e, x), 0x1p-26, x, add(e, y, y)); /* of -0 too */
