@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Elementary functions on f32 for the host, where a GPU has instructions (math_nvptx.c). */
-#include "codegen/emit/math_ops.h"
+#include "codegen/emit/math_tables.h"
 
 /* exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln(2) / 2; x must not exceed 2^21. */
 typedef struct exponential {
@@ -64,9 +64,9 @@ tcc_emit_value tcc_host_log(tcc_emitter *e, tcc_emit_value x) {
 }
 
 tcc_emit_value tcc_host_erf(tcc_emitter *e, tcc_emit_value x) {
-    return tcc_math_has_avx512(e) ? tcc_math_avx512_erf(e, x) : tcc_math_erf_by_exp(e, x, exp_small);
+    return tcc_math_has_tables(e) ? tcc_math_erf_by_tables(e, x) : tcc_math_erf_by_exp(e, x, exp_small);
 }
 
 tcc_emit_value tcc_host_erf_slope(tcc_emitter *e, tcc_emit_value x) {
-    return tcc_math_has_avx512(e) ? tcc_math_avx512_erf_slope(e, x) : NULL;
+    return tcc_math_has_tables(e) ? tcc_math_erf_slope_by_tables(e, x) : NULL;
 }
