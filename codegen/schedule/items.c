@@ -141,14 +141,19 @@ int tcc_choose_width(const tcc_body *b) {
     return !has_simple_vectors(b) ? 1 : cost <= 8 ? 4 : cost <= 16 ? 2 : 1;
 }
 
+static const double long_work = 1 << 23; /* some 50 us */
+
 int tcc_choose_width_of_points(const tcc_body *b, double points) {
     enum { CHAIN = 16, FUNCTIONS = 110, STREAMS = 3 }; /* measured on Zen 5, with AVX-512 and capped at AVX2 */
-    static const double long_work = 1 << 23;           /* some 50 us */
     const int cost = body_cost(b);
     int streams = b->stores.count;
     if (cost <= CHAIN || points * cost < long_work || !has_simple_vectors(b)) return tcc_choose_width(b);
     for (int i = 0; i < b->exprs.count; i++) streams += b->exprs.data[i]->kind == TCC_EXPR_LOAD;
     return cost <= FUNCTIONS && streams <= STREAMS ? 4 : 2;
+}
+
+int tcc_choose_width_of_rows(const tcc_body *b, double points) {
+    return points * body_cost(b) < long_work ? 1 : tcc_choose_width_of_points(b, points);
 }
 
 int tcc_choose_width_of_sums(const tcc_llvm_target *target, const tcc_body *b, double points) {

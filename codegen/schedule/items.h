@@ -28,6 +28,8 @@ int tcc_choose_width(const tcc_body *b);
 /* Of a kernel for so many points in all. Of a long chain of operations a core sees one at a time, each of which waits
  * for the one before; two or four vectors are as many chains. The kernel's code gets longer: this is for long ones. */
 int tcc_choose_width_of_points(const tcc_body *b, double points);
+/* Of rows that are folded, so many points in all: one where they are soon done. */
+int tcc_choose_width_of_rows(const tcc_body *b, double points);
 /* Of columns that are added up: an addition waits for the one before, so four of them are made meanwhile where there
  * are registers. */
 int tcc_choose_width_of_sums(const tcc_llvm_target *target, const tcc_body *b, double points);

@@ -107,6 +107,7 @@ typedef struct tcc_reduce {
     int64_t run;            /* of partial results: so many are added up before others are; 0: as many as there may be */
     int ways;               /* then, on the host: the lanes of the row, each of which has a sum of its own; of floats */
     int lanes;
+    int abreast; /* vectors of a row that are computed at once, on the host; each is folded by itself */
     tcc_thread_shape shape;
     tcc_item_cut cut; /* of the kept loops */
     int split_var;    /* a kept loop that counts splits of the first reduced loop, or -1 */

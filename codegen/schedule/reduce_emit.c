@@ -26,6 +26,22 @@ typedef struct sweep_cx {
     int step;
 } sweep_cx;
 
+/* One fold for each of the vectors that `value` is made of: sums in their order, extremes as a tree, in which fewer
+ * wait for one another. */
+static void fold_abreast(tcc_emitter *e, tcc_op op, tcc_emit_value *carry, tcc_emit_value value, int n) {
+    enum { MOST = 4, MOST_LANES = 64 };
+    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(value)) / n;
+    tcc_emit_value parts[MOST];
+    for (int k = 0; k < n; k++) {
+        int indices[MOST_LANES];
+        for (int i = 0; i < lanes; i++) indices[i] = k * lanes + i;
+        parts[k] = tcc_emit_shuffle(e, value, NULL, indices, lanes);
+    }
+    for (int stride = 1; op != TCC_OP_REDUCE_SUM && stride < n; stride *= 2)
+        for (int k = 0; k < n; k += 2 * stride) tcc_fold_step(e, op, &parts[k], parts[k + stride], NULL, NULL);
+    for (int k = 0; k < (op == TCC_OP_REDUCE_SUM ? n : 1); k++) tcc_fold_step(e, op, carry, parts[k], NULL, NULL);
+}
+
 /* The innermost point or vector of points: evaluate, fold, store. */
 static void emit_inside(tcc_body_run *r, const sweep_cx *s, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
@@ -57,7 +73,8 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, tcc_emit_value *carr
             index = tcc_emit_splat(e, tcc_emit_trunc(e, at, e->i32), r->lanes);
             if (!p->columns && r->lanes > 1) index = tcc_emit_iadd(e, index, tcc_emit_iota(e, e->i32, r->lanes));
         }
-        if (!tcc_reduce_ways_step(r, p, s->ways, c, value))
+        if (!p->columns && r->lanes > p->lanes) fold_abreast(e, x->op, &carry[c], value, r->lanes / p->lanes);
+        else if (!tcc_reduce_ways_step(r, p, s->ways, c, value))
             tcc_fold_step(e, x->op, &carry[c], value, index, p->columns ? NULL : r->mask);
         c += tcc_fold_carries(x->op);
     }
@@ -128,15 +145,15 @@ static void emit_row(tcc_body_run *r, const sweep_cx *s, tcc_emit_value from, tc
                      tcc_emit_value *carry, int n_carry) {
     tcc_emitter *e = r->e;
     const tcc_reduce *p = s->p;
-    int var = p->reduced[p->n_reduced - 1];
+    const int var = p->reduced[p->n_reduced - 1], lanes = p->lanes * p->abreast;
     int64_t first, last;
-    tcc_body_lanes_begin(r, var, p->lanes, at_multiples(p));
+    tcc_body_lanes_begin(r, var, lanes, at_multiples(p));
     bool fixed = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last);
     int64_t vectors = fixed ? (last - first) / p->lanes : 0;
     bool peel = fixed && !whole && vectors >= 1;
     tcc_emit_value end = peel ? tcc_emit_i64(e, first + vectors * p->lanes) : to;
     tcc_emit_loop loop;
-    tcc_emit_lane_loop_begin(e, &loop, from, end, p->lanes, carry, n_carry);
+    tcc_emit_lane_loop_begin(e, &loop, from, end, lanes, carry, n_carry);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
     if (!whole && !peel && p->lanes > 1) r->mask = tcc_emit_tail_mask(e, p->lanes, to, loop.index);
     tcc_body_enter(r, var, loop.index);

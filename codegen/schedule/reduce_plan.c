@@ -350,6 +350,29 @@ static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_ex
            read_before_stores(p, load);
 }
 
+/* Several vectors of a row at once are as many chains, and what a function needs beside them is at hand for all: one
+ * vector of AVX2 finds too few registers for its constants. Each is added to the sums by itself, in the order that they
+ * have. Stretches that are no multiple of so many vectors would need a second loop. */
+static int choose_abreast(const tcc_reduce *p, double points) {
+    enum { MOST_LANES = 64 };
+    const tcc_body *b = p->body;
+    if (!p->order || p->columns || p->together || p->n_reduced == 0 || p->slice_var >= 0 || p->lanes == 1) return 1;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind == TCC_EXPR_REDUCE && tcc_fold_carries(x->op) != 1) return 1;
+    }
+    const int last = p->n_reduced - 1;
+    int64_t run, stretch = tcc_reduce_extent(p, last);
+    if (stretch % p->lanes || (last == 0 && p->split_var >= 0 && p->split % p->lanes)) return 1;
+    stretch /= p->lanes;
+    int n = tcc_choose_width_of_rows(b, points);
+    while (n > 1 &&
+           (n * p->lanes > MOST_LANES || stretch % n || (last == 0 && p->split_var >= 0 && p->split / p->lanes % n) ||
+            (tcc_reduce_find_cut(p, &run) == last && run % n)))
+        n /= 2;
+    return n;
+}
+
 tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     tcc_body *b = p->body;
     double points = tcc_reduce_points(b, p->reduced, p->n_reduced) * tcc_reduce_points(b, p->kept, p->n_kept);
@@ -359,6 +382,7 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
     launch->items = p->cut.items * tcc_reduce_blocks(p);
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
+    p->abreast = choose_abreast(p, points);
     launch->kernel.schedule = "reduce";
     launch->kernel.shape = p->shape;
     launch->kernel.emit = p->together ? tcc_reduce_emit_together : tcc_reduce_emit;
@@ -367,8 +391,8 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     launch->kernel.scratch_bytes = p->scratch_bytes;
     int64_t run = 0;
     const int cut = p->order || p->run ? tcc_reduce_find_cut(p, &run) : -1;
-    return tcc_lowering_key(l, launch, b, -1, "lanes=%d split=%lld slices=%lld together=%d ways=%d run=%lld/%d",
-                            p->lanes, (long long)(p->split_var >= 0 ? p->split : 0),
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d*%d split=%lld slices=%lld together=%d ways=%d run=%lld/%d",
+                            p->lanes, p->abreast, (long long)(p->split_var >= 0 ? p->split : 0),
                             (long long)(p->slice_var >= 0 ? p->cut.items : 0), p->together, p->turned ? p->ways : 0,
                             (long long)run, cut);
 }

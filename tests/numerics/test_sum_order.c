@@ -8,6 +8,7 @@
 #include "ir/support/strbuf.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Terms of all magnitudes, so that hardly two orders give the same bits. */
@@ -167,6 +168,25 @@ static void short_rows(void **state) {
 }
 
 /* A mean is made as it would be beside its M2, also where it is computed without that. */
+/* Several vectors of a row at once, where a function is long and there are many: in one run, in several, and by parts.
+ */
+static void rows_of_functions(void **state) {
+    (void)state;
+    static const char *const x[] = {"512,1024", "32,32768", "1,1048576", "400,1032"};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++) {
+        char text[1024];
+        const int rows = atoi(x[i]);
+        snprintf(text, sizeof text,
+                 "graph @g {\n  %%0 = input {name=\"x\"} : f32[%s]\n  %%1 = erf(%%0) : f32[%s]\n"
+                 "  %%2 = mul(%%0, %%1) : f32[%s]\n  %%3 = reduce_sum(%%2) {axes=[1]} : f32[%d]\n"
+                 "  %%4 = reduce_max(%%2) {axes=[1]} : f32[%d]\n  output \"sum\" %%3\n  output \"max\" %%4\n}\n",
+                 x[i], x[i], x[i], rows, rows);
+        ok = agrees(text) && ok;
+    }
+    assert_true(ok);
+}
+
 static void means(void **state) {
     (void)state;
     static const struct {
@@ -221,6 +241,7 @@ int main(void) {
                                        cmocka_unit_test(rows_across_memory),
                                        cmocka_unit_test(columns_beside_rows),
                                        cmocka_unit_test(short_rows),
+                                       cmocka_unit_test(rows_of_functions),
                                        cmocka_unit_test(means),
                                        cmocka_unit_test(maxima)};
     return cmocka_run_group_tests(tests, NULL, NULL);
