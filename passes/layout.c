@@ -3,13 +3,15 @@
  * pixel and libraries are fastest.
  *
  * Every value of the old graph has up to two forms in the new one: "plain", as it was, and "last", with dim 1 moved to
- * the end. Convolutions, pools and resizings compute in last form. Arithmetic, reductions, batch norms and views follow
+ * the end. Convolutions, pools and resizings compute in last form, but for parts that gain nothing by it
+ * (layout_plain.c). Arithmetic, reductions, batch norms and views follow
  * their operands. All else uses plain values. If a requested form does not exist yet, it is made as a transpose of the
  * other one. So transposes remain only where the network begins and ends, and at weights, which are small. Broadcasts,
  * constants and arithmetic on these alone have no form of their own: they are built in the requested form. */
+#include "passes/layout.h"
 #include "ir/support/alloc.h"
 #include "passes/group.h"
-#include "passes/pass.h"
+#include "passes/select.h"
 
 #include <string.h>
 
@@ -23,6 +25,7 @@ typedef struct rewriter {
     bool *flexible;          /* by old id: built in the form that is asked for */
     bool *leads;             /* by old id: it has the last form, and so has what follows it */
     bool *ends;              /* by old id: nothing behind it has a form, as in an update */
+    bool *stays;             /* by old id: a convolution that computes in plain form */
     bool at_end;             /* what is visited ends */
 } rewriter;
 
@@ -168,11 +171,6 @@ static bool has_last(const rewriter *r, const tcc_node *old) { return old->type.
 
 /* -- The pass -- */
 
-static bool computes_last(const tcc_node *old) {
-    tcc_fusion_class fusion = tcc_op_get_info(old->op)->fusion;
-    return (fusion == TCC_FUSION_CONTRACT && old->op != TCC_OP_DOT) || fusion == TCC_FUSION_WINDOW;
-}
-
 /* A batch norm, its statistics or its gradients, of tensors in last form. Values with one element a channel have no
  * other form. */
 static void norm_last(rewriter *r, const tcc_node *old) {
@@ -225,14 +223,12 @@ static void visit(rewriter *r, const tcc_node *old) {
     tcc_ir_set_origin(r->rw.to, old);
     r->at_end = r->ends[old->id];
     bool reduces = fusion == TCC_FUSION_REDUCE && old->op != TCC_OP_ARGMAX;
-    bool follows = fusion == TCC_FUSION_POINT || old->op == TCC_OP_SLICE || old->op == TCC_OP_PAD ||
-                   old->op == TCC_OP_CONCAT || old->op == TCC_OP_FLIP;
     if (old->op == TCC_OP_INPUT) {
         r->forms[PLAIN][old->id] = r->rw.map[old->id];
     } else if (old->op == TCC_OP_CONSTANT || old->op == TCC_OP_BROADCAST ||
                (fusion == TCC_FUSION_POINT && old->n_operands > 0 && all_flexible)) {
         r->flexible[old->id] = true;
-    } else if (computes_last(old) || (any_last && follows && old->type.rank >= 3)) {
+    } else if ((tcc_layout_computes(old) && !r->stays[old->id]) || (any_last && tcc_layout_follows(old))) {
         r->forms[LAST][old->id] = build_last(r, old);
         r->leads[old->id] = true;
         /* The optimizer works on weights as they are stored. */
@@ -253,7 +249,7 @@ static void mark_ends(rewriter *r, const tcc_graph *g) {
     for (int i = 0; i < g->nodes.count; i++) r->ends[i] = true;
     for (int i = g->nodes.count - 1; i >= 0; i--) {
         const tcc_node *n = g->nodes.data[i];
-        if (!r->rw.live[i] || (r->ends[i] && !computes_last(n) && !tcc_is_batch_norm(n->op))) continue;
+        if (!r->rw.live[i] || (r->ends[i] && !tcc_layout_computes(n) && !tcc_is_batch_norm(n->op))) continue;
         for (int k = 0; k < n->n_operands; k++) r->ends[n->operands[k]->id] = false;
     }
 }
@@ -274,7 +270,7 @@ static bool worth_it(const tcc_graph *g) {
 static bool is_mixed(const tcc_graph *g) {
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *n = g->nodes.data[i];
-        if (!computes_last(n)) continue;
+        if (!tcc_layout_computes(n)) continue;
         tcc_attr_class attrs = tcc_op_get_info(n->op)->attrs;
         if (attrs == TCC_ATTR_CLASS_conv   ? n->attrs->conv.channels_last
             : attrs == TCC_ATTR_CLASS_pool ? n->attrs->pool.channels_last
@@ -285,7 +281,7 @@ static bool is_mixed(const tcc_graph *g) {
 }
 
 tcc_status tcc_pass_layout(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
-    (void)cx;
+    const tcc_pass_target *target = cx->options->target;
     size_t count = (size_t)in->nodes.count + 1;
     rewriter r = {0};
     bool change = worth_it(in) && !is_mixed(in);
@@ -294,8 +290,10 @@ tcc_status tcc_pass_layout(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out
     r.flexible = tcc__calloc(count, sizeof *r.flexible);
     r.leads = tcc__calloc(count, sizeof *r.leads);
     r.ends = tcc__calloc(count, sizeof *r.ends);
-    bool ok = r.forms[PLAIN] && r.forms[LAST] && r.flexible && r.leads && r.ends;
+    r.stays = tcc__calloc(count, sizeof *r.stays);
+    bool ok = r.forms[PLAIN] && r.forms[LAST] && r.flexible && r.leads && r.ends && r.stays;
     if (ok) mark_ends(&r, in);
+    if (ok && change) ok = tcc_layout_find_plain(in, r.rw.live, target ? target->lanes : 0, r.stays) == TCC_OK;
     for (int i = 0; ok && i < in->nodes.count && in->diag->status == TCC_OK; i++) {
         if (!r.rw.live[i] && in->nodes.data[i]->op != TCC_OP_INPUT) continue;
         if (change) visit(&r, in->nodes.data[i]);
@@ -307,6 +305,7 @@ tcc_status tcc_pass_layout(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out
     tcc__free(r.flexible);
     tcc__free(r.leads);
     tcc__free(r.ends);
+    tcc__free(r.stays);
     if (ok) return tcc_rewrite_end(&r.rw, out);
     tcc_rewrite_abort(&r.rw);
     return tcc_enomem(in->diag);

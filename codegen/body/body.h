@@ -175,6 +175,9 @@ static inline bool tcc_expr_rounds(const tcc_expr *x) {
 /* What gives x when it is rounded: without the roundings that can wait until then, as below a choice. */
 const tcc_expr *tcc_expr_before_rounding(tcc_body *b, const tcc_expr *x);
 static inline const tcc_expr *tcc_expr_unrounded(const tcc_expr *x) { return tcc_expr_rounds(x) ? x->operands[0] : x; }
+static inline bool tcc_expr_is_and(const tcc_expr *x) {
+    return x->kind == TCC_EXPR_POINT && x->op == TCC_OP_AND && x->dtype == TCC_BOOL;
+}
 /* a and b, either of which may be NULL for true. */
 const tcc_expr *tcc_expr_and(tcc_body *b, const tcc_expr *a, const tcc_expr *c);
 /* 0 <= a < limit; NULL if that is always so. */
@@ -250,7 +253,7 @@ typedef struct tcc_body_run {
     int lane_var, lanes;   /* lane l has loop value + l; lane_var -1: no lanes */
     tcc_emit_value mask;   /* lanes that exist; NULL: all */
     bool any_extent;       /* loops may run further than the body says */
-    bool unguarded;        /* what loads are guarded by is known to hold */
+    bool unguarded;        /* what all lanes have in common of the guards of loads is known to hold */
     tcc_emit_value inside; /* false in threads that repeat another's lanes and must not store; NULL: there are none */
     /* A schedule with index maps of its own gives the values of whole affine forms instead of loops. Each is the
      * loop part of some offset: its value in lane 0, and its step from lane to lane. */

@@ -103,6 +103,9 @@ typedef struct fold_cx {
     int64_t length;
     int jam, turns; /* a loop outside of the fold, all turns of which go along together; -1 and 1: none */
     int carries;    /* of all turns, one after the other */
+    /* Turns of loops `cuts` in which this guard does not hold are left out. NULL: none are. */
+    const tcc_expr *guard;
+    uint64_t cuts;
 } fold_cx;
 
 static tcc_emit_value lanes_in_fold(tcc_body_run *r, const tcc_expr *fold, const tcc_expr *x) {
@@ -159,7 +162,10 @@ static void fold_span(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened
     tcc_body_enter(r, f->vars[at], loop.index);
     tcc_body_emit(r, opened);
     const int64_t extent = r->body->vars.data[f->vars[at]].high + 1;
-    fold_loops(r, f, at + 1, opened, inside, inside <= UNROLL, carry, number_in_fold(r, outer, extent, loop.index));
+    bool cuts = false; /* loops inside */
+    for (int i = at + 1; i < f->n; i++) cuts |= f->guard && f->cuts >> f->vars[i] & 1;
+    fold_loops(r, f, at + 1, opened, inside, inside <= UNROLL && !cuts, carry,
+               number_in_fold(r, outer, extent, loop.index));
     tcc_body_leave(r, f->vars[at]);
     tcc_emit_loop_end(r->e, &loop, carry);
     for (int k = 0; k < f->carries; k++) carry[k] = loop.carry[k];
@@ -169,6 +175,11 @@ static void fold_span(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened
 static void fold_range(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, tcc_emit_value from,
                        tcc_emit_value to, tcc_emit_value *carry, tcc_emit_value outer) {
     tcc_emit_value first = from, end = to;
+    if (f->guard) {
+        tcc_body_cut_products(r, f->guard, f->x->fold, f->vars[at], &first, &end);
+        fold_span(r, f, at, opened, inside, first, end, carry, outer);
+        return;
+    }
     if (at < f->n - 1 || !tcc_body_cut_inside(r, f->x, f->vars[at], f->jam, &first, &end)) {
         fold_span(r, f, at, opened, inside, from, to, carry, outer);
         return;
@@ -232,18 +243,40 @@ static bool has_fold_below(const tcc_expr *x, uint64_t loops) {
     return false;
 }
 
+/* One turn after the other, each without what lies outside of its rows. */
+static void fold_rows(tcc_body_run *r, const fold_cx *f, int64_t steps, tcc_emit_value *carry) {
+    const int carries = f->carries / f->turns;
+    r->unguarded = true;
+    for (int turn = 0; turn < f->turns; turn++) {
+        fold_cx one = *f;
+        one.jam = -1;
+        one.turns = 1;
+        one.carries = carries;
+        if (f->jam >= 0) {
+            tcc_body_enter(r, f->jam, tcc_emit_i64(r->e, turn));
+            tcc_body_emit(r, BIT(f->jam));
+        }
+        fold_loops(r, &one, 0, 0, steps, false, carry + turn * carries, NULL);
+        if (f->jam >= 0) tcc_body_leave(r, f->jam);
+    }
+    r->unguarded = false;
+}
+
 /* A fold whose guards hold in all its steps where `inside` is true. */
 static void fold_twice(tcc_body_run *r, const fold_cx *f, int64_t steps, tcc_emit_value *carry, tcc_emit_value inside) {
     tcc_emit_value results[MOST_CARRIES][2];
     tcc_emit_block ends[2];
     tcc_emit_if branch;
+    fold_cx whole = *f;
+    whole.guard = NULL;
     tcc_emit_if_begin(r->e, &branch, inside);
     for (int guarded = 0; guarded < 2; guarded++) {
         tcc_emit_value all[MOST_CARRIES];
         if (guarded) tcc_emit_if_else(r->e, &branch);
         r->unguarded = !guarded;
         for (int k = 0; k < f->carries; k++) all[k] = carry[k];
-        fold_loops(r, f, 0, 0, steps, steps <= UNROLL, all, NULL);
+        if (guarded && f->guard) fold_rows(r, f, steps, all);
+        else fold_loops(r, &whole, 0, 0, steps, steps <= UNROLL, all, NULL);
         for (int k = 0; k < f->carries; k++) results[k][guarded] = all[k];
         ends[guarded] = tcc_emit_current_block(r->e);
     }
@@ -272,6 +305,7 @@ void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns,
     const bool has_rows = r->body->vars.data[f.vars[f.n - 1]].high + 1 > UNROLL; /* see fold_range */
     tcc_emit_value inside = plain && steps > 1 && !has_rows ? tcc_body_lies_inside(r, x, jam) : NULL;
     r->given[x->id] = true; /* a turn is no place to make it again */
+    if (inside) f.guard = tcc_body_guard_of_products(r, x, &f.cuts);
     if (inside) fold_twice(r, &f, steps, carry, inside);
     else fold_loops(r, &f, 0, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
     r->given[x->id] = false;

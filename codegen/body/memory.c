@@ -2,10 +2,31 @@
  * Loads and stores of a scalar program, by the stride of the offset from lane to lane. */
 #include "codegen/body/run.h"
 
+/* What a guard asks of all lanes alike; NULL: nothing. */
+static tcc_emit_value in_common(tcc_body_run *r, const tcc_expr *guard) {
+    if (!tcc_body_varies(r, guard)) return r->values[guard->id];
+    if (!tcc_expr_is_and(guard)) return NULL;
+    tcc_emit_value one = in_common(r, guard->operands[0]), two = in_common(r, guard->operands[1]);
+    return one && two ? tcc_emit_and(r->e, one, two) : one ? one : two;
+}
+
+/* A guard in each lane. Where that is a range of an index beside a question to all lanes, the range is empty if the
+ * answer to that is no: LLVM 19 loads lanes that constants leave out where these meet such an answer. */
+static tcc_emit_value mask_of(tcc_body_run *r, const tcc_expr *guard) {
+    tcc_emitter *e = r->e;
+    const tcc_expr *own = tcc_body_guard_of_lanes(r, guard);
+    if (!own || own == guard || own->kind != TCC_EXPR_WITHIN || e->target->lane_groups) return tcc_body_lanes(r, guard);
+    tcc_emit_value index = tcc_body_lanes(r, own->operands[0]), common = in_common(r, guard);
+    tcc_emit_type scalar = tcc_emit_scalar_of(tcc_emit_type_of(index));
+    if (scalar == e->i32 && own->integer > INT32_MAX) return tcc_body_lanes(r, guard);
+    tcc_emit_value limit = tcc_emit_select(e, common, tcc_emit_int(e, scalar, own->integer), tcc_emit_null(scalar));
+    return tcc_emit_icmp(e, TCC_ICMP_ULT, index, tcc_body_over_lanes(r, limit));
+}
+
 /* Lanes where both the loop and the guard let the access through; NULL: all of them. */
 static tcc_emit_value access_mask(tcc_body_run *r, const tcc_expr *guard) {
     if (!guard) return r->mask;
-    tcc_emit_value g = tcc_body_over_lanes(r, r->values[guard->id]);
+    tcc_emit_value g = mask_of(r, guard);
     return r->mask ? tcc_emit_and(r->e, r->mask, g) : g;
 }
 
@@ -61,7 +82,8 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     tcc_emit_type memory = tcc_emit_dtype(e, x->dtype);
     tcc_emit_value base = r->bases[x->buffer], offset = tcc_body_offset(r, &x->affine), value;
-    const tcc_expr *guard = x->n_operands && !r->unguarded ? x->operands[0] : NULL;
+    const tcc_expr *guard = x->n_operands ? x->operands[0] : NULL;
+    if (guard && r->unguarded) guard = tcc_body_guard_of_lanes(r, guard);
     bool guard_varies = guard && tcc_body_varies(r, guard);
     tcc_lane_step step = tcc_body_step(r, &x->affine);
     tcc_emit_type type = tcc_emit_vector_type(memory, r->lanes);

@@ -25,14 +25,24 @@ tcc_emit_type tcc_body_offset_type(const tcc_body_run *r, const tcc_affine *a);
 bool tcc_body_begins_at_fours(const tcc_body_run *r, const tcc_expr *x);
 
 /* --- inside.c */
-/* Whether all guards of a fold's loads hold in all of its steps, and all turns of loop `jam` (-1: there is none), where
- * that is one question for all lanes; NULL: it is none, or nothing to gain. */
+/* Whether what all lanes have in common of the guards of a fold's loads holds in all of its steps, and all turns of
+ * loop `jam` (-1: there is none); NULL: it is not known, or there is nothing to gain. */
 tcc_emit_value tcc_body_lies_inside(tcc_body_run *r, const tcc_expr *fold, int jam);
+/* What of a guard differs from lane to lane; NULL: nothing. */
+const tcc_expr *tcc_body_guard_of_lanes(const tcc_body_run *r, const tcc_expr *guard);
 /* Narrows [*from, *to), a range of the fold's innermost loop `var`, to where the guards of all loads hold in all turns
  * of `jam`; what is left may be empty. The fold's other loops are open. False: it is not known, or there is nothing to
  * gain. */
 bool tcc_body_cut_inside(tcc_body_run *r, const tcc_expr *fold, int var, int jam, tcc_emit_value *from,
                          tcc_emit_value *to);
+
+/* The guard of one of the factors whose products a sum is of, which is 0 where the guard does not hold: terms may be
+ * left out. In *loops, loops of the fold that what lanes have in common of the guard moves with, each part with one.
+ * NULL: there is no such guard, or all lanes have all of it in common. */
+const tcc_expr *tcc_body_guard_of_products(const tcc_body_run *r, const tcc_expr *fold, uint64_t *loops);
+/* Leaves those turns in [*from, *to) of loop `var`, of such a guard's, in which its parts for that loop hold. */
+void tcc_body_cut_products(tcc_body_run *r, const tcc_expr *guard, uint64_t fold, int var, tcc_emit_value *from,
+                           tcc_emit_value *to);
 
 /* --- memory.c */
 tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x);

@@ -22,7 +22,8 @@ bool tcc_conv_computes_image(const tcc_lowering *l, const tcc_conv *c, const tcc
  * if a library supports that and it is worth it. */
 tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c);
 
-/* Depthwise: each group has one channel of x and of y. Adds no launch where the channels are not last. */
+/* Depthwise: each group has one channel of x and of y. Adds no launch where the channels are not last, but for images
+ * on the host. */
 tcc_status tcc_lower_conv_depthwise(tcc_lowering *l, const tcc_conv *c);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Depthwise convolutions with channels last, as pointwise work in vectors of channels. For results that are images the
- * weights are first laid out channels last too. The weights' gradient is a sum over all positions. Partial sums over
- * some rows of an image each are added in two steps, so that all threads have work; the order depends on shapes
- * alone. */
+ * Depthwise convolutions as pointwise work: with channels last in vectors of channels, and on the host otherwise, for
+ * results that are images, in vectors along a row. The weights are first laid out channels last too. The weights'
+ * gradient is a sum over all positions. Partial sums over some rows of an image each are added in two steps, so that
+ * all threads have work; the order depends on shapes alone. */
 #include "codegen/contract/conv.h"
+#include "codegen/schedule/items.h"
 #include "codegen/schedule/operand.h"
 
 typedef struct depthwise {
     const tcc_node *hero;
     const tcc_conv *c;
-    int weights; /* the temporary with them; of a gradient, that with its parts */
+    int weights; /* the temporary with them, -1: they are read where they are; of a gradient, that with its parts */
     int64_t parts, taps, channels;
     tcc_dtype dtype; /* of the weights, which are not widened for each position; of sums */
 } depthwise;
@@ -20,8 +21,9 @@ static int64_t taps_of(const tcc_conv *c) {
     return taps;
 }
 
-/* Where tap and channel of a weight lie, channels last. */
+/* Where tap and channel of a weight lie in the temporary. */
 static tcc_affine weight_at(tcc_body *b, const tcc_conv *c, const tcc_affine *at) {
+    if (!c->attrs->channels_last) return tcc_affine_linear(b, at, c->w->type.rank, c->w->type.dims);
     tcc_affine position = tcc_affine_constant(0);
     for (int i = 0; i < c->n_spatial; i++)
         position = tcc_affine_add(b, tcc_affine_scale(b, position, c->w->type.dims[c->first + i]), at[c->first + i]);
@@ -48,22 +50,28 @@ static const tcc_expr *sum_parts(tcc_body *b, const depthwise *d, int temporary,
 /* Weights, and their gradient, come from temporaries. */
 static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine *at, void *user) {
     const depthwise *d = user;
-    if (n != d->c->w) return NULL;
+    if (n != d->c->w || d->weights < 0) return NULL;
     tcc_affine position = weight_at(b, d->c, at);
     if (n == d->hero)
         return sum_parts(b, d, d->weights, tcc_affine_constant(0), d->parts, d->taps * d->channels, position);
     return tcc_expr_load(b, tcc_body_temporary(b, d->weights, d->dtype, false), position, NULL);
 }
 
-enum { LEAST_TAPS = 16 }; /* a smaller filter waits for memory, which is faster position by position */
+enum { LEAST_TAPS = 16 }; /* of channels: a smaller filter waits for memory, which is faster position by position */
 
 /* A few positions of a row are a loop of their own, which the schedule makes at once: they share the filter, and most
- * of what they see. */
-static void split_rows(tcc_iteration *it, const tcc_conv *c) {
+ * of what they see. Where vectors run along a row, these are positions in neighbouring rows, so many that the sums fit
+ * into registers. */
+static void split_rows(const tcc_lowering *l, tcc_iteration *it, const tcc_conv *c) {
+    enum { MOST_VECTORS = 4 };
     static const int few[] = {4, 5, 6, 7, 3, 2};
-    tcc_space_axis *row = &it->axes[c->first + c->n_spatial - 1];
+    const bool last = c->attrs->channels_last;
+    if (!last && c->n_spatial < 2) return;
+    tcc_space_axis *row = &it->axes[c->first + c->n_spatial - (last ? 1 : 2)];
+    int64_t vectors = last ? 1 : (row[1].extent + l->target->lanes - 1) / l->target->lanes;
+    if (vectors > MOST_VECTORS) vectors = MOST_VECTORS;
     for (int i = 0; i < (int)(sizeof few / sizeof *few); i++)
-        if (row->extent % few[i] == 0) {
+        if (row->extent % few[i] == 0 && (last || few[i] * vectors <= tcc_most_sums(l->target))) {
             *row = (tcc_space_axis){row->extent, 2, {row->extent / few[i], few[i]}};
             return;
         }
@@ -74,12 +82,13 @@ static tcc_status lower_outputs(tcc_lowering *l, depthwise *d) {
     const tcc_type *space = &d->hero->type;
     tcc_iteration it;
     tcc_iteration_init(&it, space->rank, space->dims);
-    if (d->hero->op != TCC_OP_CONV_GRAD_WEIGHT && d->taps >= LEAST_TAPS) split_rows(&it, d->c);
+    const bool jams = !d->c->attrs->channels_last || d->taps >= LEAST_TAPS;
+    if (d->hero->op != TCC_OP_CONV_GRAD_WEIGHT && jams) split_rows(l, &it, d->c);
     for (;;) {
         tcc_affine coordinates[TCC_MAX_RANK];
         tcc_body *b = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
-        b->also = d->c->w;
+        if (d->weights >= 0) b->also = d->c->w;
         b->special = special;
         b->special_user = d;
         tcc_iteration_open(b, &it, coordinates);
@@ -208,12 +217,15 @@ tcc_status tcc_lower_conv_depthwise(tcc_lowering *l, const tcc_conv *c) {
                      .taps = taps_of(c),
                      .channels = c->groups,
                      .dtype = tcc_operand_sum_type(hero->type.dtype)};
-    if (!c->attrs->channels_last) return TCC_OK;
+    const bool last = c->attrs->channels_last, by_rows = !l->target->lane_groups && hero->op != TCC_OP_CONV_GRAD_WEIGHT;
+    if (!last && !by_rows) return TCC_OK;
     for (int i = 0; i < l->group->n_outputs; i++)
         if (tcc_type_numel(&l->group->outputs[i]->type) != tcc_type_numel(&hero->type)) return TCC_OK;
     if (hero->op == TCC_OP_CONV_GRAD_WEIGHT) return lower_weight_gradient(l, d);
     int perm[TCC_MAX_RANK], rank = hero->type.rank;
-    for (int i = 0; i < rank; i++) perm[i] = (i + 1) % rank; /* taps, the one input channel, channels */
-    TCC_TRY(tcc_operand_copy(l, c->w, d->dtype, perm, NULL, NULL, &d->weights));
+    for (int i = 0; i < rank; i++) perm[i] = last ? (i + 1) % rank : i; /* taps, the one input channel, channels */
+    d->weights = -1;
+    if (last || tcc_group_has(l->group, c->w) || c->w->type.dtype != d->dtype)
+        TCC_TRY(tcc_operand_copy(l, c->w, d->dtype, perm, NULL, NULL, &d->weights));
     return lower_outputs(l, d);
 }

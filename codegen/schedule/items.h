@@ -51,6 +51,8 @@ void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loo
 /* A whole kernel: `line` is emitted inside the cut's loops, with `data`. */
 tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_body *b, const tcc_item_cut *cut,
                                int lanes, void (*line)(tcc_body_run *r, const void *data), const void *data);
+/* Sums that a host's kernel has in registers at once: of 32, or of 16. */
+static inline int tcc_most_sums(const tcc_llvm_target *t) { return t->lanes >= 16 ? 16 : 8; }
 /* Lanes for loop `var` of the body: the target's, times `wide`, or fewer if the extent is small; a power of two. CUDA:
  * so many that the widest access along the loop is one of 16 bytes, and that the extent is a multiple. */
 int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide);

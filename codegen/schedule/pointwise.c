@@ -8,6 +8,7 @@
 enum { ITEM_POINTS = 4096, MOST_POINTS = 1 << 24, ANY_EXTENT = 1 << 30 };
 /* Vectors of a thread of a GPU: more where what is uniform must pay, as an optimizer's hyper-parameters. */
 enum { STEPS = 2, FLAT_STEPS = 4 };
+enum { MOST_REGISTERS = 4 /* of a vector */, MOST_WRITTEN = 16 /* of all vectors of a row */ };
 
 typedef struct pointwise {
     tcc_body *body;
@@ -19,6 +20,7 @@ typedef struct pointwise {
     bool past_caches; /* one of the stores is */
     int phase_var;    /* a short innermost loop, all turns of which make one vector: see choose_phases; -1: none */
     int jam_var;      /* a short loop, in all turns of which a fold is made at once: see find_jam; -1: none */
+    bool written_out; /* the vectors of the innermost loop, one by one */
 } pointwise;
 
 enum { MOST_JAM = 8 };
@@ -85,6 +87,25 @@ static void emit_jam(tcc_body_run *r, const pointwise *p) {
     }
 }
 
+/* The vector that begins at `index`; those of its lanes that lie behind `to` do not exist. */
+static void emit_vector(tcc_body_run *r, const pointwise *p, int lanes, int var, tcc_emit_value index,
+                        tcc_emit_value to, bool whole) {
+    if (lanes > 1) {
+        r->lane_var = var;
+        r->lanes = lanes;
+        if (!whole) r->mask = tcc_emit_tail_mask(r->e, lanes, to, index);
+    }
+    tcc_body_enter(r, var, index);
+    if (p->jam_var >= 0) emit_jam(r, p);
+    else if (p->phase_var < 0) emit_point(r);
+    else if (lanes == 1 || lanes * MOST_PHASES > MOST_INTERLEAVED) emit_turns(r, p->phase_var);
+    else emit_phases(r, p, index, to, whole);
+    tcc_body_leave(r, var);
+    r->mask = NULL;
+    r->lane_var = -1;
+    r->lanes = 1;
+}
+
 /* The vector loop over [from, to): whole vectors, with a mask or single lanes for the rest where the extent is no
  * multiple. */
 static void emit_vectors(tcc_body_run *r, const pointwise *p, int lanes, int var, tcc_emit_value from,
@@ -93,22 +114,19 @@ static void emit_vectors(tcc_body_run *r, const pointwise *p, int lanes, int var
     tcc_emit_loop loop;
     tcc_emit_value end = whole ? to : tcc_emit_vectors_end(e, to, lanes);
     tcc_emit_lane_loop_begin(e, &loop, from, end, lanes, NULL, 0);
-    if (lanes > 1) {
-        r->lane_var = var;
-        r->lanes = lanes;
-        if (!whole) r->mask = tcc_emit_tail_mask(e, lanes, to, loop.index);
-    }
-    tcc_body_enter(r, var, loop.index);
-    if (p->jam_var >= 0) emit_jam(r, p);
-    else if (p->phase_var < 0) emit_point(r);
-    else if (lanes == 1 || lanes * MOST_PHASES > MOST_INTERLEAVED) emit_turns(r, p->phase_var);
-    else emit_phases(r, p, loop.index, to, whole);
-    tcc_body_leave(r, var);
+    emit_vector(r, p, lanes, var, loop.index, to, whole);
     tcc_emit_loop_end(e, &loop, NULL);
-    r->mask = NULL;
-    r->lane_var = -1;
-    r->lanes = 1;
     if (end != to) emit_vectors(r, p, 1, var, end, to, true);
+}
+
+/* All vectors of a row, one by one: wide ones, and in the end as few registers as hold the rest. */
+static void emit_written_out(tcc_body_run *r, const pointwise *p, int var, int64_t extent) {
+    tcc_emitter *e = r->e;
+    int lanes = p->lanes;
+    for (int64_t index = 0; index < extent; index += lanes) {
+        while (lanes > e->lanes && extent - index <= lanes - e->lanes) lanes /= 2;
+        emit_vector(r, p, lanes, var, tcc_emit_i64(e, index), tcc_emit_i64(e, extent), index + lanes <= extent);
+    }
 }
 
 /* The loops of an item from the cut on. */
@@ -120,6 +138,10 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, tcc_emit_value from, 
         int var = cut->order[i];
         int64_t extent = r->body->vars.data[var].high + 1;
         if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
+        if (i == last && p->written_out && i > cut->cut) {
+            emit_written_out(r, p, var, extent);
+            break;
+        }
         if (i == last) {
             if (p->past_caches && !p->whole) { /* items begin at whole vectors, and a mask has no such stores */
                 tcc_emit_value end = tcc_emit_and(e, to, tcc_emit_i64(e, -p->lanes));
@@ -242,9 +264,6 @@ static bool has_scattered_fold(const tcc_body *b, int lane_var) {
     return is_long && scattered;
 }
 
-/* Sums that a kernel has in registers at once. */
-static int most_sums(const tcc_llvm_target *t) { return t->lanes >= 16 ? 16 : 8; } /* 32 registers, or 16 */
-
 /* A loop of few turns around the vectors, in all of which a sum is made at once. What does not move with it, as the
  * taps of a filter with the position, is loaded once, and each turn has a chain of additions of its own. -1: there is
  * none. */
@@ -253,7 +272,7 @@ static int find_jam(const tcc_lowering *l, const tcc_body *b, const int *order, 
     if (l->target->lane_groups || n < 2 || !fold || fold->op != TCC_OP_REDUCE_SUM || !fold->fold) return -1;
     const int var = order[n - 2];
     const int64_t turns = turns_of(b, var);
-    if (turns < 2 || turns > MOST_JAM || turns > most_sums(l->target) || !(fold->loops >> var & 1)) return -1;
+    if (turns < 2 || turns > MOST_JAM || turns > tcc_most_sums(l->target) || !(fold->loops >> var & 1)) return -1;
     bool again = false;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
@@ -272,6 +291,26 @@ static bool is_chain(const tcc_body *b, int lane_var) {
         if (x->kind == TCC_EXPR_LOAD && (uint64_t)tcc_affine_coefficient(&x->affine, lane_var) > 1) return false;
     }
     return folds;
+}
+
+/* Loads from rows with a border that is not there: masks, which differ from vector to vector. */
+static bool has_border(const tcc_body *b, int lane_var) {
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind == TCC_EXPR_WITHIN && x->operands[0]->kind == TCC_EXPR_INDEX &&
+            tcc_affine_coefficient(&x->operands[0]->affine, lane_var) && x->loops >> b->n_space)
+            return true;
+    }
+    return false;
+}
+
+/* Whether vectors of a row without a border of its own are better made two at a time. */
+static bool widens(const tcc_lowering *l, const pointwise *p, int64_t row, bool border) {
+    const int64_t wide = 2 * p->lanes;
+    const int64_t sums = wide / l->target->lanes * turns_of(p->body, p->jam_var);
+    if (p->lanes < l->target->lanes || p->lanes >= row || sums > tcc_most_sums(l->target)) return false;
+    if (!border) return p->lanes == l->target->lanes && row % wide == 0;
+    return wide <= MOST_REGISTERS * l->target->lanes;
 }
 
 /* Blocks that a GPU's processor should hold where a thread of a flat kernel has more values at once than registers by
@@ -326,11 +365,11 @@ static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, in
     const int64_t inner = p->any_extent ? ANY_EXTENT : n ? b->vars.data[var].high + 1 : 1;
     p->lanes = tcc_choose_lanes(l->target, b, var, inner, tcc_choose_width_of_points(b, tcc_points_of(b, order, n)));
     if (l->target->lane_groups && n && has_scattered_fold(b, var)) p->lanes = 1;
-    if (!l->target->lane_groups && n && is_chain(b, var) && p->lanes == l->target->lanes &&
-        inner % (2 * p->lanes) == 0 && 2 * turns_of(b, p->jam_var) <= most_sums(l->target))
-        p->lanes *= 2;
+    const bool chain = !l->target->lane_groups && n && is_chain(b, var), border = chain && has_border(b, var);
+    while (chain && widens(l, p, inner, border)) p->lanes *= 2;
     if (p->phase_var >= 0 && p->lanes > l->target->lanes) p->lanes = l->target->lanes;
     if (n) TCC_TRY(tcc_settle_lanes(l, b, var, inner, &p->lanes));
+    p->written_out = border && inner <= MOST_WRITTEN * l->target->lanes;
     /* Of any extent there are two kernels: one has masks. A GPU's vectors are whole without. */
     p->whole = inner_extent(p, order, n) % p->lanes == 0 && !(p->any_extent && l->target->lane_groups);
     p->shape = tcc_choose_threads(l->target, inner, p->lanes);
@@ -384,9 +423,9 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     launch->kernel.emit = emit;
     launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d%s phases=%d jam=%d", p->lanes,
+    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d%s phases=%d jam=%d%s", p->lanes,
                             p->any_extent && p->whole ? " whole" : "", (int)turns_of(b, p->phase_var),
-                            (int)turns_of(b, jam));
+                            (int)turns_of(b, jam), p->written_out ? " written out" : "");
 }
 
 tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Convolutions with a channel a group, whose kernels go along rows of the image without guards but at their ends:
  * strides, dilations, padding, kernels that are wider than the image, and values in the image that are no numbers.
- * Several positions of a row are made at once. And gradients of resizing, of what is computed where it is read. */
+ * Several positions of a row are made at once. The same with channels first, where vectors run along rows, and masks
+ * leave out the border. And gradients of resizing, of what is computed where it is read. */
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "ir/ir.h"
@@ -12,6 +13,7 @@
 
 typedef struct form {
     int rows, columns, channels, kernel, stride, pad_low, pad_high, dilation;
+    bool first; /* the channels are */
 } form;
 
 static const form forms[] = {
@@ -24,27 +26,43 @@ static const form forms[] = {
     {7, 33, 64, 3, 2, 4, 4, 4},                              /* dilated */
     {5, 40, 32, 3, 1, 0, 0, 1},                              /* without padding */
 };
-enum { FORMS = sizeof forms / sizeof *forms, IMAGES = 2 };
+static const form by_rows[] = {
+    {8, 56, 3, 3, 1, 1, 1, 1},  {8, 56, 3, 7, 1, 3, 3, 1},  /* as in networks */
+    {12, 28, 3, 5, 1, 2, 2, 1}, {6, 14, 3, 7, 1, 3, 3, 1},  /* rows of a few vectors, or of one */
+    {7, 64, 2, 5, 1, 2, 2, 1},  {4, 65, 2, 5, 1, 2, 2, 1},  /* vectors that are all whole, or one of which has a lane */
+    {4, 130, 2, 5, 1, 2, 2, 1}, {2, 301, 2, 3, 1, 1, 1, 1}, /* several wide vectors, and more than are written out */
+    {4, 29, 2, 7, 1, 1, 5, 1},  {4, 29, 2, 5, 1, 6, 0, 1},  /* padded unevenly */
+    {3, 19, 2, 3, 1, 30, 1, 1}, {2, 3, 2, 7, 1, 12, 12, 2}, /* hardly any window lies inside */
+    {10, 40, 2, 5, 1, 4, 4, 3}, {8, 40, 2, 5, 1, 0, 0, 1},  /* dilated; without padding */
+    {10, 61, 2, 5, 2, 2, 2, 1}, {9, 47, 2, 3, 3, 1, 1, 2},  /* strides */
+    {5, 23, 2, 1, 1, 0, 0, 1},  {4, 40, 2, 19, 1, 9, 9, 1}, /* one tap; more in a row than are written out */
+};
+enum { FORMS = sizeof forms / sizeof *forms, BY_ROWS = sizeof by_rows / sizeof *by_rows, IMAGES = 2 };
 
 static void print_form(char *to, size_t size, const form *f, const char *op, const char *operands, const char *inputs,
                        const char *result) {
     snprintf(to, size,
              "graph @g {\n%s  %%2 = %s(%s) {stride=[%d, %d], pad_lo=[%d, %d], pad_hi=[%d, %d], dilation=[%d, %d], "
-             "groups=%d, channels_last=true} : %s\n  output \"y\" %%2\n}\n",
+             "groups=%d%s} : %s\n  output \"y\" %%2\n}\n",
              inputs, op, operands, f->stride, f->stride, f->pad_low, f->pad_low, f->pad_high, f->pad_high, f->dilation,
-             f->dilation, f->channels, result);
+             f->dilation, f->channels, f->first ? "" : ", channels_last=true", result);
 }
 
 static int size_of(int size, const form *f) {
     return (size + f->pad_low + f->pad_high - (f->kernel - 1) * f->dilation - 1) / f->stride + 1;
 }
 
+static void print_image(char *to, size_t size, const form *f, const char *type, int rows, int columns) {
+    if (f->first) snprintf(to, size, "%s[%d,%d,%d,%d]", type, IMAGES, f->channels, rows, columns);
+    else snprintf(to, size, "%s[%d,%d,%d,%d]", type, IMAGES, rows, columns, f->channels);
+}
+
 static void check_op(const form *f, const char *type, int op, const compiled_options *options) {
     static const char *const ops[] = {"conv", "conv_grad_input", "conv_grad_weight"};
     char x[64], w[64], y[64], inputs[256], text[1024];
-    snprintf(x, sizeof x, "%s[%d,%d,%d,%d]", type, IMAGES, f->rows, f->columns, f->channels);
-    snprintf(w, sizeof w, "%s[%d,%d,%d,1]", type, f->channels, f->kernel, f->kernel);
-    snprintf(y, sizeof y, "%s[%d,%d,%d,%d]", type, IMAGES, size_of(f->rows, f), size_of(f->columns, f), f->channels);
+    print_image(x, sizeof x, f, type, f->rows, f->columns);
+    snprintf(w, sizeof w, f->first ? "%s[%d,1,%d,%d]" : "%s[%d,%d,%d,1]", type, f->channels, f->kernel, f->kernel);
+    print_image(y, sizeof y, f, type, size_of(f->rows, f), size_of(f->columns, f));
     const char *const operands[][3] = {{x, w, y}, {y, w, x}, {x, y, w}};
     const char *const *o = operands[op];
     snprintf(inputs, sizeof inputs, "  %%0 = input {name=\"a\"} : %s\n  %%1 = input {name=\"b\"} : %s\n", o[0], o[1]);
@@ -59,6 +77,42 @@ static void test_each_form(void **state) {
             check_op(&forms[i], "f32", op, &(compiled_options){.tolerance = 1e-5});
             check_op(&forms[i], "bf16", op, &(compiled_options){.tolerance = 2e-2});
         }
+}
+
+static void test_each_form_by_rows(void **state) {
+    (void)state;
+    for (int i = 0; i < BY_ROWS; i++)
+        for (int op = 0; op < 2; op++) {
+            form f = by_rows[i];
+            f.first = true;
+            check_op(&f, "f32", op, &(compiled_options){.tolerance = 1e-5});
+            check_op(&f, "bf16", op, &(compiled_options){.tolerance = 2e-2});
+        }
+}
+
+/* Along one line; with filters of one row, and rows that are padded; and in space, with work before and behind: what is
+ * before does not count in the border. */
+static void test_rows_of_other_ranks(void **state) {
+    (void)state;
+    check_text("graph @line {\n"
+               "  %0 = input {name=\"x\"} : f32[3,4,75]\n  %1 = input {name=\"w\"} : f32[4,1,6]\n"
+               "  %2 = conv(%0, %1) {stride=[1], pad_lo=[5], pad_hi=[0], dilation=[1], groups=4} : f32[3,4,75]\n"
+               "  output \"y\" %2\n}\n",
+               &(compiled_options){.tolerance = 1e-5});
+    check_text("graph @flat {\n"
+               "  %0 = input {name=\"x\"} : f32[2,3,5,40]\n  %1 = input {name=\"w\"} : f32[3,1,1,3]\n"
+               "  %2 = conv(%0, %1) {stride=[1, 1], pad_lo=[2, 1], pad_hi=[1, 1], dilation=[1, 1], groups=3} : "
+               "f32[2,3,8,40]\n"
+               "  output \"y\" %2\n}\n",
+               &(compiled_options){.tolerance = 1e-5});
+    check_text("graph @space {\n"
+               "  %0 = input {name=\"x\"} : f32[2,3,4,6,33]\n  %1 = input {name=\"w\"} : f32[3,1,3,3,3]\n"
+               "  %2 = exp(%0) : f32[2,3,4,6,33]\n"
+               "  %3 = conv(%2, %1) {stride=[1, 1, 1], pad_lo=[1, 1, 1], pad_hi=[1, 1, 1], dilation=[1, 1, 1], "
+               "groups=3} : f32[2,3,4,6,33]\n"
+               "  %4 = sin(%3) : f32[2,3,4,6,33]\n"
+               "  output \"y\" %4\n}\n",
+               &(compiled_options){.tolerance = 1e-5});
 }
 
 /* A NaN of the image counts where a window meets it, and nowhere else. */
@@ -97,6 +151,8 @@ static void test_uneven_windows_of_computed_values(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_form),
+        cmocka_unit_test(test_each_form_by_rows),
+        cmocka_unit_test(test_rows_of_other_ranks),
         cmocka_unit_test(test_not_numbers),
         cmocka_unit_test(test_uneven_windows_of_computed_values),
     };
