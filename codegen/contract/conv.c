@@ -11,6 +11,8 @@
 #include "codegen/contract/conv.h"
 #include "codegen/schedule/operand.h"
 
+#include "ir/support/gcd.h"
+
 #include <string.h>
 
 enum { B = TCC_CONTRACT_B, M = TCC_CONTRACT_M, N = TCC_CONTRACT_N, K = TCC_CONTRACT_K };
@@ -158,13 +160,16 @@ static result_dims add_result_dims(tcc_contract_shape *s, const tcc_conv *c, con
     return r;
 }
 
-/* Whether the border of `n`, of which `channels` are read at a place, is better left out than padded. */
-static bool by_windows(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n, int64_t channels) {
-    enum { LEAST_IMAGES = 4, LEAST_CHANNELS = 16 };
+/* Whether the border of `n`, of which `channels` are read at a place, is better left out than padded. Rows of a tile
+ * then lie in images of their own, and bf16 is packed for each element of the kernel. The `columns` of the product have
+ * to repay that: two units that add with a latency of four cycles wait where there are fewer than eight sums. */
+static bool by_windows(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n, int64_t channels, int64_t columns) {
+    enum { LEAST_IMAGES = 4, LEAST_CHANNELS = 16, MOST_ROWS = 6, LEAST_SUMS = 8 };
     if (tcc_contract_stages_operands(l))
         return in_memory(l, n) || is_work(l, c, n); /* zeros cost nothing on the way to shared memory */
-    return c->attrs->channels_last && (in_memory(l, n) || is_work(l, c, n)) && n->type.dims[0] >= LEAST_IMAGES &&
-           channels >= LEAST_CHANNELS;
+    const int64_t images = n->type.dims[0], rows = images < MOST_ROWS ? images : MOST_ROWS;
+    return c->attrs->channels_last && (in_memory(l, n) || is_work(l, c, n)) && images >= LEAST_IMAGES &&
+           channels >= LEAST_CHANNELS && rows * tcc_ceil_div(columns, l->target->lanes) >= LEAST_SUMS;
 }
 
 static bool any(const int64_t *a, int n) {
@@ -195,7 +200,7 @@ static bool is_padded(const tcc_conv *c) {
 static tcc_status lower_conv_forward(tcc_lowering *l, const tcc_conv *c) {
     tcc_contract_shape s = {.matrices = is_matrices(c)};
     image x, w;
-    bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci);
+    bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci, c->co);
     if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, &x));
     else TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, &x));
     TCC_TRY(image_operand(l, c, c->w, NULL, NULL, &w));
@@ -220,7 +225,9 @@ static tcc_status lower_conv_forward(tcc_lowering *l, const tcc_conv *c) {
 static tcc_status lower_conv_grad_weight(tcc_lowering *l, const tcc_conv *c) {
     tcc_contract_shape s = {.matrices = is_matrices(c)};
     image x, dy;
-    bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci) &&
+    int64_t taps = 1;
+    for (int i = 0; i < c->n_spatial; i++) taps *= c->w->type.dims[c->first + i];
+    bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci, c->ci * taps) &&
                    (tcc_contract_stages_operands(l) || c->ci % l->target->lanes == 0);
     s.c.window_b = windows;
     if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, &x));
@@ -280,7 +287,7 @@ static tcc_status lower_conv_grad_input(tcc_lowering *l, const tcc_conv *c) {
         }
     }
     image dy, w;
-    bool windows = (any(lo, c->n_spatial) || any(hi, c->n_spatial)) && by_windows(l, c, c->y, c->co);
+    bool windows = (any(lo, c->n_spatial) || any(hi, c->n_spatial)) && by_windows(l, c, c->y, c->co, c->ci);
     for (int i = 0; i < c->n_spatial && windows; i++) lo[i] = hi[i] = 0;
     TCC_TRY(image_operand(l, c, c->y, lo, hi, &dy));
     TCC_TRY(image_operand(l, c, c->w, NULL, NULL, &w));
