@@ -343,6 +343,15 @@ static void try_blocks(tcc_contract_plan *p, tcc_contract_plan *trial, const tcc
     }
 }
 
+/* Whether memory binds, from which few rows read B where it lies, in rows that begin in pages of their own. A panel of
+ * all k would be a few lines of each page, which no hardware foresees. So a block has few k, and what is read goes on
+ * from panel to panel. */
+static bool streams_b(const tcc_contract_plan *p) {
+    enum { PAGE = 4096, MOST_ROWS = 4 };
+    const int64_t apart = llabs(p->c.k.d[p->c.k.n - 1].b) * tcc_dtype_bytes(p->c.dtype);
+    return p->K && p->M <= MOST_ROWS && !p->pack_b && !reads_bf16(p) && !p->c.n_windows && apart >= PAGE;
+}
+
 static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
     /* Tiles leave less to share: packing and epilogues do not get faster by them. */
     double faster = fmax(1, rate_of(target, p->multiply) / target->hw.fma_f32 / 4);
@@ -351,9 +360,10 @@ static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
     double best = INFINITY;
     int64_t all_k = 1; /* as it is packed */
     for (int i = 0; i < p->c.k.n; i++) all_k *= tcc_contract_k_extent(p, i);
+    const int64_t most_k = streams_b(p) ? target->lanes : BLOCK_K, least_k = min64(most_k, LEAST_SPLIT_K);
     for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
          splits += (splits + 2) / 3)
-        for (int64_t most = BLOCK_K; most >= LEAST_SPLIT_K; most -= most / 3) {
+        for (int64_t most = most_k; most >= least_k; most -= most / 3) {
             choose_k_blocks(&trial, max64(1, min64(most, tcc_ceil_div(all_k, splits))));
             trial.k_blocks_per_split = tcc_ceil_div(trial.k_blocks, splits);
             trial.k_splits = tcc_ceil_div(trial.k_blocks, trial.k_blocks_per_split);

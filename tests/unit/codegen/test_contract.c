@@ -611,6 +611,33 @@ static void a_matrix_that_is_read_once_is_not_packed(void **state) {
         }
 }
 
+/* Where such rows lie pages apart, a block of k is as many as a core reads at once; and sums are whole however they are
+ * cut. */
+static void a_matrix_that_is_read_once_is_read_row_by_row(void **state) {
+    (void)state;
+    static const char *const cpus[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+    static const struct {
+        int rows, columns;
+        bool streams;
+    } cases[] = {{1, 2048, true}, {4, 1536, true}, {2, 768, false}, {64, 2048, false}};
+    for (size_t k = 0; k < sizeof cpus / sizeof *cpus; k++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            tcc_llvm_target target;
+            tcc_contract_plan p;
+            assert_int_equal(tcc_llvm_target_host(cpus[k], NULL, &target), TCC_OK);
+            tcc_contract c = matmul(cases[i].rows, cases[i].columns, 2048, false, false, false);
+            assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
+            if (cases[i].streams) assert_in_range(p.block_k, target.lanes, 16);
+            else assert_in_range(p.block_k, 128, 2048);
+            tcc_llvm_target_clear(&target);
+        }
+    for (int rows = 1; rows <= 4; rows++) {
+        tcc_contract c = matmul(rows, 1152, 77, false, false, false);
+        c.accumulate = rows % 2;
+        check(&c);
+    }
+}
+
 /* The same of Winograd's products; those by tiles are none of its own. */
 static void the_cpu_decides_how_winograd_multiplies(void **state) {
     (void)state;
@@ -730,6 +757,7 @@ int main(void) {
         cmocka_unit_test(the_cpu_decides_how_bf16_is_multiplied),
         cmocka_unit_test(narrow_tiles_are_bound_by_products),
         cmocka_unit_test(a_matrix_that_is_read_once_is_not_packed),
+        cmocka_unit_test(a_matrix_that_is_read_once_is_read_row_by_row),
         cmocka_unit_test(the_cpu_decides_how_winograd_multiplies),
         cmocka_unit_test(narrow_types_are_widened_in_vectors),
         cmocka_unit_test(equal_descriptions_have_equal_keys),
