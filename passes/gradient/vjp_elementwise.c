@@ -32,11 +32,19 @@ static tcc_node *one_minus_square(tcc_vjp *v, tcc_node *y) {
     return vjp_sub(v, tcc_ir_splat_like(v->g, y, 1), vjp_mul(v, y, y));
 }
 
-TCC_VJP_RULE(tanh) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, one_minus_square(v, v->y))); }
+/* dy times a slope in f32: f16 and bf16 are rounded once. */
+static void give_by_slope(tcc_vjp *v, tcc_node *slope) {
+    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, vjp_mul(v, tcc_ir_widen(v->g, v->dy), slope), v->y->type.dtype));
+}
+
+TCC_VJP_RULE(tanh) { give_by_slope(v, one_minus_square(v, tcc_ir_widen(v->g, v->y))); }
 
 static tcc_node *one_minus(tcc_vjp *v, tcc_node *y) { return vjp_sub(v, tcc_ir_splat_like(v->g, y, 1), y); }
 
-TCC_VJP_RULE(sigmoid) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, vjp_mul(v, v->y, one_minus(v, v->y)))); }
+TCC_VJP_RULE(sigmoid) {
+    tcc_node *y = tcc_ir_widen(v->g, v->y);
+    give_by_slope(v, vjp_mul(v, y, one_minus(v, y)));
+}
 
 /* c e^(-x^2 / d) */
 static tcc_node *bell(tcc_vjp *v, tcc_node *x, double c, double d) {
