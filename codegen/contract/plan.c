@@ -209,16 +209,24 @@ static double packing(const tcc_contract_plan *p, const tcc_llvm_target *target,
     return target->costs.packed_element_cycles * (double)tcc_round_up(p->N, (int64_t)vectors * target->lanes);
 }
 
+/* Whether sums of few products fill a matrix whose rows lie pages apart. Vectors that are shorter than a cache line are
+ * better stored one behind the other then; those of AVX-512 are not. */
+static bool writes_rows(const tcc_contract_plan *p, const tcc_llvm_target *target) {
+    enum { FEW_PRODUCTS = 4, PAGE = 1024 /* floats */, LINE = 16 };
+    return target->lanes < LINE && p->K <= FEW_PRODUCTS && llabs(p->c.m.d[p->c.m.n - 1].c[0]) >= PAGE;
+}
+
 /* The tile whose whole cover of M x N costs least: multiply-adds, or loads where these bind, and a little for each
  * operand; and what it packs. */
 static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
     int64_t vectors = tcc_ceil_div(p->N, target->lanes);
     double best = INFINITY;
     /* Of a vector's product each row of the matrix is read once: the more of it in a row, the fewer pages are open. */
-    const int most = p->M == 1 ? (target->registers - 2) / 2 - 1 : 6;
+    const bool by_rows = writes_rows(p, target);
+    const int most = p->M == 1 || by_rows ? (target->registers - 2) / 2 - 1 : 6;
     for (int v = 1; v <= most; v++)
         for (int r = 1; r * v + v + 1 < target->registers || (r == 1 && v == 1); r++) {
-            if (r > p->row_extent || (v > vectors && v > 1)) continue;
+            if (r > (by_rows ? 1 : p->row_extent) || (v > vectors && v > 1)) continue;
             if (16 * r * v > 13 * target->registers) continue; /* LLVM spills sums where it schedules loads ahead */
             if (p->c.n_windows && !reads_bf16(p) && p->row_extent < p->M && r > 6)
                 continue; /* rows an image apart fall into one set of the cache */

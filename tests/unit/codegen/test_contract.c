@@ -631,6 +631,18 @@ static void a_matrix_that_is_read_once_is_read_row_by_row(void **state) {
             else assert_in_range(p.block_k, 128, 2048);
             tcc_llvm_target_clear(&target);
         }
+    for (int few = 1; few <= 4; few++) { /* and a product of few columns and rows is written so */
+        tcc_llvm_target target;
+        tcc_contract_plan p;
+        assert_int_equal(tcc_llvm_target_host("x86-64-v3", NULL, &target), TCC_OK);
+        tcc_contract c = matmul(512, 2048, few, true, false, false);
+        assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
+        assert_int_equal(p.rows, 1);
+        assert_true(p.vectors > 4);
+        tcc_llvm_target_clear(&target);
+        c = matmul(5, 1100, few, true, false, false);
+        check(&c);
+    }
     for (int rows = 1; rows <= 4; rows++) {
         tcc_contract c = matmul(rows, 1152, 77, false, false, false);
         c.accumulate = rows % 2;
