@@ -72,6 +72,12 @@ static bool hands_on(const parts *p, const tcc_node *n) {
     return p->above[n->id] >= 0 && n->op != TCC_OP_CONV_GRAD_WEIGHT && n->type.rank >= 3;
 }
 
+/* Tokens become an image by a transpose and a reshape. */
+static const tcc_node *behind_reshapes(const tcc_node *x) {
+    while (x->op == TCC_OP_RESHAPE) x = x->operands[0];
+    return x;
+}
+
 static void visit(parts *p, const tcc_node *n, int lanes) {
     bool any = false;
     for (int i = 0; i < n->n_operands; i++) any |= hands_on(p, n->operands[i]);
@@ -79,12 +85,12 @@ static void visit(parts *p, const tcc_node *n, int lanes) {
     if (tcc_layout_computes(n) || norm || (any && tcc_layout_follows(n))) p->above[n->id] = n->id;
     if (tcc_layout_computes(n)) p->moves[n->id] = !has_rows(n, lanes);
     for (int i = 0; i < n->n_operands; i++) {
-        const tcc_node *x = n->operands[i];
+        const tcc_node *x = n->operands[i], *source = behind_reshapes(x);
         const bool inside = p->above[n->id] >= 0;
         if (inside && hands_on(p, x)) join(p, n->id, x->id);
         /* what is moved on its way in or out would be moved less */
-        else if (inside && x->op == TCC_OP_TRANSPOSE) move(p, n->id);
-        else if (n->op == TCC_OP_TRANSPOSE && hands_on(p, x)) move(p, x->id);
+        else if (inside && source->op == TCC_OP_TRANSPOSE) move(p, n->id);
+        else if (n->op == TCC_OP_TRANSPOSE && hands_on(p, source)) move(p, source->id);
     }
 }
 
