@@ -4,11 +4,12 @@
  *
  * Every value of the old graph has up to two forms in the new one: "plain", as it was, and "last", with dim 1 moved to
  * the end. Convolutions, pools and resizings compute in last form, but for parts that gain nothing by it
- * (layout_plain.c). Arithmetic, reductions, batch norms and views follow
- * their operands. All else uses plain values. If a requested form does not exist yet, it is made as a transpose of the
- * other one. So transposes remain only where the network begins and ends, and at weights, which are small. Broadcasts,
- * constants and arithmetic on these alone have no form of their own: they are built in the requested form. */
+ * (layout_plain.c). Arithmetic, reductions, batch norms and views follow their operands. All else uses plain values. If
+ * a requested form does not exist yet, it is made as a transpose of the other one. So transposes remain only where the
+ * network begins and ends, and at weights, which are small. Broadcasts, constants and arithmetic on these alone have no
+ * form of their own: they are built in the requested form. */
 #include "passes/layout.h"
+
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/select.h"

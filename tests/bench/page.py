@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Makes BENCHMARKS.md of results/*.json: page.py [--check] RESULTS_DIR PAGE
 
-A result is one measurement: its machine (machines.json), date, commit, command, columns and rows. Of them
-those with "on_page" are on the page: "peers" have a row a model and peer, and make the summary together; each of the
-others has a table.
+A result is one measurement: its machine (machines.json), date, commit, command, columns and rows. Those with "on_page"
+are on the page: "peers" have a row a model and peer, and make the summary together; each of the others has a table.
 --check says whether the page is what the results make.
 """
 import json

@@ -32,7 +32,7 @@ RATE, DECAY, BATCH, LENGTH = 5e-5, 0.01, 32, 128
 
 def rows_of(path):
     with gzip.open(path, "rt", encoding="utf-8") as f:
-        lines = f.read().splitlines()[1:]
+        lines = f.read().rstrip("\n").split("\n")[1:]  # texts have line ends of Unicode in them
     return [(int(label), text) for label, text in (line.split("\t", 1) for line in lines)]
 
 
