@@ -225,9 +225,7 @@ static tcc_status lower_conv_forward(tcc_lowering *l, const tcc_conv *c) {
 static tcc_status lower_conv_grad_weight(tcc_lowering *l, const tcc_conv *c) {
     tcc_contract_shape s = {.matrices = is_matrices(c)};
     image x, dy;
-    int64_t taps = 1;
-    for (int i = 0; i < c->n_spatial; i++) taps *= c->w->type.dims[c->first + i];
-    bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci, c->ci * taps) &&
+    bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci, c->ci * tcc_conv_taps(c)) &&
                    (tcc_contract_stages_operands(l) || c->ci % l->target->lanes == 0);
     s.c.window_b = windows;
     if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, &x));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions by a library. */
+ * Convolutions: how one is read, and the ways to lower it. */
 #ifndef TCC_CODEGEN_CONTRACT_CONV_H
 #define TCC_CODEGEN_CONTRACT_CONV_H
 
@@ -14,6 +14,13 @@ typedef struct tcc_conv {
 } tcc_conv;
 
 tcc_conv tcc_conv_read(const tcc_node *hero);
+
+/* Elements of a channel's kernel. */
+static inline int64_t tcc_conv_taps(const tcc_conv *c) {
+    int64_t taps = 1;
+    for (int i = 0; i < c->n_spatial; i++) taps *= c->w->type.dims[c->first + i];
+    return taps;
+}
 
 /* Whether the host's kernels may compute operand `n` of the hero as they pack or transform it. */
 bool tcc_conv_computes_image(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n);

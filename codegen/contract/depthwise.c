@@ -15,12 +15,6 @@ typedef struct depthwise {
     tcc_dtype dtype; /* of the weights, which are not widened for each position; of sums */
 } depthwise;
 
-static int64_t taps_of(const tcc_conv *c) {
-    int64_t taps = 1;
-    for (int i = 0; i < c->n_spatial; i++) taps *= c->w->type.dims[c->first + i];
-    return taps;
-}
-
 /* Where tap and channel of a weight lie in the temporary. */
 static tcc_affine weight_at(tcc_body *b, const tcc_conv *c, const tcc_affine *at) {
     if (!c->attrs->channels_last) return tcc_affine_linear(b, at, c->w->type.rank, c->w->type.dims);
@@ -214,7 +208,7 @@ tcc_status tcc_lower_conv_depthwise(tcc_lowering *l, const tcc_conv *c) {
     if (!d) return tcc_enomem(l->diag);
     *d = (depthwise){.hero = hero,
                      .c = c,
-                     .taps = taps_of(c),
+                     .taps = tcc_conv_taps(c),
                      .channels = c->groups,
                      .dtype = tcc_operand_sum_type(hero->type.dtype)};
     const bool last = c->attrs->channels_last, by_rows = !l->target->lane_groups && hero->op != TCC_OP_CONV_GRAD_WEIGHT;
