@@ -36,43 +36,9 @@ static tcc_emit_value reverse(tcc_body_run *r, tcc_emit_value v) {
     return tcc_emit_shuffle(r->e, v, NULL, order, r->lanes);
 }
 
-enum { MOST_STRIDE = 4 };
-
-/* Lanes that are `stride` apart lie in so many vectors of the elements between them, the last of which ends with the
- * last lane: where vector `index` begins. */
-static int64_t part_of_run(int index, int stride, int lanes) {
-    return index < stride - 1 ? (int64_t)index * lanes : (int64_t)stride * (lanes - 1) + 1 - lanes;
-}
-
-/* Every stride-th element, from an address on. A processor gathers lanes one by one; it is faster to load all elements
- * between and to pick. */
-static tcc_emit_value load_strided(tcc_body_run *r, tcc_emit_type memory, tcc_emit_value base, tcc_emit_value offset,
-                                   int stride, tcc_emit_value mask) {
-    tcc_emitter *e = r->e;
-    tcc_emit_type type = tcc_emit_vector_type(memory, r->lanes);
-    tcc_emit_value value = NULL, nothing = mask ? tcc_emit_null(tcc_emit_type_of(mask)) : NULL;
-    int picked[64] = {0}, pick[64];
-    for (int part = 0; part < stride; part++) {
-        const int64_t first = part_of_run(part, stride, r->lanes);
-        tcc_emit_value address = tcc_emit_at(e, memory, base, tcc_emit_add(e, offset, tcc_emit_i64(e, first))), loaded;
-        for (int t = 0; t < r->lanes && mask; t++)
-            pick[t] = (first + t) % stride ? r->lanes : (int)((first + t) / stride);
-        loaded = mask ? tcc_emit_load_masked(e, type, address, tcc_emit_shuffle(e, mask, nothing, pick, r->lanes))
-                      : tcc_emit_load(e, type, address, 0);
-        for (int i = 0; i < r->lanes; i++) {
-            const int64_t at = (int64_t)i * stride - first;
-            const bool here = at >= 0 && at < r->lanes && !picked[i];
-            pick[i] = here ? (value ? r->lanes : 0) + (int)at : i;
-            picked[i] |= here;
-        }
-        value = value ? tcc_emit_shuffle(e, value, loaded, pick, r->lanes)
-                      : tcc_emit_shuffle(e, loaded, NULL, pick, r->lanes);
-    }
-    return value;
-}
-
 /* The stride of a load from lane to lane by which it is better read as a whole; 0: it is not. */
 static int stride_of(const tcc_body_run *r, const tcc_expr *x) {
+    enum { MOST_STRIDE = 4 };
     const int64_t stride = tcc_body_stride(r, &x->affine);
     const tcc_llvm_target *t = r->e->target;
     return !t->lane_groups && stride > 1 && stride <= MOST_STRIDE && stride <= r->lanes ? (int)stride : 0;
@@ -105,7 +71,8 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
         tcc_emit_value at = tcc_emit_at(e, memory, base, tcc_emit_sub(e, offset, tcc_emit_i64(e, r->lanes - 1)));
         value = reverse(r, mask ? tcc_emit_load_masked(e, type, at, reverse(r, mask)) : tcc_emit_load(e, type, at, 0));
     } else if (stride_of(r, x)) {
-        value = load_strided(r, memory, base, offset, stride_of(r, x), access_mask(r, guard));
+        value = tcc_emit_load_strided(e, type, tcc_emit_at(e, memory, base, offset), stride_of(r, x),
+                                      access_mask(r, guard));
     } else {
         tcc_emit_value start = tcc_emit_element(e, memory, base, offset);
         value = tcc_emit_gather_at(e, memory, start,

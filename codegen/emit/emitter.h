@@ -288,6 +288,9 @@ void tcc_emit_fence(tcc_emitter *e);
 /* Lanes whose mask bit is off read 0 and touch no memory. */
 tcc_emit_value tcc_emit_load_masked(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask);
 void tcc_emit_store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, tcc_emit_value mask);
+/* Elements that are `stride` apart, from an address on. NULL: all lanes. Of the host alone. */
+tcc_emit_value tcc_emit_load_strided(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, int stride,
+                                     tcc_emit_value mask);
 /* Lane by lane from a vector of pointers. */
 tcc_emit_value tcc_emit_gather(tcc_emitter *e, tcc_emit_type type, tcc_emit_value addresses, tcc_emit_value mask);
 void tcc_emit_scatter(tcc_emitter *e, tcc_emit_value value, tcc_emit_value addresses, tcc_emit_value mask);

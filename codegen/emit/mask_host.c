@@ -63,43 +63,89 @@ static tcc_emit_value vector_on_stack(tcc_emitter *e) {
     return e->vector_on_stack;
 }
 
-static void copy_lanes(tcc_emitter *e, tcc_emit_type type, tcc_emit_value to, tcc_emit_value from,
+/* Copies the lanes that are wanted, one by one; those of `from` are `stride` elements apart. */
+static void copy_lanes(tcc_emitter *e, tcc_emit_type type, tcc_emit_value to, tcc_emit_value from, int stride,
                        tcc_emit_value mask) {
-    const int lanes = tcc_emit_lanes_of(type);
-    tcc_emit_type scalar = tcc_emit_scalar_of(type), bits = LLVMIntTypeInContext(e->context, (unsigned)lanes);
+    tcc_emit_type scalar = tcc_emit_scalar_of(type);
+    tcc_emit_type bits = LLVMIntTypeInContext(e->context, (unsigned)tcc_emit_lanes_of(type));
     tcc_emit_value wanted = LLVMBuildZExtOrBitCast(e->builder, tcc_emit_bitcast(e, mask, bits), e->i64, "");
     tcc_emit_loop loop;
-    tcc_emit_if lane;
-    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, lanes), 1, NULL, 0);
-    tcc_emit_value bit = tcc_emit_and(e, tcc_emit_lshr(e, wanted, loop.index), tcc_emit_i64(e, 1));
-    tcc_emit_if_begin(e, &lane, tcc_emit_icmp(e, TCC_ICMP_NE, bit, tcc_emit_i64(e, 0)));
-    tcc_emit_value element = tcc_emit_load(e, scalar, tcc_emit_at(e, scalar, from, loop.index), 0);
-    tcc_emit_store(e, element, tcc_emit_at(e, scalar, to, loop.index), 0);
-    tcc_emit_if_end(e, &lane);
-    tcc_emit_loop_end(e, &loop, NULL);
+    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_intrinsic(e, "llvm.ctpop", e->i64, &wanted, 1), 1,
+                        &wanted, 1);
+    tcc_emit_value arguments[] = {loop.carry[0], tcc_emit_int(e, e->i1, 1)};
+    tcc_emit_value lane = tcc_emit_intrinsic(e, "llvm.cttz", e->i64, arguments, 2);
+    tcc_emit_value source = tcc_emit_at(e, scalar, from, tcc_emit_mul(e, lane, tcc_emit_i64(e, stride)));
+    tcc_emit_store(e, tcc_emit_load(e, scalar, source, 0), tcc_emit_at(e, scalar, to, lane), 0);
+    tcc_emit_value rest = tcc_emit_and(e, loop.carry[0], tcc_emit_isub(e, loop.carry[0], tcc_emit_i64(e, 1)));
+    tcc_emit_loop_end(e, &loop, &rest);
+}
+
+static tcc_emit_value load_lanes(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, int stride,
+                                 tcc_emit_value mask) {
+    tcc_emit_value room = vector_on_stack(e);
+    tcc_emit_store(e, tcc_emit_null(type), room, 0);
+    copy_lanes(e, type, room, address, stride, mask);
+    return tcc_emit_load(e, type, room, 0);
+}
+
+/* Lanes that are `stride` apart lie in so many vectors of the elements between them, the last of which ends with the
+ * last lane: where vector `index` begins. */
+static int64_t part_of_run(int index, int stride, int lanes) {
+    return index < stride - 1 ? (int64_t)index * lanes : (int64_t)stride * (lanes - 1) + 1 - lanes;
+}
+
+/* All elements between lanes that are `stride` apart, and those picked out of them. */
+static tcc_emit_value load_and_pick(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, int stride,
+                                    tcc_emit_value mask) {
+    const int lanes = tcc_emit_lanes_of(type);
+    tcc_emit_value value = NULL, nothing = mask ? tcc_emit_null(tcc_emit_type_of(mask)) : NULL;
+    int picked[64] = {0}, pick[64];
+    for (int part = 0; part < stride; part++) {
+        const int64_t first = part_of_run(part, stride, lanes);
+        tcc_emit_value at = tcc_emit_at(e, tcc_emit_scalar_of(type), address, tcc_emit_i64(e, first)), loaded;
+        for (int t = 0; t < lanes && mask; t++) pick[t] = (first + t) % stride ? lanes : (int)((first + t) / stride);
+        loaded = mask ? tcc_emit_load_masked(e, type, at, tcc_emit_shuffle(e, mask, nothing, pick, lanes))
+                      : tcc_emit_load(e, type, at, 0);
+        for (int i = 0; i < lanes; i++) {
+            const int64_t place = (int64_t)i * stride - first;
+            const bool here = place >= 0 && place < lanes && !picked[i];
+            pick[i] = here ? (value ? lanes : 0) + (int)place : i;
+            picked[i] |= here;
+        }
+        value = tcc_emit_shuffle(e, value ? value : loaded, value ? loaded : NULL, pick, lanes);
+    }
+    return value;
 }
 
 /* --- Of the host's table */
 
-tcc_emit_value tcc_host_load_masked(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask) {
-    if (has_loads(e, type) || LLVMIsConstant(mask)) {
-        tcc_emit_value arguments[] = {address, mask, tcc_emit_null(type)};
-        return call_masked(e, "llvm.masked.load", type, arguments, 0);
-    }
+static tcc_emit_value load_whole_or_lanes(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, int stride,
+                                          tcc_emit_value mask) {
     tcc_emit_if whole;
     tcc_emit_value values[2];
     tcc_emit_block from[2];
     tcc_emit_if_begin(e, &whole, is_whole(e, mask));
-    values[0] = tcc_emit_load(e, type, address, 0);
+    values[0] = stride == 1 ? tcc_emit_load(e, type, address, 0) : load_and_pick(e, type, address, stride, NULL);
     from[0] = tcc_emit_current_block(e);
     tcc_emit_if_else(e, &whole);
-    tcc_emit_value room = vector_on_stack(e);
-    tcc_emit_store(e, tcc_emit_null(type), room, 0);
-    copy_lanes(e, type, room, address, mask);
-    values[1] = tcc_emit_load(e, type, room, 0);
+    values[1] = load_lanes(e, type, address, stride, mask);
     from[1] = tcc_emit_current_block(e);
     tcc_emit_if_end(e, &whole);
     return tcc_emit_phi(e, values, from, 2);
+}
+
+tcc_emit_value tcc_host_load_masked(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask) {
+    if (!has_loads(e, type) && !LLVMIsConstant(mask)) return load_whole_or_lanes(e, type, address, 1, mask);
+    tcc_emit_value arguments[] = {address, mask, tcc_emit_null(type)};
+    return call_masked(e, "llvm.masked.load", type, arguments, 0);
+}
+
+/* A processor gathers lanes one by one; it is faster to load all elements between and to pick. The lanes in between are
+ * never wanted, so no mask of such a load is one of a whole vector: that question is of the lanes themselves. */
+tcc_emit_value tcc_emit_load_strided(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, int stride,
+                                     tcc_emit_value mask) {
+    if (!mask || has_loads(e, type) || LLVMIsConstant(mask)) return load_and_pick(e, type, address, stride, mask);
+    return load_whole_or_lanes(e, type, address, stride, mask);
 }
 
 void tcc_host_store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, tcc_emit_value mask) {
@@ -115,7 +161,7 @@ void tcc_host_store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value 
     tcc_emit_if_else(e, &whole);
     tcc_emit_value room = vector_on_stack(e);
     tcc_emit_store(e, value, room, 0);
-    copy_lanes(e, type, address, room, mask);
+    copy_lanes(e, type, address, room, 1, mask);
     tcc_emit_if_end(e, &whole);
 }
 
