@@ -32,13 +32,16 @@ typedef struct tcc_ir_moments {
 
 /* x normalized, as layer_norm, batch_norm and rms_norm do before weight and bias. */
 typedef struct tcc_ir_normal {
-    tcc_node *scale; /* 1 / sqrt(variance + eps), dims of x without axes */
-    tcc_node *value; /* dims of x */
+    tcc_node *scale;   /* 1 / sqrt(variance + eps), dims of x without axes */
+    tcc_node *value;   /* dims of x */
+    tcc_node *centred; /* the value before it is scaled: x - mean, and x itself of rms_norm */
 } tcc_ir_normal;
 tcc_ir_normal tcc_ir_get_normal(tcc_graph *g, tcc_node *x, const tcc_dims *axes, double eps);
 tcc_ir_normal tcc_ir_get_rms_normal(tcc_graph *g, tcc_node *x, const tcc_dims *axes, double eps);
 /* The dims over which layer_norm, rms_norm, batch_norm or an op of its family, `n`, normalizes. */
 tcc_dims tcc_ir_norm_axes(const tcc_node *n);
+/* What group_norm `n` normalizes, with a dim for the groups, and the dims over which it does. */
+tcc_node *tcc_ir_group_rows(tcc_graph *g, const tcc_node *n, tcc_node *x, tcc_dims *axes);
 /* Weight or bias of norm `n` at the dims of its first operand. */
 tcc_node *tcc_ir_norm_weight(tcc_graph *g, const tcc_node *n, tcc_node *weight);
 

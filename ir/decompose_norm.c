@@ -35,7 +35,7 @@ static tcc_node *scale_of(tcc_graph *g, tcc_node *square, double eps) {
 
 /* x / sqrt(square + eps) */
 static tcc_ir_normal scale_by(tcc_graph *g, tcc_node *x, tcc_node *square, const tcc_dims *axes, double eps) {
-    tcc_ir_normal normal;
+    tcc_ir_normal normal = {.centred = x};
     normal.scale = scale_of(g, square, eps);
     normal.value = tcc_ir_binary(g, TCC_OP_MUL, x, back(g, normal.scale, x, axes));
     return normal;
@@ -245,11 +245,11 @@ TCC_DEFINITION(BATCH_NORM_GRAD_BIAS) {
 
 /* The channels become [groups, channels a group]; all but the batch (dim 0) and the groups is
  * reduced. */
-TCC_DEFINITION(GROUP_NORM) {
-    const tcc_type *type = &in[0]->type;
+tcc_node *tcc_ir_group_rows(tcc_graph *g, const tcc_node *n, tcc_node *x, tcc_dims *axes) {
+    const tcc_type *type = &n->type;
     int axis = (int)n->attrs->norm.axis, rank = 0;
     int64_t dims[TCC_MAX_RANK + 1];
-    tcc_dims axes = {0};
+    *axes = (tcc_dims){0};
     if (type->rank == TCC_MAX_RANK) {
         tcc_error(g->diag, TCC_EUNSUPPORTED, n->loc, "group_norm: rank %d has no room for the dim of the groups",
                   type->rank);
@@ -257,12 +257,17 @@ TCC_DEFINITION(GROUP_NORM) {
     }
     for (int d = 0; d < type->rank; d++) {
         if (d == axis) dims[rank++] = n->attrs->norm.groups;
-        if (d > 0) axes.v[axes.count++] = rank;
+        if (d > 0) axes->v[axes->count++] = rank;
         dims[rank++] = d == axis ? type->dims[d] / n->attrs->norm.groups : type->dims[d];
     }
-    tcc_node *x = tcc_ir_reshape(g, in[0], rank, dims);
+    return tcc_ir_reshape(g, x, rank, dims);
+}
+
+TCC_DEFINITION(GROUP_NORM) {
+    tcc_dims axes;
+    tcc_node *x = tcc_ir_group_rows(g, n, in[0], &axes);
     x = tcc_ir_get_normal(g, x, &axes, n->attrs->norm.eps).value;
-    return scale_and_shift(g, n, in, tcc_ir_reshape(g, x, type->rank, type->dims));
+    return scale_and_shift(g, n, in, tcc_ir_reshape(g, x, n->type.rank, n->type.dims));
 }
 
 /* The work a channel is done on vectors of C elements. */

@@ -32,29 +32,53 @@ static tcc_dims others(int rank, const tcc_dims *axes) {
     return rest;
 }
 
-/* With n = (x - mean) s, s = 1 / sqrt(var + eps), y = n w + b, g = dy w:
- *   dx = s (g - mean g - n mean(g n)),   dw = sum dy n,   db = sum dy.
- * Without centring (rms_norm) the term mean g is not there. */
+/* With c = x - mean, s = 1 / sqrt(var + eps), n = c s, y = n w + b, g = dy w:
+ *   dx = s (g - mean g - n mean(g n)),   dw = sum dy n,   db = sum dy,
+ * where mean(g n) = s mean(g c), for mean(g c) does not wait for s. Without centring (rms_norm) c is x, and the term
+ * mean g is not there. */
+static tcc_node *norm_dx(tcc_vjp *v, const tcc_ir_normal *n, tcc_node *g, const tcc_dims *axes, bool centred) {
+    tcc_node *along = vjp_mul(v, tcc_ir_mean(v->g, vjp_mul(v, g, n->centred), axes), n->scale);
+    tcc_node *dx = centred ? vjp_sub(v, g, vjp_back(v, tcc_ir_mean(v->g, g, axes), g, axes)) : g;
+    dx = vjp_sub(v, dx, vjp_mul(v, n->value, vjp_back(v, along, g, axes)));
+    return vjp_mul(v, dx, vjp_back(v, n->scale, g, axes));
+}
+
+static tcc_node *norm_g(tcc_vjp *v) {
+    return v->y->n_operands > 1 ? vjp_mul(v, v->dy, tcc_ir_norm_weight(v->g, v->y, v->x[1])) : v->dy;
+}
+
+/* `value` is n with the dims of y, `rows` those that weight and bias are broadcast over. */
+static void give_weights(tcc_vjp *v, tcc_node *value, const tcc_dims *rows) {
+    if (v->y->n_operands > 1 && tcc__vjp_wants(v, 1)) tcc__vjp_give(v, 1, vjp_sum(v, vjp_mul(v, v->dy, value), rows));
+    if (v->y->n_operands > 2 && tcc__vjp_wants(v, 2)) tcc__vjp_give(v, 2, vjp_sum(v, v->dy, rows));
+}
+
 static void norm(tcc_vjp *v, bool centred) {
     tcc_node *x = v->x[0];
-    tcc_dims axes = tcc_ir_norm_axes(v->y),
-             rows = others(v->y->type.rank, &axes); /* that weight and bias are broadcast over */
-    double eps = v->y->attrs->norm.eps;
-    tcc_ir_normal n = centred ? tcc_ir_get_normal(v->g, x, &axes, eps) : tcc_ir_get_rms_normal(v->g, x, &axes, eps);
-    if (tcc__vjp_wants(v, 0)) {
-        tcc_node *g = v->y->n_operands > 1 ? vjp_mul(v, v->dy, tcc_ir_norm_weight(v->g, v->y, v->x[1])) : v->dy;
-        tcc_node *along = vjp_back(v, tcc_ir_mean(v->g, vjp_mul(v, g, n.value), &axes), x, &axes);
-        tcc_node *dx = centred ? vjp_sub(v, g, vjp_back(v, tcc_ir_mean(v->g, g, &axes), x, &axes)) : g;
-        dx = vjp_sub(v, dx, vjp_mul(v, n.value, along));
-        tcc__vjp_give(v, 0, vjp_mul(v, dx, vjp_back(v, n.scale, x, &axes)));
-    }
-    if (v->y->n_operands > 1 && tcc__vjp_wants(v, 1))
-        tcc__vjp_give(v, 1, vjp_sum(v, vjp_mul(v, v->dy, n.value), &rows));
-    if (v->y->n_operands > 2 && tcc__vjp_wants(v, 2)) tcc__vjp_give(v, 2, vjp_sum(v, v->dy, &rows));
+    const tcc_dims axes = tcc_ir_norm_axes(v->y), rows = others(v->y->type.rank, &axes);
+    const double eps = v->y->attrs->norm.eps;
+    const tcc_ir_normal n = centred ? tcc_ir_get_normal(v->g, x, &axes, eps)
+                                    : tcc_ir_get_rms_normal(v->g, x, &axes, eps);
+    if (tcc__vjp_wants(v, 0)) tcc__vjp_give(v, 0, norm_dx(v, &n, norm_g(v), &axes, centred));
+    give_weights(v, n.value, &rows);
 }
 
 TCC_VJP_RULE(layer_norm) { norm(v, true); }
 TCC_VJP_RULE(rms_norm) { norm(v, false); }
+
+/* The same over rows that are groups. */
+TCC_VJP_RULE(group_norm) {
+    const tcc_type *type = &v->y->type;
+    const tcc_dims channels = {1, {v->y->attrs->norm.axis}}, rows = others(type->rank, &channels);
+    tcc_dims axes;
+    const tcc_ir_normal n = tcc_ir_get_normal(v->g, tcc_ir_group_rows(v->g, v->y, v->x[0], &axes), &axes,
+                                              v->y->attrs->norm.eps);
+    if (tcc__vjp_wants(v, 0)) {
+        tcc_node *g = tcc_ir_group_rows(v->g, v->y, norm_g(v), &axes);
+        tcc__vjp_give(v, 0, tcc_ir_reshape(v->g, norm_dx(v, &n, g, &axes, true), type->rank, type->dims));
+    }
+    give_weights(v, tcc_ir_reshape(v->g, n.value, type->rank, type->dims), &rows);
+}
 
 /* All gradients are ops on the same operands, whose definitions share their sums; a library may compute them at once.
  */

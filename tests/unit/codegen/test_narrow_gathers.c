@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Elements of 8 and 16 bits that are read at computed places, or a stride apart: from rows that begin at any element, by
- * vectors and what is left of them. */
+ * Elements of 8 and 16 bits that are read at computed places, or a stride apart: from rows that begin at any element,
+ * by vectors and what is left of them. */
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "harness/graphs.h"
