@@ -91,7 +91,7 @@ tcc_emit_value tcc_scalar_to_memory(tcc_emitter *e, tcc_emit_value value, tcc_dt
 
 tcc_emit_value tcc_scalar_rounded_to_memory(tcc_emitter *e, tcc_emit_value value, tcc_dtype dtype) {
     if (dtype != TCC_BF16) return tcc_scalar_to_memory(e, value, dtype);
-    tcc_emit_value before = tcc_emit_bits_behind(value);
+    tcc_emit_value before = tcc_emit_bits_behind(e, value);
     if (before) return before;
     tcc_emit_type type = like(e, e->i32, value);
     tcc_emit_value bits = tcc_emit_bitcast(e, value, type);

@@ -350,9 +350,9 @@ tcc_emit_value tcc_emit_round_by_integers(tcc_emitter *e, tcc_emit_value x); /* 
 /* The same to values whose NaN have nothing in the lower halves of their bits: rounding leaves those as they are. */
 tcc_emit_value tcc_emit_round_short(tcc_emitter *e, tcc_emit_value x);
 
-/* The 16 bits that an f32 was made of as its upper half, where it was; else NULL. LLVM sees that only within one block.
- */
-tcc_emit_value tcc_emit_bits_behind(tcc_emit_value x);
+/* The 16 bits that an f32 was made of as its upper half, where it was, or was chosen of such; else NULL. A constant has
+ * nothing in its lower half. LLVM sees that only within one block, and not behind a choice. */
+tcc_emit_value tcc_emit_bits_behind(tcc_emitter *e, tcc_emit_value x);
 
 /* --- Products of bf16, where the target's figures say that it has them (target.h). Sums are f32. */
 /* sums + a0 b0 + a1 b1 in each lane: a and b are vectors of 32 bits, two bf16 each. */

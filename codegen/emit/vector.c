@@ -120,10 +120,39 @@ void tcc_emit_tile_multiply(tcc_emitter *e, int sums, int a, int b) {
     e->target->functions->tiles->multiply(e, sums, a, b);
 }
 
-tcc_emit_value tcc_emit_bits_behind(tcc_emit_value x) {
+static tcc_emit_value half_behind(tcc_emit_value x) {
     if (!LLVMIsABitCastInst(x)) return NULL;
     tcc_emit_value up = LLVMGetOperand(x, 0), bits;
     if (!LLVMIsAInstruction(up) || LLVMGetInstructionOpcode(up) != LLVMShl) return NULL;
     bits = LLVMGetOperand(up, 0);
     return LLVMIsAZExtInst(bits) ? LLVMGetOperand(bits, 0) : NULL;
 }
+
+/* What a vector has in all lanes, as tcc_emit_splat makes it; NULL: it is no such vector. */
+static tcc_emit_value scalar_behind(tcc_emit_value x) {
+    if (!LLVMIsAShuffleVectorInst(x) || !LLVMIsAInsertElementInst(LLVMGetOperand(x, 0))) return NULL;
+    for (unsigned i = 0; i < LLVMGetNumMaskElements(x); i++)
+        if (LLVMGetMaskValue(x, i)) return NULL;
+    tcc_emit_value one = LLVMGetOperand(x, 0), at = LLVMGetOperand(one, 2);
+    return LLVMIsAConstantInt(at) && !LLVMConstIntGetZExtValue(at) ? LLVMGetOperand(one, 1) : NULL;
+}
+
+static tcc_emit_value bits_behind(tcc_emitter *e, tcc_emit_value x, bool chosen) {
+    tcc_emit_value half = half_behind(x), scalar = half ? NULL : scalar_behind(x);
+    if (LLVMIsConstant(x)) {
+        tcc_emit_type type = tcc_emit_type_like(e, e->i32, tcc_emit_type_of(x));
+        half = tcc_emit_lshr(e, tcc_emit_bitcast(e, x, type), tcc_emit_int(e, type, 16));
+        return tcc_emit_trunc(e, half, tcc_emit_type_like(e, e->i16, type));
+    }
+    if (scalar) half = half_behind(scalar);
+    if (scalar && half) return tcc_emit_splat(e, half, tcc_emit_lanes_of(tcc_emit_type_of(x)));
+    if (half || !LLVMIsASelectInst(x)) return half;
+    /* A choice that somebody else needs as a float is made once. */
+    LLVMUseRef use = LLVMGetFirstUse(x);
+    if (use && (!chosen || LLVMGetNextUse(use))) return NULL;
+    tcc_emit_value a = bits_behind(e, LLVMGetOperand(x, 1), true), b = NULL;
+    if (a) b = bits_behind(e, LLVMGetOperand(x, 2), true);
+    return b ? tcc_emit_select(e, LLVMGetOperand(x, 0), a, b) : NULL;
+}
+
+tcc_emit_value tcc_emit_bits_behind(tcc_emitter *e, tcc_emit_value x) { return bits_behind(e, x, false); }

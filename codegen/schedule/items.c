@@ -124,7 +124,7 @@ int tcc_expr_cost(const tcc_expr *x) {
     }
 }
 
-static int body_cost(const tcc_body *b) {
+int tcc_body_cost(const tcc_body *b) {
     int cost = 0;
     for (int i = 0; i < b->exprs.count; i++) cost += tcc_expr_cost(b->exprs.data[i]);
     return cost;
@@ -137,7 +137,7 @@ static bool has_simple_vectors(const tcc_body *b) {
 }
 
 int tcc_choose_width(const tcc_body *b) {
-    const int cost = body_cost(b);
+    const int cost = tcc_body_cost(b);
     return !has_simple_vectors(b) ? 1 : cost <= 8 ? 4 : cost <= 16 ? 2 : 1;
 }
 
@@ -145,7 +145,7 @@ static const double long_work = 1 << 23; /* some 50 us */
 
 int tcc_choose_width_of_points(const tcc_body *b, double points) {
     enum { CHAIN = 16, FUNCTIONS = 110, STREAMS = 3 }; /* measured on Zen 5, with AVX-512 and capped at AVX2 */
-    const int cost = body_cost(b);
+    const int cost = tcc_body_cost(b);
     int streams = b->stores.count;
     if (cost <= CHAIN || points * cost < long_work || !has_simple_vectors(b)) return tcc_choose_width(b);
     for (int i = 0; i < b->exprs.count; i++) streams += b->exprs.data[i]->kind == TCC_EXPR_LOAD;
@@ -153,7 +153,7 @@ int tcc_choose_width_of_points(const tcc_body *b, double points) {
 }
 
 int tcc_choose_width_of_rows(const tcc_body *b, double points) {
-    return points * body_cost(b) < long_work ? 1 : tcc_choose_width_of_points(b, points);
+    return points * tcc_body_cost(b) < long_work ? 1 : tcc_choose_width_of_points(b, points);
 }
 
 int tcc_choose_width_of_sums(const tcc_llvm_target *target, const tcc_body *b, double points) {
@@ -169,7 +169,7 @@ double tcc_points_of(const tcc_body *b, const int *order, int n) {
 }
 
 int64_t tcc_choose_grain(const tcc_body *b, double points) {
-    double work = points * (8 + body_cost(b)), enough = 16 * 16384; /* some microseconds */
+    double work = points * (8 + tcc_body_cost(b)), enough = 16 * 16384; /* some microseconds */
     int64_t grain = (int64_t)(enough / (work > 1 ? work : 1));
     return grain < 1 ? 1 : grain;
 }

@@ -23,6 +23,7 @@ double tcc_part_loops(const tcc_body *b, const int *order, int n, uint64_t bits,
                       int *n_rest);
 /* About how many simple instructions an expression takes, without its operands. */
 int tcc_expr_cost(const tcc_expr *x);
+int tcc_body_cost(const tcc_body *b); /* of one point */
 /* Vectors of several registers where few values are live, so that there is independent work to overlap: 4, 2 or 1. */
 int tcc_choose_width(const tcc_body *b);
 /* Of a kernel for so many points in all. Of a long chain of operations a core sees one at a time, each of which waits

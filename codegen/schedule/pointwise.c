@@ -18,6 +18,7 @@ typedef struct pointwise {
     bool any_extent;  /* one flat loop whose extent is parameter 0 */
     bool whole;       /* the innermost loop is a number of vectors */
     bool past_caches; /* one of the stores is */
+    bool peeled;      /* whole vectors of the innermost loop, then what is left of it */
     int phase_var;    /* a short innermost loop, all turns of which make one vector: see choose_phases; -1: none */
     int jam_var;      /* a short loop, in all turns of which a fold is made at once: see find_jam; -1: none */
     bool written_out; /* the vectors of the innermost loop, one by one */
@@ -143,7 +144,7 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, tcc_emit_value from, 
             break;
         }
         if (i == last) {
-            if (p->past_caches && !p->whole) { /* items begin at whole vectors, and a mask has no such stores */
+            if (p->peeled) { /* items begin at whole vectors */
                 tcc_emit_value end = tcc_emit_and(e, to, tcc_emit_i64(e, -p->lanes));
                 emit_vectors(r, p, p->lanes, var, from, end, true);
                 from = end;
@@ -217,6 +218,14 @@ static bool is_flat(const tcc_body *b, int var) {
             return false;
     }
     return true;
+}
+
+/* Whether a mask for each vector of a row takes long beside the little that is done with it, and most vectors of the
+ * row need none. */
+static bool masks_cost(const tcc_lowering *l, const pointwise *p, int64_t row) {
+    enum { LITTLE = 8, VECTORS = 8 };
+    return !l->target->lane_groups && !p->any_extent && p->phase_var < 0 && !p->written_out && p->lanes > 1 &&
+           row >= (int64_t)VECTORS * p->lanes && tcc_body_cost(p->body) <= LITTLE;
 }
 
 /* The next value of a copy of a weight, which nobody reads before the next step. */
@@ -404,6 +413,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     TCC_TRY(plan_items(l, p, order, n, &item_points));
     choose_past_caches(l, p);
     p->cut = tcc_cut_items(b, order, n, item_points / at_once, tcc_group_lanes(p->shape, p->lanes));
+    p->peeled = !p->whole && (p->past_caches || masks_cost(l, p, inner));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
@@ -423,9 +433,9 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     launch->kernel.emit = emit;
     launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d%s phases=%d jam=%d%s", p->lanes,
+    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d%s phases=%d jam=%d%s%s", p->lanes,
                             p->any_extent && p->whole ? " whole" : "", (int)turns_of(b, p->phase_var),
-                            (int)turns_of(b, jam), p->written_out ? " written out" : "");
+                            (int)turns_of(b, jam), p->written_out ? " written out" : "", p->peeled ? " peeled" : "");
 }
 
 tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {

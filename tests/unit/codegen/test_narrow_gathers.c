@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Elements of 8 and 16 bits that are read at computed places, or a stride apart: from rows that begin at any element,
- * by vectors and what is left of them. */
+ * by vectors and what is left of them. And choices between such elements. */
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "harness/graphs.h"
@@ -63,36 +63,92 @@ static void elements_a_stride_apart(void **state) {
             }
 }
 
+/* How often a text is in the code of a graph called @rows for a CPU. */
+static int count_in_code(tcc_graph *g, const char *cpu, const char *text) {
+    tcc_llvm_target target;
+    tcc_context cx = {0};
+    tcc_program *program;
+    tcc_graph *graph;
+    char line[4096];
+    int count = 0;
+    assert_int_equal(tcc_llvm_target_host(cpu, g->diag, &target), TCC_OK);
+    compiled_build(g, &(compiled_options){.dump_dir = "."}, &target, &cx, &graph, &program);
+    FILE *f = fopen("./rows.module00.ll", "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) count += strstr(line, text) != NULL;
+    fclose(f);
+    tcc_program_destroy(program);
+    tcc_graph_destroy(graph);
+    tcc_llvm_target_clear(&target);
+    return count;
+}
+
 /* Without loads under a mask: one question about the lanes of a load, not one for each vector of what lies between
  * them. A load asks, and so does a store; what is not whole goes from bit to bit. */
 static void whole_vectors_are_looked_for(void **state) {
     (void)state;
     skip_without(ON_X86_64, "it looks at code for x86-64-v3");
     for (int stride = 2; stride <= 4; stride++) {
-        tcc_llvm_target target;
-        tcc_context cx = {0};
         tcc_diag diag = {0};
-        tcc_program *program;
-        tcc_graph *g = slice("bf16", 100 * stride + 1, 1, stride, &diag), *graph;
-        char line[4096];
-        int questions = 0;
-        assert_int_equal(tcc_llvm_target_host("x86-64-v3", &diag, &target), TCC_OK);
-        compiled_build(g, &(compiled_options){.dump_dir = "."}, &target, &cx, &graph, &program);
-        FILE *f = fopen("./rows.module00.ll", "r");
-        assert_non_null(f);
-        while (fgets(line, sizeof line, f)) questions += strstr(line, "call i64 @llvm.cttz.i64") != NULL;
-        fclose(f);
-        assert_int_equal(questions, 2);
-        tcc_program_destroy(program);
-        tcc_graph_destroy(graph);
+        tcc_graph *g = slice("bf16", 100 * stride + 1, 1, stride, &diag);
+        assert_int_equal(count_in_code(g, "x86-64-v3", "call i64 @llvm.cttz.i64"), 2);
         tcc_graph_destroy(g);
-        tcc_llvm_target_clear(&target);
+    }
+}
+
+/* Of a long row with little to do, whole vectors have no mask; of a short one, or one of whole vectors, there is one
+ * kind of vector. */
+static void masks_are_of_the_last_vector(void **state) {
+    (void)state;
+    skip_without(ON_X86_64, "it looks at code for x86-64-v4");
+    static const struct {
+        int length, masked, plain;
+    } rows[] = {{1000, 1, 1}, {100, 1, 0}, {1024, 0, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tcc_diag diag = {0};
+        tcc_graph *g = slice("bf16", rows[i].length + 1, 1, 1, &diag);
+        assert_int_equal(count_in_code(g, "x86-64-v4", "call void @llvm.masked.store"), rows[i].masked);
+        assert_int_equal(count_in_code(g, "x86-64-v4", " store <64 x i16>"), rows[i].plain);
+        check_compiled(g, &(compiled_options){.exact = true});
+        tcc_graph_destroy(g);
+    }
+}
+
+/* A choice between elements, one of a row for all, or a number: made of their 16 bits, unless it is computed with. */
+static void choices_are_of_bits(void **state) {
+    (void)state;
+    static const struct {
+        const char *nodes;
+        bool floats;
+    } cases[] = {{"  %4 = select(%0, %1, %2) : bf16[3,1000]\n", false},
+                 {"  %4 = select(%0, %1, %3) : bf16[3,1000]\n", false},
+                 {"  %5 = constant {values=[-3]} : bf16[3,1000]\n  %6 = select(%0, %3, %5) : bf16[3,1000]\n"
+                  "  %4 = select(%0, %6, %1) : bf16[3,1000]\n",
+                  false},
+                 {"  %5 = select(%0, %1, %2) : bf16[3,1000]\n  %4 = mul(%5, %3) : bf16[3,1000]\n", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        tcc_diag diag = {0};
+        snprintf(text, sizeof text,
+                 "graph @rows {\n"
+                 "  %%0 = input {name=\"c\"} : bool[3,1000]\n"
+                 "  %%1 = input {name=\"a\"} : bf16[3,1000]\n"
+                 "  %%2 = input {name=\"b\"} : bf16[3,1000]\n"
+                 "  %%7 = input {name=\"of_rows\"} : bf16[3]\n"
+                 "  %%3 = broadcast(%%7) {dims=[0]} : bf16[3,1000]\n"
+                 "%s  output \"o\" %%4\n}\n",
+                 cases[i].nodes);
+        tcc_graph *g = parse_graph(text, &diag);
+        check_compiled(g, &(compiled_options){.exact = true});
+        if (ON_X86_64) assert_int_equal(count_in_code(g, "x86-64-v4", " = trunc <") > 0, cases[i].floats);
+        tcc_graph_destroy(g);
     }
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(elements_of_all_sizes),
-                                       cmocka_unit_test(elements_a_stride_apart),
-                                       cmocka_unit_test(whole_vectors_are_looked_for)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elements_of_all_sizes), cmocka_unit_test(elements_a_stride_apart),
+        cmocka_unit_test(whole_vectors_are_looked_for), cmocka_unit_test(masks_are_of_the_last_vector),
+        cmocka_unit_test(choices_are_of_bits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
