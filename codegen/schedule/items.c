@@ -233,6 +233,27 @@ void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_value
     }
 }
 
+void tcc_emit_cut_blocks_begin(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_value item, int points,
+                               tcc_emit_cut_block *block, tcc_emit_cut_loops *l) {
+    tcc_emitter *e = r->e;
+    const int last = cut->order[cut->n - 1];
+    const int64_t extent = r->body->vars.data[last].high + 1;
+    tcc_emit_value from, to;
+    *l = (tcc_emit_cut_loops){0};
+    tcc_emit_cut(r, cut, item, &from, &to);
+    for (int i = cut->cut; i < cut->n - 1; i++) {
+        const int var = cut->order[i];
+        tcc_emit_loop_begin(e, &r->nest[var], from, to, 1, NULL, 0);
+        tcc_body_enter(r, var, r->nest[var].index);
+        from = tcc_emit_i64(e, 0);
+        to = tcc_emit_i64(e, r->body->vars.data[cut->order[i + 1]].high + 1);
+    }
+    tcc_emit_loop_begin(e, &r->nest[last], from, to, points, NULL, 0);
+    block->first = r->nest[last].index;
+    block->end = to;
+    block->whole = extent % points == 0 && (cut->cut < cut->n - 1 || cut->chunks == 1 || cut->chunk % points == 0);
+}
+
 void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loops *l) {
     tcc_emitter *e = r->e;
     if (cut->cut < 0) return;

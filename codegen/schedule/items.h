@@ -48,6 +48,14 @@ typedef struct tcc_emit_cut_loops {
 } tcc_emit_cut_loops;
 void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_value item, int lanes,
                         tcc_emit_cut_loops *loops);
+/* The same on the host, where each turn of the last loop is a block of up to `points` of its points. Its variable is
+ * not set. */
+typedef struct tcc_emit_cut_block {
+    tcc_emit_value first, end; /* of those left in the item; more than a block's, but for the last one */
+    bool whole;                /* each block has all of its points */
+} tcc_emit_cut_block;
+void tcc_emit_cut_blocks_begin(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_value item, int points,
+                               tcc_emit_cut_block *block, tcc_emit_cut_loops *loops);
 void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loops *loops);
 /* A whole kernel: `line` is emitted inside the cut's loops, with `data`. */
 tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_body *b, const tcc_item_cut *cut,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Shared by the files of the reduction schedule: reduce_trace.c makes the scalar program, reduce_sweeps.c and
- * reduce_plan.c plan a launch, in the order of reduce_order.c; reduce_emit.c, reduce_together.c, reduce_sums.c and
- * reduce_ways.c emit it.
+ * reduce_plan.c plan a launch, in the order of reduce_order.c; reduce_emit.c emits it by the loops of reduce_loops.c,
+ * reduce_in_turn.c and reduce_together.c for several rows at a time; reduce_sums.c, reduce_ways.c: their sums.
  * The variants: reduce_split.c cuts the reduced range, reduce_across.c adds column sums, and reduce.c chooses among
  * these. */
 #ifndef TCC_CODEGEN_SCHEDULE_REDUCE_H
@@ -125,7 +125,10 @@ typedef struct tcc_reduce {
     int64_t of_columns;  /* registers of a step's values that are the same in all rows */
     bool narrow;         /* shared memory can hold slots too: at most 4 bytes each */
     int together;        /* rows that are made at a time (reduce_together.c); 0: one */
-    int64_t row;         /* elements of a row kept in scratch */
+    int turns;           /* rows of a block, which take turns in each sweep (reduce_in_turn.c); 0: there are none */
+    int64_t *place;      /* then: by expr, the byte of scratch from which on the block's values of it lie; or -1 */
+    int64_t row_bytes, sums_at; /* then: of a row's slots; the first byte of the sums' lanes */
+    int64_t row;                /* elements of a row kept in scratch */
     int64_t scratch_bytes;
     int steps; /* not 0: the one reduced loop is so many vectors of the lane group, each written out, kept values in
                   registers */
@@ -254,6 +257,14 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p);
 int tcc_reduce_rows_together(const tcc_reduce *p);
 int64_t tcc_reduce_blocks(const tcc_reduce *p);
 tcc_status tcc_reduce_emit_together(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+/* Decides whether rows take turns, and settles the scratch of those. */
+tcc_status tcc_reduce_plan_in_turn(tcc_lowering *l, tcc_reduce *p);
+/* Emits the open block of them, of the last kept loop. */
+tcc_status tcc_reduce_emit_in_turn(tcc_body_run *r, const tcc_reduce *p, const tcc_emit_cut_block *block);
+/* Adds up the lanes of each of `lanes` rows, of which sums[i * stride] has row i's, in the order that a row by itself
+ * has: lane i of the result is row i's. Halves of the lanes of each row are added to one another, of two vectors at a
+ * time, until each row has one lane (reduce_fold.c). */
+tcc_emit_value tcc_reduce_fold_rows(tcc_emitter *e, tcc_op op, tcc_emit_value *sums, int stride, int lanes);
 /* Emits the kernel; plan->data is a tcc_reduce. */
 tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 /* A value that a later sweep finds in scratch, at the open reduced point (reduce_slots.c). */

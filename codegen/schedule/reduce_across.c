@@ -167,6 +167,7 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p) {
     } else {
         TCC_TRY(tcc_reduce_settle_slots(l, p));
         p->scratch_bytes = p->slots_bytes;
+        TCC_TRY(tcc_reduce_plan_in_turn(l, p));
     }
     const int64_t split = p->shape.split > 1 ? p->shape.split : 1;
     TCC_TRY(settle_slices(t, p, t->order ? tcc_reduce_host_slice(t) : rows_of_slice(l, split, t->kept_numel)));

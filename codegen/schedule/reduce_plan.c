@@ -336,6 +336,7 @@ static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_ex
     const tcc_reduce *p = plan->data;
     if (store->sum) return false;
     if (tcc_body_same_element(b, load, store)) return true;
+    if (p->turns) return false; /* what depends on no reduced loop is made anew in each sweep, and behind the last */
     if (store->kept || p->split_var >= 0 || load->affine.constant != store->offset.constant) return false;
     int matched = 0;
     for (int i = 0; i < store->offset.n; i++) {
@@ -356,7 +357,8 @@ static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_ex
 static int choose_abreast(const tcc_reduce *p, double points) {
     enum { MOST_LANES = 64 };
     const tcc_body *b = p->body;
-    if (!p->order || p->columns || p->together || p->n_reduced == 0 || p->slice_var >= 0 || p->lanes == 1) return 1;
+    if (!p->order || p->columns || p->together || p->turns || p->n_reduced == 0 || p->slice_var >= 0 || p->lanes == 1)
+        return 1;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->kind == TCC_EXPR_REDUCE && tcc_fold_carries(x->op) != 1) return 1;
@@ -391,10 +393,10 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     launch->kernel.scratch_bytes = p->scratch_bytes;
     int64_t run = 0;
     const int cut = p->order || p->run ? tcc_reduce_find_cut(p, &run) : -1;
-    return tcc_lowering_key(l, launch, b, -1, "lanes=%d*%d split=%lld slices=%lld together=%d ways=%d run=%lld/%d",
-                            p->lanes, p->abreast, (long long)(p->split_var >= 0 ? p->split : 0),
-                            (long long)(p->slice_var >= 0 ? p->cut.items : 0), p->together, p->turned ? p->ways : 0,
-                            (long long)run, cut);
+    return tcc_lowering_key(
+        l, launch, b, -1, "lanes=%d*%d split=%lld slices=%lld together=%d turns=%d ways=%d run=%lld/%d", p->lanes,
+        p->abreast, (long long)(p->split_var >= 0 ? p->split : 0), (long long)(p->slice_var >= 0 ? p->cut.items : 0),
+        p->together, p->turns, p->turned ? p->ways : 0, (long long)run, cut);
 }
 
 /* Slots and threads; *points: kept points of an item. */
@@ -433,15 +435,22 @@ static tcc_status settle_lines(tcc_lowering *l, tcc_reduce *p, int64_t *points) 
     return tcc_params_settle(&l->params, TCC_PARAM_LINES, tcc_param_between(1, MOST_LINES), points);
 }
 
+/* Kept points that no item's end is among. */
+static int lanes_of_items(const tcc_reduce *p) {
+    if (p->turns) return p->turns;
+    return p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1;
+}
+
 tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p) {
     tcc_body *b = p->body;
     int64_t points;
     TCC_TRY(tcc_reduce_choose_shape(l, p, &points));
     if (points < 1) points = 1;
     TCC_TRY(l->target->lane_groups ? settle_shape(l, p, &points) : settle_lines(l, p, &points));
-    p->together = tcc_reduce_rows_together(p);
-    if (p->together) p->cut = tcc_cut_items(b, p->kept, p->n_kept - 1, (points + p->together - 1) / p->together, 1);
-    else p->cut = tcc_cut_items(b, p->kept, p->n_kept, points, p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
     p->scratch_bytes = p->steps ? 0 : p->slots_bytes;
+    p->together = tcc_reduce_rows_together(p);
+    if (!p->together) TCC_TRY(tcc_reduce_plan_in_turn(l, p));
+    if (p->together) p->cut = tcc_cut_items(b, p->kept, p->n_kept - 1, (points + p->together - 1) / p->together, 1);
+    else p->cut = tcc_cut_items(b, p->kept, p->n_kept, points, lanes_of_items(p));
     return tcc_reduce_launch(l, p);
 }

@@ -102,24 +102,6 @@ static void add_rows(tcc_body_run *r, const block *k, tcc_emit_value *carry) {
     r->mask = NULL;
 }
 
-/* Halves of the lanes of each row are added to one another, of two vectors at a time, until each row has one lane. */
-static tcc_emit_value fold_rows(tcc_emitter *e, tcc_op op, tcc_emit_value *sums, int stride, int lanes) {
-    for (int width = lanes; width > 1; width /= 2)
-        for (int i = 0; i < width / 2; i++) {
-            int low[64], high[64];
-            for (int l = 0; l < lanes; l++) {
-                const int row = l / (width / 2), at = row * width + l % (width / 2);
-                low[l] = at;
-                high[l] = at + width / 2;
-            }
-            tcc_emit_value a = sums[2 * i * stride], b = sums[(2 * i + 1) * stride];
-            tcc_emit_value sum = tcc_emit_shuffle(e, a, b, low, lanes);
-            tcc_fold_step(e, op, &sum, tcc_emit_shuffle(e, a, b, high, lanes), NULL, NULL);
-            sums[i * stride] = sum;
-        }
-    return sums[0];
-}
-
 /* What follows on the sums, a lane a row. */
 static void store_rows(tcc_body_run *r, const block *k, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
@@ -127,7 +109,7 @@ static void store_rows(tcc_body_run *r, const block *k, tcc_emit_value *carry) {
     const tcc_body *b = r->body;
     const int64_t rows = extent_of(p, last_kept(p));
     for (int i = 0; i < k->n_folds; i++) {
-        const tcc_emit_value sums = fold_rows(e, k->folds[i]->op, carry + i, k->n_folds, p->lanes);
+        const tcc_emit_value sums = tcc_reduce_fold_rows(e, k->folds[i]->op, carry + i, k->n_folds, p->lanes);
         for (int x = 0; x < b->exprs.count; x++)
             if (b->exprs.data[x]->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, b->exprs.data[x]) == k->folds[i])
                 tcc_body_give(r, b->exprs.data[x], sums);

@@ -167,7 +167,6 @@ static void short_rows(void **state) {
     assert_true(ok);
 }
 
-/* A mean is made as it would be beside its M2, also where it is computed without that. */
 /* Several vectors of a row at once, where a function is long and there are many: in one run, in several, and by parts.
  */
 static void rows_of_functions(void **state) {
@@ -187,6 +186,79 @@ static void rows_of_functions(void **state) {
     assert_true(ok);
 }
 
+/* The first `count` elements of an output of `text`. */
+static tcc_strbuf start_of(const char *text, int output, int count) {
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    tcc_strbuf bytes = {0};
+    assert_non_null(g);
+    compiled *c = compiled_run_filled(g, &(compiled_options){0}, fill);
+    assert_true(output < g->outputs.count);
+    tcc_strbuf_addn(&bytes, compiled_output(c, output), (size_t)count * 4);
+    compiled_destroy(c);
+    tcc_graph_destroy(g);
+    return bytes;
+}
+
+/* Rows of `d`: a softmax in place of the product that it is of, beside what follows on its sums alone: a bool, a
+ * number that is read at a place of the row's own, and a row's largest number. */
+static void print_rows(tcc_strbuf *text, int outer, int rows, int d) {
+    char kept[32], all[32];
+    snprintf(kept, sizeof kept, "%d,%d", outer, rows);
+    snprintf(all, sizeof all, "%d,%d,%d", outer, rows, d);
+    tcc_strbuf_printf(text,
+                      "graph @g {\n  %%0 = input {name=\"x\"} : f32[%s,4]\n"
+                      "  %%1 = input {name=\"w\"} : f32[4,%d]\n"
+                      "  %%2 = dot(%%0, %%1) {contract_a=[2], contract_b=[0]} : f32[%s]\n",
+                      kept, d, all);
+    tcc_strbuf_printf(text,
+                      "  %%3 = reduce_max(%%2) {axes=[2]} : f32[%s]\n"
+                      "  %%4 = broadcast(%%3) {dims=[0, 1]} : f32[%s]\n"
+                      "  %%5 = sub(%%2, %%4) : f32[%s]\n  %%6 = exp(%%5) : f32[%s]\n"
+                      "  %%7 = reduce_sum(%%6) {axes=[2]} : f32[%s]\n"
+                      "  %%8 = broadcast(%%7) {dims=[0, 1]} : f32[%s]\n  %%9 = div(%%6, %%8) : f32[%s]\n",
+                      kept, all, all, all, kept, all, all);
+    tcc_strbuf_printf(text,
+                      "  %%10 = constant {values=[0]} : f32[%s]\n  %%11 = gt(%%3, %%10) : bool[%s]\n"
+                      "  %%12 = broadcast(%%11) {dims=[0, 1]} : bool[%s]\n"
+                      "  %%13 = select(%%12, %%9, %%5) : f32[%s]\n"
+                      "  %%14 = log(%%7) : f32[%s]\n  %%15 = add(%%14, %%3) : f32[%s]\n"
+                      "  output \"soft\" %%13\n  output \"log\" %%15\n"
+                      "  %%16 = mul(%%13, %%2) : f32[%s]\n  %%17 = reduce_sum(%%16) {axes=[2]} : f32[%s]\n"
+                      "  output \"mean\" %%17\n}\n",
+                      kept, kept, all, all, kept, kept, all, kept);
+}
+
+/* Short rows of several sweeps take turns in blocks. Each row has the bits that it has alone, in whole blocks and in
+ * the last one. */
+static void rows_in_turn(void **state) {
+    (void)state;
+    static const struct {
+        int outer, rows, row;
+    } cases[] = {{1, 16, 2},  {1, 17, 19}, {3, 37, 33},  {2, 147, 19},
+                 {1, 40, 64}, {5, 16, 49}, {1, 31, 100}, {2, 33, 3}};
+    enum { FEW = 3 };
+    bool ok = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tcc_strbuf all = {0}, few = {0};
+        const int d = cases[i].row;
+        print_rows(&all, cases[i].outer, cases[i].rows, d);
+        print_rows(&few, 1, FEW, d);
+        ok = agrees(all.text) && ok;
+        for (int output = 0; output < 3; output++) {
+            const int count = output ? FEW : FEW * d;
+            tcc_strbuf a = start_of(all.text, output, count), b = start_of(few.text, output, count);
+            if (memcmp(a.text, b.text, a.length)) ok = false, print_message("rows alone differ: %s\n", all.text);
+            tcc_strbuf_free(&a);
+            tcc_strbuf_free(&b);
+        }
+        tcc_strbuf_free(&all);
+        tcc_strbuf_free(&few);
+    }
+    assert_true(ok);
+}
+
+/* A mean is made as it would be beside its M2, also where it is computed without that. */
 static void means(void **state) {
     (void)state;
     static const struct {
@@ -241,6 +313,7 @@ int main(void) {
                                        cmocka_unit_test(rows_across_memory),
                                        cmocka_unit_test(columns_beside_rows),
                                        cmocka_unit_test(short_rows),
+                                       cmocka_unit_test(rows_in_turn),
                                        cmocka_unit_test(rows_of_functions),
                                        cmocka_unit_test(means),
                                        cmocka_unit_test(maxima)};
