@@ -271,6 +271,7 @@ void net_compare(const user_program *p, const user_program *reference, unsigned 
     for (int i = 0; i < expected.count; i++)
         expected.list[i].size = seen_norm(expected.list[i].data, NULL, expected.list[i].count);
     for (int i = 0; i < FEW_RUNS && status == TCC_OK; i++) status = measure(&eager, i, &expected);
+    seen_find_cancelled(&expected);
     if (status != TCC_OK) fail(out, NET_DEFAULT, tcc_context_error(cx));
     const bool budget = p->memory_budget || p->segment_steps;
     if (!budget) modes &= ~(unsigned)NET_BUDGET;

@@ -56,6 +56,19 @@ void seen_take_roots(seen *s) {
     for (int64_t i = 0; i < s->count && end && !strcmp(end, ".v"); i++) s->data[i] = sqrtf(s->data[i]);
 }
 
+static bool same_kind(const seen *a, const seen *b) {
+    const size_t n = strcspn(a->name, " ");
+    return !strncmp(a->name, b->name, n + 1);
+}
+
+void seen_find_cancelled(seen_list *r) {
+    for (int i = 0; i < r->count; i++) {
+        seen *e = &r->list[i];
+        for (int k = 0; e->size == 0 && e->noise == 0 && k < r->count; k++)
+            if (same_kind(e, &r->list[k]) && r->list[k].size > e->own) e->own = r->list[k].size;
+    }
+}
+
 double seen_allowed(tcc_mixed_precision p, const seen *e) {
     const double unit = p == TCC_MIXED_NONE ? 0x1p-24 : p == TCC_MIXED_BF16 ? 0x1p-9 : 0x1p-12;
     const double noise = (e->noise > e->size / 8 ? 64 : 16) * e->noise;

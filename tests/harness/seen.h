@@ -27,6 +27,10 @@ void seen_make_change(seen *s, const float *before);
 /* Adam's second moment is a square, which has the noise of a gradient twice. The step takes its root. */
 void seen_take_roots(seen *s);
 
+/* An array that is zeros in all runs is of sums whose terms cancel, in another order perhaps not quite. The terms are
+ * no larger than the largest array of its kind, and round as that does. */
+void seen_find_cancelled(seen_list *r);
+
 int64_t seen_elements(const tcc_array *a);
 double seen_norm(const float *x, const float *y, int64_t count); /* L2, of x - y; y NULL: of x. NaN equals NaN */
 /* How far an array may be from what it should be, beyond the noise: sums of other orders, of the size of the whole
