@@ -6,7 +6,7 @@
 # backslash goes on in the next RUN line. The command is a line of bash with pipefail in which %s is the file, %S its
 # folder, %t a scratch file's name, and the words `tcc-opt`, `FileCheck` and `not` (succeeds when its command fails with
 # an error of ours, not by a signal) mean what one expects. A file fails when one of its commands fails; its output is
-# shown then.
+# shown then. TCC_TEST_EMULATOR: a command that runs a program of another CPU, with its options.
 set -u
 tcc_opt=$1 filecheck=$2 folder=$3
 shift 3
@@ -15,14 +15,14 @@ shift 3
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-tcc-opt() { "$tcc_opt" "$@"; }
+tcc-opt() { $TCC_TEST_EMULATOR "$tcc_opt" "$@"; } # words: the emulator and its options
 FileCheck() { "$filecheck" "$@"; }
 not() {
     "$@"
     local status=$?
     [ $status -gt 0 ] && [ $status -lt 126 ]
 }
-export tcc_opt filecheck
+export TCC_TEST_EMULATOR=${TCC_TEST_EMULATOR-} tcc_opt filecheck
 export -f tcc-opt FileCheck not
 
 files=("$folder"/*.tir)
