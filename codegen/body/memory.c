@@ -38,10 +38,11 @@ static tcc_emit_value reverse(tcc_body_run *r, tcc_emit_value v) {
 
 /* The stride of a load from lane to lane by which it is better read as a whole; 0: it is not. */
 static int stride_of(const tcc_body_run *r, const tcc_expr *x) {
-    enum { MOST_STRIDE = 4 };
+    enum { MOST_STRIDE = 4, MOST_OF_WIDE = 8 /* with loads under any mask, for the last vector of a row */ };
     const int64_t stride = tcc_body_stride(r, &x->affine);
     const tcc_llvm_target *t = r->e->target;
-    return !t->lane_groups && stride > 1 && stride <= MOST_STRIDE && stride <= r->lanes ? (int)stride : 0;
+    const int most = t->lanes == 16 ? MOST_OF_WIDE : MOST_STRIDE;
+    return !t->lane_groups && stride > 1 && stride <= most && stride <= r->lanes ? (int)stride : 0;
 }
 
 tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {

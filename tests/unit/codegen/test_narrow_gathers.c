@@ -53,7 +53,7 @@ static void elements_a_stride_apart(void **state) {
     (void)state;
     static const char *const types[] = {"bf16", "f16", "u8", "bool", "f32"};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-        for (int stride = 2; stride <= 5; stride++)
+        for (int stride = 2; stride <= 9; stride++)
             for (int width = 5; width < 150; width += 29) {
                 tcc_diag diag = {0};
                 tcc_graph *g = slice(types[t], width, width % 3, stride, &diag);
@@ -92,6 +92,19 @@ static void whole_vectors_are_looked_for(void **state) {
         tcc_diag diag = {0};
         tcc_graph *g = slice("bf16", 100 * stride + 1, 1, stride, &diag);
         assert_int_equal(count_in_code(g, "x86-64-v3", "call i64 @llvm.cttz.i64"), 2);
+        tcc_graph_destroy(g);
+    }
+}
+
+/* Up to eight elements from lane to lane are loaded with what lies between them where any mask is cheap. */
+static void wide_vectors_gather_less(void **state) {
+    (void)state;
+    skip_without(ON_X86_64, "it looks at code for x86-64");
+    for (int stride = 2; stride <= 9; stride++) {
+        tcc_diag diag = {0};
+        tcc_graph *g = slice("f32", 100 * stride + 1, 1, stride, &diag);
+        assert_int_equal(count_in_code(g, "x86-64-v4", "@llvm.masked.gather") > 0, stride > 8);
+        assert_int_equal(count_in_code(g, "x86-64-v3", "@llvm.masked.gather") > 0, stride > 4);
         tcc_graph_destroy(g);
     }
 }
@@ -147,8 +160,8 @@ static void choices_are_of_bits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_of_all_sizes), cmocka_unit_test(elements_a_stride_apart),
+        cmocka_unit_test(elements_of_all_sizes),        cmocka_unit_test(elements_a_stride_apart),
         cmocka_unit_test(whole_vectors_are_looked_for), cmocka_unit_test(masks_are_of_the_last_vector),
-        cmocka_unit_test(choices_are_of_bits)};
+        cmocka_unit_test(choices_are_of_bits),          cmocka_unit_test(wide_vectors_gather_less)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
