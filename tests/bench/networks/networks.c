@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Small networks of twelve kinds by the public API alone, as people write them; networks.py has the same in PyTorch.
- * bench-networks NAME f32|bf16 [SECONDS] times training steps with AdamW and prints one JSON line; bench-networks
- * --list prints the rows as JSON lines. bf16 is mixed precision. TCC_NUM_THREADS is the number of threads. */
+ * bench-networks NAME f32|bf16 [SECONDS] times training steps with AdamW and prints one JSON line, behind SECONDS
+ * --explain the table of kernels, too; bench-networks --list prints the rows as JSON lines. bf16 is mixed precision.
+ * TCC_NUM_THREADS is the number of threads. */
 #include "traincc/traincc.h"
 
 #include <stdio.h>
@@ -255,7 +256,7 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static tcc_status measure(tcc_context *cx, bench *b, bool bf16, double seconds) {
+static tcc_status measure(tcc_context *cx, bench *b, bool bf16, double seconds, bool explain) {
     const tcc_optimizer_options adam = {
         .size = sizeof adam, .kind = TCC_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
     const tcc_model_options options = {.size = sizeof options,
@@ -267,6 +268,7 @@ static tcc_status measure(tcc_context *cx, bench *b, bool bf16, double seconds) 
     int64_t parameters = 0;
     tcc_status status = tcc_model_create(cx, build, b, &options, &m);
     if (status != TCC_OK) return status;
+    tcc_model_profile(m, explain);
     int steps = 0;
     for (const double begin = now();
          status == TCC_OK && steps < MOST_STEPS && (steps <= WARM_UP || now() - begin < seconds);) {
@@ -282,6 +284,9 @@ static tcc_status measure(tcc_context *cx, bench *b, bool bf16, double seconds) 
         for (int d = 0; d < p.rank; d++) n *= p.dims[d];
         parameters += n;
     }
+    char *report = NULL;
+    if (status == TCC_OK && explain && tcc_model_report(m, "kernels", &report) == TCC_OK) puts(report);
+    free(report);
     tcc_model_destroy(m);
     if (status == TCC_OK)
         printf("{\"network\": \"%s\", \"step_ms\": %.4f, \"parameters\": %lld}\n", b->row->name, 1e3 * least,
@@ -297,13 +302,14 @@ int main(int argc, char **argv) {
     for (int i = 0; i < ROWS && argc > 2; i++)
         if (!strcmp(rows[i].name, argv[1])) b.row = &rows[i];
     if (!b.row || (strcmp(argv[2], "f32") && strcmp(argv[2], "bf16"))) {
-        fprintf(stderr, "usage: bench-networks --list | NAME f32|bf16 [SECONDS]\n");
+        fprintf(stderr, "usage: bench-networks --list | NAME f32|bf16 [SECONDS [--explain]]\n");
         return 2;
     }
     tcc_context *cx;
     if (tcc_context_create(&cx) != TCC_OK) return 1;
     parse(&b);
-    const tcc_status status = measure(cx, &b, !strcmp(argv[2], "bf16"), argc > 3 ? strtod(argv[3], NULL) : 1);
+    const tcc_status status = measure(cx, &b, !strcmp(argv[2], "bf16"), argc > 3 ? strtod(argv[3], NULL) : 1,
+                                      argc > 4 && !strcmp(argv[4], "--explain"));
     if (status != TCC_OK) fprintf(stderr, "bench-networks: %s\n", tcc_context_error(cx));
     for (int i = 0; i < b.n; i++) free(b.x[i].data);
     tcc_context_destroy(cx);
