@@ -65,11 +65,17 @@ const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x) {
     return x;
 }
 
+/* A load whose lanes are no neighbours gathers them one by one. */
+static int cost_of_lanes(const tcc_reduce *p, const tcc_expr *x) {
+    const int64_t step = tcc_affine_coefficient(&x->affine, p->reduced[p->n_reduced - 1]);
+    return x->kind == TCC_EXPR_LOAD && step != 0 && step != 1 ? p->lanes : 0;
+}
+
 /* What a sweep repeats that does not keep `x`; the results of reductions are known to all. */
 static int cost_below(const tcc_reduce *p, const tcc_expr *x, bool *seen) {
     if (seen[x->id] || x->kind == TCC_EXPR_REDUCE) return 0;
     seen[x->id] = true;
-    int cost = tcc_expr_cost(x);
+    int cost = tcc_expr_cost(x) + cost_of_lanes(p, x);
     for (int i = 0; i < x->affine.n; i++) {
         const tcc_var *v = &p->body->vars.data[x->affine.terms[i].var];
         if (v->kind == TCC_VAR_VALUE) cost += 8 + cost_below(p, v->value, seen);
