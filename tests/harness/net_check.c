@@ -107,13 +107,13 @@ static tcc_status measure(run *r, int number, seen_list *exact) {
     reset(r);
     for (int i = 0; tcc_model_param(r->m, i, &a); i++) {
         if (a.dtype != TCC_F32 || !tcc_model_param_is_trained(r->m, i)) continue;
-        seen_disturb(a.data, seen_elements(&a), most, &random);
+        seen_disturb(a.data, seen_elements(&a), most, most / 8, &random);
         TCC_TRY(tcc_model_set_param(r->m, &a));
     }
     memcpy(given, r->batch, sizeof given);
     user_batch_make(r->p, 0, r->batch);
     for (int i = 0; i < r->p->n_inputs; i++)
-        if (r->batch[i].dtype == TCC_F32) seen_disturb(r->batch[i].data, seen_elements(&r->batch[i]), most, &random);
+        if (r->batch[i].dtype == TCC_F32) seen_disturb(r->batch[i].data, seen_elements(&r->batch[i]), most, 0, &random);
     const tcc_status status = step(r, false, &disturbed);
     user_batch_free(r->p, r->batch);
     memcpy(r->batch, given, sizeof given);

@@ -60,7 +60,7 @@ static tcc_status disturb_parameters(tcc_model *m, double most, uint64_t *random
     tcc_array a;
     for (int i = 0; status == TCC_OK && tcc_model_param(m, i, &a); i++) {
         if (a.dtype != TCC_F32 || !tcc_model_param_is_trained(m, i)) continue;
-        seen_disturb(a.data, seen_elements(&a), most, random);
+        seen_disturb(a.data, seen_elements(&a), most, most / 8, random);
         status = tcc_model_set_param(m, &a);
     }
     return status;
@@ -73,7 +73,7 @@ static void disturbed_batch(const network_case *c, double most, uint64_t *random
         const int64_t count = seen_elements(&out[i]);
         out[i].data = malloc((size_t)count * sizeof(float));
         memcpy(out[i].data, c->batch[i].data, (size_t)count * sizeof(float));
-        seen_disturb(out[i].data, count, most, random);
+        seen_disturb(out[i].data, count, most, 0, random);
     }
 }
 

@@ -65,23 +65,24 @@ void seen_find_cancelled(seen_list *r) {
     for (int i = 0; i < r->count; i++) {
         seen *e = &r->list[i];
         for (int k = 0; e->size == 0 && e->noise == 0 && k < r->count; k++)
-            if (same_kind(e, &r->list[k]) && r->list[k].size > e->own) e->own = r->list[k].size;
+            if (same_kind(e, &r->list[k]) && r->list[k].size > e->terms) e->terms = r->list[k].size;
     }
 }
 
 double seen_allowed(tcc_mixed_precision p, const seen *e) {
     const double unit = p == TCC_MIXED_NONE ? 0x1p-24 : p == TCC_MIXED_BF16 ? 0x1p-9 : 0x1p-12;
     const double noise = (e->noise > e->size / 8 ? 64 : 16) * e->noise;
-    return noise + (p == TCC_MIXED_NONE ? 64 : 8) * unit * e->size + 0x1p-22 * e->own + 1e-30;
+    return noise + (p == TCC_MIXED_NONE ? 64 : 8) * unit * (e->size + e->terms) + 0x1p-22 * e->own + 1e-30;
 }
 
 double seen_disturbance(tcc_mixed_precision p) {
     return p == TCC_MIXED_NONE ? 0x1p-21 : p == TCC_MIXED_BF16 ? 0x1p-10 : 0x1p-13;
 }
 
-void seen_disturb(float *x, int64_t count, double most, uint64_t *random) {
+void seen_disturb(float *x, int64_t count, double most, double at_zero, uint64_t *random) {
     for (int64_t i = 0; i < count; i++) {
         *random = *random * 6364136223846793005U + 1442695040888963407U;
-        x[i] = (float)(x[i] * (1 + most * ((double)(*random >> 11) * 0x1p-52 - 1)));
+        const double part = (double)(*random >> 11) * 0x1p-52 - 1;
+        x[i] = (float)(x[i] * (1 + most * part) + at_zero * part);
     }
 }

@@ -10,7 +10,8 @@ typedef struct seen {
     char name[96];
     int64_t count;
     float *data;
-    double own; /* the norm of what a change was made to: that rounds */
+    double own;   /* the norm of what a change was made to: that rounds */
+    double terms; /* of an array that cancels: the norm of what it is a sum of, at most */
     double size, noise;
 } seen;
 
@@ -41,6 +42,8 @@ double seen_allowed(tcc_mixed_precision p, const seen *e);
 /* Of a value, at most: four units in the last place, or a quarter of one of 16 bits, so that some results round
  * otherwise. */
 double seen_disturbance(tcc_mixed_precision p);
-void seen_disturb(float *x, int64_t count, double most, uint64_t *random);
+/* By `most` of each value, and by `at_zero`: a parameter that is 0, as a bias that training begins with, is disturbed
+ * as what is left of terms near 1. */
+void seen_disturb(float *x, int64_t count, double most, double at_zero, uint64_t *random);
 
 #endif
