@@ -313,6 +313,19 @@ static bool has_border(const tcc_body *b, int lane_var) {
     return false;
 }
 
+/* Whether a row is of several parts, as a concatenation is: of each vector most are not, and where it begins at a
+ * constant, the loads of those fold away. */
+static bool has_parts(const tcc_body *b, int lane_var) {
+    enum { SEVERAL = 4 };
+    int parts = 0;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        parts += x->kind == TCC_EXPR_WITHIN && x->operands[0]->kind == TCC_EXPR_INDEX &&
+                 tcc_affine_coefficient(&x->operands[0]->affine, lane_var);
+    }
+    return parts >= SEVERAL;
+}
+
 /* Whether vectors of a row without a border of its own are better made two at a time. */
 static bool widens(const tcc_lowering *l, const pointwise *p, int64_t row, bool border) {
     const int64_t wide = 2 * p->lanes;
@@ -378,7 +391,8 @@ static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, in
     while (chain && widens(l, p, inner, border)) p->lanes *= 2;
     if (p->phase_var >= 0 && p->lanes > l->target->lanes) p->lanes = l->target->lanes;
     if (n) TCC_TRY(tcc_settle_lanes(l, b, var, inner, &p->lanes));
-    p->written_out = border && inner <= MOST_WRITTEN * l->target->lanes;
+    p->written_out = (border || (!l->target->lane_groups && n > 1 && has_parts(b, var))) &&
+                     inner <= MOST_WRITTEN * l->target->lanes;
     /* Of any extent there are two kernels: one has masks. A GPU's vectors are whole without. */
     p->whole = inner_extent(p, order, n) % p->lanes == 0 && !(p->any_extent && l->target->lane_groups);
     p->shape = tcc_choose_threads(l->target, inner, p->lanes);
