@@ -8,7 +8,8 @@
  * multiplication", 2008): a tile of rows x vectors of C stays in registers over a block of k. Panels of B are packed
  * into the thread's scratch, and so is A where its strides are unfavourable. Everything static is a constant of the
  * code, so each shape has its own kernel. There is a single copy of the inner loop: tails are tiles moved back inside,
- * or masked stores.
+ * or masked stores. Where at most four rows share a panel of B that would have to be transposed, vectors run along k
+ * instead, and B is read where it lies (along_k.c).
  *
  * Operands are f32, f16 or bf16; sums are f32. Narrow operands are widened when they are packed or loaded, and
  * multiplied by fused multiply-adds. If the target multiplies bf16 itself, in pairs of k (AVX512-BF16) or in tiles
@@ -84,6 +85,7 @@ typedef struct tcc_contract_plan {
     int64_t M, N, K, B; /* products of extents */
     int64_t row_extent; /* of the dimension that rows of a tile lie in: M, or with windows on m, the last of m alone */
     int rows, vectors;  /* the register tile: rows x vectors * lanes */
+    bool along_k;       /* vectors run along k, and each element of C has lanes of its own until they are added up */
     bool pack_a, pack_b;
     bool a_columns; /* A is contiguous along m: packed, it is [k][row of the block]; else [row][k] */
     /* Blocking, in units: rows for tiles, k elements for blocks. */

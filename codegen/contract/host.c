@@ -334,7 +334,8 @@ static void enter_panel(tcc_emitter *e, kernel *k, tcc_emit_value panel) {
     else if (k->work)
         tcc_contract_pack_computed_b(e, p, k->work, k->block_b, k->packed_b, k->n0, k->count, k->positions);
     else if (p->pack_b) tcc_contract_pack_b(e, p, k->block_b, k->packed_b, k->n0, k->count);
-    k->panel_b = p->pack_b ? k->packed_b : in_operand(e, p, k->block_b, k->n0);
+    tcc_emit_value first = p->along_k ? tcc_emit_mul(e, k->n0, tcc_emit_i64(e, p->c.n.d[0].b)) : k->n0;
+    k->panel_b = p->pack_b ? k->packed_b : in_operand(e, p, k->block_b, first);
     look_ahead(e, k);
 }
 
@@ -399,6 +400,10 @@ static void multiply_tile(tcc_emitter *e, kernel *k, tcc_emit_value number) {
     prefetch_tile(e, k);
     if (uses_tiles(p)) tcc_tile_begin(e, p->rows, p->vectors);
     if (!p->K) return;
+    if (p->along_k) {
+        tcc_contract_sum_along_k(e, p, &t, tile_a, k->panel_b, k->n0, k->count, k->sums);
+        return;
+    }
     tcc_contract_part parts[TCC_CONTRACT_MAX_DIMS] = {0};
     tcc_emit_value tile_b = k->panel_b;
     if (!narrow) tcc_contract_find_parts(e, p, k->batch, k->row, k->block, k->count, parts);

@@ -127,6 +127,11 @@ void tcc_tile_configure(int rows, int vectors, int *out);
 double tcc_tile_cycles(const tcc_llvm_target *target, int rows, int vectors);
 void tcc_tile_emit(tcc_emitter *e, tcc_contract_tile *t, tcc_emit_value a, tcc_emit_value b, tcc_emit_value *sums);
 
+/* The same of a plan that runs along k (along_k.c): the sums of a tile, whose panel of B begins at `b` with column n0,
+ * over a block of k of `count`. */
+void tcc_contract_sum_along_k(tcc_emitter *e, const tcc_contract_plan *p, const tcc_contract_tile *t, tcc_emit_value a,
+                              tcc_emit_value b, tcc_emit_value n0, tcc_emit_value count, tcc_emit_value *sums);
+
 /* Part of a k dimension: its first index and how many follow, inside the block. `count` NULL: all that the level has.
  */
 typedef struct tcc_contract_part {

@@ -162,6 +162,15 @@ static tcc_status normalize(tcc_contract_plan *p, const tcc_llvm_target *target,
     return TCC_OK;
 }
 
+/* Whether vectors run along k: both operands are contiguous there, and so few rows share a panel of B that to transpose
+ * it would cost more than the products. That depends on no access of an epilogue. */
+static bool runs_along_k(const tcc_contract_plan *p, const tcc_llvm_target *target) {
+    enum { MOST_ROWS = 4, LEAST_VECTORS = 4 };
+    const tcc_contract_dim *k = &p->c.k.d[0];
+    return !reads_bf16(p) && p->c.k.n == 1 && k->a == 1 && k->b == 1 && p->c.n.d[0].b != 1 && p->M <= MOST_ROWS &&
+           p->K >= LEAST_VECTORS * target->lanes && !p->c.n_windows && !p->c.computes_b;
+}
+
 /* Up to two by two tiles of registers; one takes as many cycles as it has rows, and a load half as many. */
 static void choose_tiles(tcc_contract_plan *p, const tcc_llvm_target *target) {
     const int64_t vectors = tcc_ceil_div(p->N, target->lanes);
@@ -242,6 +251,10 @@ static int64_t cache_floats(const tcc_llvm_target *target) { return target->hw.c
 
 static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) {
     if (!p->K) return; /* nothing to read */
+    if (p->along_k) {
+        p->pack_a = p->c.m.n > 1;
+        return;
+    }
     const tcc_contract_dim *m = &p->c.m.d[0], *k = &p->c.k.d[p->c.k.n - 1];
     bool windows = p->c.n_windows > 0;
     if (reads_bf16(p)) {
@@ -368,7 +381,9 @@ static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
     double best = INFINITY;
     int64_t all_k = 1; /* as it is packed */
     for (int i = 0; i < p->c.k.n; i++) all_k *= tcc_contract_k_extent(p, i);
-    const int64_t most_k = streams_b(p) ? target->lanes : BLOCK_K, least_k = min64(most_k, LEAST_SPLIT_K);
+    /* A lane is a chain of its own. */
+    const int64_t chains = p->along_k ? target->lanes : 1;
+    const int64_t most_k = streams_b(p) ? target->lanes : BLOCK_K * chains, least_k = min64(most_k, LEAST_SPLIT_K);
     for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
          splits += (splits + 2) / 3)
         for (int64_t most = most_k; most >= least_k; most -= most / 3) {
@@ -389,7 +404,8 @@ static void count_tiles(tcc_contract_plan *p, const tcc_llvm_target *target) {
 }
 
 static void decide(tcc_contract_plan *p, const tcc_llvm_target *target) {
-    if (p->multiply == TCC_CONTRACT_TILES) choose_tiles(p, target);
+    if (p->along_k) p->rows = (int)p->M, p->vectors = 1;
+    else if (p->multiply == TCC_CONTRACT_TILES) choose_tiles(p, target);
     else choose_tile(p, target);
     count_tiles(p, target);
     choose_packing(p, target);
@@ -415,8 +431,8 @@ static tcc_status settle_tile(tcc_contract_plan *p, const tcc_llvm_target *targe
     const bool tiles = p->multiply == TCC_CONTRACT_TILES;
     const int most = target->registers - 2; /* beside a vector of B and an element of A */
     const int64_t rows = min64(p->row_extent, tiles ? 2 * TILE_ROWS : max64(1, most - 1));
-    TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_ROWS, tcc_param_between(1, rows), &p->rows));
-    const int64_t vectors = tiles ? 2 : max64(1, most / (p->rows + 1));
+    TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_ROWS, tcc_param_between(p->along_k ? rows : 1, rows), &p->rows));
+    const int64_t vectors = p->along_k ? 1 : tiles ? 2 : max64(1, most / (p->rows + 1));
     TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_VECTORS, tcc_param_between(1, vectors), &p->vectors));
     const int64_t columns = tcc_ceil_div(p->N, target->lanes);
     if (!reads_bf16(p) && p->c.n_windows && p->c.window_b && columns % p->vectors)
@@ -473,6 +489,7 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
         return TCC_BUG(diag, "a contraction of %s on the host", tcc_dtype_text(c->dtype));
     TCC_TRY(plan_multiply(p, target, params));
     TCC_TRY(normalize(p, target, params, diag));
+    p->along_k = runs_along_k(p, target);
     if (tcc_params_decides(params)) decide(p, target);
     TCC_TRY(settle_tile(p, target, params));
     TCC_TRY(settle_blocks(p, target, params));

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -650,6 +652,95 @@ static void a_matrix_that_is_read_once_is_read_row_by_row(void **state) {
     }
 }
 
+/* Whether vectors run along k follows from the operands, and so do the sums: columns of B that are not one loop for
+ * what follows the sums have the same bits. */
+static void sums_along_k_are_the_same_for_all_columns(int rows) {
+    enum { OUTER = 12, INNER = 8, K = 1000, GAP = 2 };
+    tcc_contract one = matmul(rows, OUTER * INNER, K, false, true, false), two = one;
+    two.n.n = 2;
+    two.n.d[0] = dim(OUTER, 0, (int64_t)INNER * K, INNER + GAP);
+    two.n.d[1] = dim(INNER, 0, K, 1);
+    two.m.d[0].c[0] = (int64_t)OUTER * (INNER + GAP);
+    array a = make_array(&one, -2), b = make_array(&one, -1), out[2] = {make_array(&one, 0), make_array(&two, 0)};
+    for (int i = 0; i < 2; i++) {
+        code k;
+        void *outputs[] = {start(&out[i])};
+        compile(&k, i ? &two : &one, NULL);
+        assert_true(k.plan.along_k);
+        run(&k, memory(&a), 0, memory(&b), 0, outputs, &out[i].offset, k.plan.items, false);
+        release(&k);
+    }
+    for (int m = 0; m < rows; m++)
+        for (int n = 0; n < OUTER; n++)
+            assert_memory_equal(start(&out[0]) + (ptrdiff_t)(m * OUTER + n) * INNER,
+                                start(&out[1]) + (ptrdiff_t)(m * OUTER + n) * (INNER + GAP), INNER * sizeof(float));
+    free_array(&a), free_array(&b), free_array(&out[0]), free_array(&out[1]);
+}
+
+/* No column is read that there is not: B ends where memory does. */
+static void no_column_past_the_last_is_read(void) {
+    enum { COLUMNS = 17, K = 1024 };
+    const size_t bytes = COLUMNS * K * sizeof(float), page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t pages = (bytes + page - 1) / page * page;
+    tcc_contract c = matmul(1, COLUMNS, K, false, true, false);
+    char *memory_of_b = mmap(NULL, pages + (1 << 20), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(memory_of_b != MAP_FAILED);
+    assert_int_equal(mprotect(memory_of_b, pages, PROT_READ | PROT_WRITE), 0);
+    array a = make_array(&c, -2), out = make_array(&c, 0);
+    void *outputs[] = {start(&out)};
+    code k;
+    compile(&k, &c, NULL);
+    assert_true(k.plan.along_k);
+    run(&k, memory(&a), 0, memory_of_b + pages - bytes, 0, outputs, &out.offset, k.plan.items, false);
+    for (int i = 0; i < COLUMNS; i++) assert_true(start(&out)[i] == 0);
+    release(&k);
+    free_array(&a), free_array(&out);
+    munmap(memory_of_b, pages + (1 << 20));
+}
+
+/* Vectors run along k, where a panel of B would be packed for few rows: in any type, with any rest of columns and k, in
+ * blocks and in parts, and whichever operand is the matrix. */
+static void few_rows_times_rows_run_along_k(void **state) {
+    (void)state;
+    static const char *const cpus[] = {NULL, "x86-64-v3"};
+    static const tcc_dtype types[] = {TCC_F32, TCC_F16, TCC_BF16};
+    static const int columns[] = {1, 2, 16, 77}, lengths[] = {64, 200, 1152, 13001};
+    for (int i = 0; i < (ON_X86_64 ? 2 : 1); i++) {
+        cpu = cpus[i];
+        for (int t = 0; t < 3; t++)
+            for (int rows = 1; rows <= 4; rows++)
+                for (int k = 0; k < 4; k++) {
+                    stored = types[t];
+                    const int n = columns[(k + rows + t) % 4];
+                    tcc_contract c = matmul(rows, n, lengths[k], false, true, false);
+                    c.accumulate = rows % 2;
+                    check(&c);
+                    c = matmul(n, rows, lengths[k], false, true, false);
+                    if (!t) check(&c);
+                }
+        stored = TCC_F32;
+        for (int rows = 1; rows <= 4; rows++) sums_along_k_are_the_same_for_all_columns(rows);
+        no_column_past_the_last_is_read();
+        tcc_contract c = matmul(4, 40, 300, false, true, false); /* rows of two loops are packed */
+        c.m.n = 2;
+        c.m.d[0] = dim(2, 1000, 0, 80), c.m.d[1] = dim(2, 310, 0, 40);
+        check(&c);
+        c.b.d[c.b.n++] = dim(3, 2000, 7, 160);
+        check(&c);
+        tcc_contract_plan p;
+        tcc_llvm_target target;
+        assert_int_equal(tcc_llvm_target_host(cpu, NULL, &target), TCC_OK);
+        for (int rows = 1; rows <= 5; rows++)
+            for (int b_t = 0; b_t < 2; b_t++) {
+                c = matmul(rows, 2048, 2048, false, b_t, false);
+                assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
+                assert_int_equal(p.along_k, b_t && rows < 5);
+            }
+        tcc_llvm_target_clear(&target);
+    }
+    cpu = NULL;
+}
+
 /* The same of Winograd's products; those by tiles are none of its own. */
 static void the_cpu_decides_how_winograd_multiplies(void **state) {
     (void)state;
@@ -770,6 +861,7 @@ int main(void) {
         cmocka_unit_test(narrow_tiles_are_bound_by_products),
         cmocka_unit_test(a_matrix_that_is_read_once_is_not_packed),
         cmocka_unit_test(a_matrix_that_is_read_once_is_read_row_by_row),
+        cmocka_unit_test(few_rows_times_rows_run_along_k),
         cmocka_unit_test(the_cpu_decides_how_winograd_multiplies),
         cmocka_unit_test(narrow_types_are_widened_in_vectors),
         cmocka_unit_test(equal_descriptions_have_equal_keys),
