@@ -13,7 +13,7 @@
 
 enum { ROWS = 7 };
 
-/* Part k has `extent` columns, and `more` for each part before it. */
+/* Part k has `extent` columns, and `more` for each part before it. A concatenation alone is a copy of each part. */
 static tcc_graph *concat(const char *type, int parts, int extent, int more, tcc_diag *diag) {
     tcc_strbuf text = {0}, list = {0};
     int columns = 0;
@@ -23,8 +23,10 @@ static tcc_graph *concat(const char *type, int parts, int extent, int more, tcc_
         tcc_strbuf_printf(&list, "%s%%%d", k ? ", " : "", k);
         columns += extent + k * more;
     }
-    tcc_strbuf_printf(&text, "  %%%d = concat(%s) {axis=1} : %s[%d,%d]\n  output \"o\" %%%d\n}\n", parts, list.text,
-                      type, ROWS, columns, parts);
+    tcc_strbuf_printf(&text,
+                      "  %%%d = concat(%s) {axis=1} : %s[%d,%d]\n  %%%d = add(%%%d, %%%d) : %s[%d,%d]\n"
+                      "  output \"o\" %%%d\n}\n",
+                      parts, list.text, type, ROWS, columns, parts + 1, parts, parts, type, ROWS, columns, parts + 1);
     tcc_graph *g = parse_graph(text.text, diag);
     tcc_strbuf_free(&text);
     tcc_strbuf_free(&list);
@@ -33,7 +35,7 @@ static tcc_graph *concat(const char *type, int parts, int extent, int more, tcc_
 
 static void parts_of_all_extents(void **state) {
     (void)state;
-    static const char *const types[] = {"f32", "bf16", "u8", "f64"};
+    static const char *const types[] = {"f32", "bf16", "i32", "f64"};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (int parts = 3; parts <= 12; parts += 3)
             for (int extent = 1; extent <= 33; extent += 16)
@@ -66,6 +68,7 @@ static int count_loads(const tcc_graph *g) {
     return count;
 }
 
+/* A loop over the vectors would have a load of each part, and no more of them. */
 static void a_vector_reads_its_parts(void **state) {
     (void)state;
     skip_without(ON_X86_64, "it looks at code for x86-64-v4");
@@ -73,7 +76,7 @@ static void a_vector_reads_its_parts(void **state) {
     tcc_diag diag = {0};
     tcc_graph *g = concat("f32", PARTS, EXTENT, 0, &diag);
     const int loads = count_loads(g);
-    if (loads == 0 || loads > VECTORS + PARTS) fail_msg("%d masked loads of %d vectors", loads, VECTORS);
+    if (loads < VECTORS || loads > VECTORS + PARTS) fail_msg("%d masked loads of %d vectors", loads, VECTORS);
     tcc_graph_destroy(g);
 }
 
