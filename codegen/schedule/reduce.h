@@ -108,6 +108,7 @@ typedef struct tcc_reduce {
     int ways;               /* then, on the host: the lanes of the row, each of which has a sum of its own; of floats */
     int lanes;
     int abreast; /* vectors of a row that are computed at once, on the host; each is folded by itself */
+    bool uneven; /* a row, or a part of it, is no multiple of them */
     tcc_thread_shape shape;
     tcc_item_cut cut; /* of the kept loops */
     int split_var;    /* a kept loop that counts splits of the first reduced loop, or -1 */

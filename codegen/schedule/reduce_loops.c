@@ -101,9 +101,9 @@ void tcc_reduce_emit_steps(tcc_body_run *r, tcc_reduce_sweep *s, tcc_emit_value 
     }
 }
 
-/* Whether the vectors of a row begin at multiples of their lanes: in all parts, too. */
-static bool at_multiples(const tcc_reduce *p) {
-    return p->split_var < 0 || p->n_reduced > 1 || p->split % p->lanes == 0;
+/* Whether steps of so many lanes begin at multiples of them: in all parts, too. */
+static bool at_multiples(const tcc_reduce *p, int lanes) {
+    return p->split_var < 0 || p->n_reduced > 1 || p->split % lanes == 0;
 }
 
 /* What is left of a row, less than a vector. Returns the mask of the lanes that exist. */
@@ -112,7 +112,7 @@ static tcc_emit_value emit_rest(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_
     const tcc_reduce *p = s->p;
     const int var = p->reduced[p->n_reduced - 1];
     tcc_emit_value mask = r->mask = tcc_emit_mask(r->e, p->lanes, tcc_emit_sub(r->e, to, end));
-    tcc_body_lanes_begin(r, var, p->lanes, at_multiples(p));
+    tcc_body_lanes_begin(r, var, p->lanes, at_multiples(p, p->lanes));
     tcc_body_enter(r, var, end);
     emit_inside(r, s, carry);
     tcc_body_leave(r, var);
@@ -121,22 +121,17 @@ static tcc_emit_value emit_rest(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_
     return mask;
 }
 
-/* The lane loop of a row: whole vectors, then what is left under a mask. */
-static void emit_row(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit_value from, tcc_emit_value to, bool whole,
-                     tcc_emit_value *carry, int n_carry) {
+/* The vectors of [from, to), `abreast` at a time; `tail`: the last one may be a part. */
+static void emit_vectors(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit_value from, tcc_emit_value to,
+                         int abreast, bool tail, tcc_emit_value *carry, int n_carry) {
     tcc_emitter *e = r->e;
     const tcc_reduce *p = s->p;
-    const int var = p->reduced[p->n_reduced - 1], lanes = p->lanes * p->abreast;
-    int64_t first, last;
-    tcc_body_lanes_begin(r, var, lanes, at_multiples(p));
-    bool fixed = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last);
-    int64_t vectors = fixed ? (last - first) / p->lanes : 0;
-    bool peel = fixed && !whole && vectors >= 1;
-    tcc_emit_value end = peel ? tcc_emit_i64(e, first + vectors * p->lanes) : to;
+    const int var = p->reduced[p->n_reduced - 1], lanes = p->lanes * abreast;
     tcc_emit_loop loop;
-    tcc_emit_lane_loop_begin(e, &loop, from, end, lanes, carry, n_carry);
+    tcc_body_lanes_begin(r, var, lanes, at_multiples(p, lanes));
+    tcc_emit_lane_loop_begin(e, &loop, from, to, lanes, carry, n_carry);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
-    if (!whole && !peel && p->lanes > 1) r->mask = tcc_emit_tail_mask(e, p->lanes, to, loop.index);
+    if (tail && p->lanes > 1) r->mask = tcc_emit_tail_mask(e, p->lanes, to, loop.index);
     tcc_body_enter(r, var, loop.index);
     emit_inside(r, s, carry);
     tcc_body_leave(r, var);
@@ -144,6 +139,27 @@ static void emit_row(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit_value 
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
     r->mask = NULL;
     tcc_body_lanes_end(r);
+}
+
+/* The lane loop of a row: whole vectors, then what is left under a mask. Of vectors that go abreast, what is no group
+ * of them comes one at a time, under a mask where the row has a rest. */
+static void emit_row(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit_value from, tcc_emit_value to, bool whole,
+                     tcc_emit_value *carry, int n_carry) {
+    tcc_emitter *e = r->e;
+    const tcc_reduce *p = s->p;
+    int64_t first, last;
+    if (p->abreast > 1 && (p->uneven || !whole)) {
+        const int64_t group = (int64_t)p->lanes * p->abreast;
+        tcc_emit_value end = tcc_emit_sub(e, to, tcc_emit_rem(e, tcc_emit_sub(e, to, from), group));
+        emit_vectors(r, s, from, end, p->abreast, false, carry, n_carry);
+        emit_vectors(r, s, end, to, 1, !whole, carry, n_carry);
+        return;
+    }
+    bool fixed = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last);
+    int64_t vectors = fixed ? (last - first) / p->lanes : 0;
+    bool peel = fixed && !whole && vectors >= 1;
+    tcc_emit_value end = peel ? tcc_emit_i64(e, first + vectors * p->lanes) : to;
+    emit_vectors(r, s, from, end, p->abreast, !whole && !peel, carry, n_carry);
     if (peel) emit_rest(r, s, end, to, carry);
 }
 

@@ -353,10 +353,12 @@ static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_ex
 
 /* Several vectors of a row at once are as many chains, and what a function needs beside them is at hand for all: one
  * vector of AVX2 finds too few registers for its constants. Each is added to the sums by itself, in the order that they
- * have. Stretches that are no multiple of so many vectors would need a second loop. */
-static int choose_abreast(const tcc_reduce *p, double points) {
-    enum { MOST_LANES = 64 };
+ * have. A stretch that is no multiple of so many vectors needs a second loop, which pays where it is long; runs of a
+ * chain are multiples. */
+static int choose_abreast(const tcc_reduce *p, double points, bool *uneven) {
+    enum { MOST_LANES = 64, LEAST_GROUPS = 8 };
     const tcc_body *b = p->body;
+    *uneven = false;
     if (!p->order || p->columns || p->together || p->turns || p->n_reduced == 0 || p->slice_var >= 0 || p->lanes == 1)
         return 1;
     for (int i = 0; i < b->exprs.count; i++) {
@@ -364,15 +366,19 @@ static int choose_abreast(const tcc_reduce *p, double points) {
         if (x->kind == TCC_EXPR_REDUCE && tcc_fold_carries(x->op) != 1) return 1;
     }
     const int last = p->n_reduced - 1;
-    int64_t run, stretch = tcc_reduce_extent(p, last);
-    if (stretch % p->lanes || (last == 0 && p->split_var >= 0 && p->split % p->lanes)) return 1;
-    stretch /= p->lanes;
-    int n = tcc_choose_width_of_rows(b, points);
-    while (n > 1 &&
-           (n * p->lanes > MOST_LANES || stretch % n || (last == 0 && p->split_var >= 0 && p->split / p->lanes % n) ||
-            (tcc_reduce_find_cut(p, &run) == last && run % n)))
-        n /= 2;
-    return n;
+    const bool parts = last == 0 && p->split_var >= 0;
+    const int64_t extent = tcc_reduce_extent(p, last), stretch = parts ? p->split : extent;
+    if (parts && p->split % p->lanes) return 1;
+    int64_t run;
+    for (int n = tcc_choose_width_of_rows(b, points); n > 1; n /= 2) {
+        const int64_t group = (int64_t)n * p->lanes;
+        *uneven = stretch / p->lanes % n != 0 || extent / p->lanes % n != 0;
+        if (group <= MOST_LANES && !(tcc_reduce_find_cut(p, &run) == last && run % n) &&
+            ((!*uneven && extent % p->lanes == 0) || stretch / group >= LEAST_GROUPS))
+            return n;
+    }
+    *uneven = false;
+    return 1;
 }
 
 tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
@@ -384,7 +390,7 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
     launch->items = p->cut.items * tcc_reduce_blocks(p);
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
-    p->abreast = choose_abreast(p, points);
+    p->abreast = choose_abreast(p, points, &p->uneven);
     launch->kernel.schedule = "reduce";
     launch->kernel.shape = p->shape;
     launch->kernel.emit = p->together ? tcc_reduce_emit_together : tcc_reduce_emit;

@@ -167,11 +167,12 @@ static void short_rows(void **state) {
     assert_true(ok);
 }
 
-/* Several vectors of a row at once, where a function is long and there are many: in one run, in several, and by parts.
- */
+/* Several vectors of a row at once, where a function is long and there are many: in one run, in several, and by parts;
+ * with vectors left that are no such group, with a rest that is no vector, and with both. */
 static void rows_of_functions(void **state) {
     (void)state;
-    static const char *const x[] = {"512,1024", "32,32768", "1,1048576", "400,1032"};
+    static const char *const x[] = {"512,1024", "32,32768", "1,1048576", "400,1032", "600,1040",
+                                    "512,1005", "512,5000", "64,50257",  "2,300001", "1,1048683"};
     bool ok = true;
     for (size_t i = 0; i < sizeof x / sizeof *x; i++) {
         char text[1024];
@@ -183,6 +184,13 @@ static void rows_of_functions(void **state) {
                  x[i], x[i], x[i], rows, rows);
         ok = agrees(text) && ok;
     }
+    /* And a factor that is one for a group of 64, which parts begin in the midst of. */
+    ok = agrees("graph @g {\n  %0 = input {name=\"x\"} : f32[2,300032]\n  %1 = input {name=\"v\"} : f32[4688]\n"
+                "  %2 = broadcast(%1) {dims=[1]} : f32[2,4688,64]\n"
+                "  %3 = reshape(%2) : f32[2,300032]\n  %4 = erf(%0) : f32[2,300032]\n"
+                "  %5 = mul(%4, %3) : f32[2,300032]\n  %6 = reduce_sum(%5) {axes=[1]} : f32[2]\n"
+                "  output \"sum\" %6\n}\n") &&
+         ok;
     assert_true(ok);
 }
 
