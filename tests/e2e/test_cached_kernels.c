@@ -79,7 +79,7 @@ static int empty(void **state) {
 /* -- The model -- */
 
 typedef struct net {
-    int layers, width;
+    int layers, width, classes;
     bool other_line;
 } net;
 
@@ -89,12 +89,12 @@ static void build(tcc_trace *t, void *user) {
     tcc_tensor h = tcc_input(t, "x");
     h = tcc_linear(h, "first", n->width);
     for (int i = 0; i < n->layers; i++) h = tcc_gelu(tcc_linear(tcc_layer_norm(h, of_norm[i]), of_layer[i], n->width));
-    if (n->other_line) h = tcc_linear(h, "last", 4);
-    else h = tcc_linear(h, "last", 4);
+    if (n->other_line) h = tcc_linear(h, "last", n->classes);
+    else h = tcc_linear(h, "last", n->classes);
     tcc_loss(t, tcc_cross_entropy(h, tcc_input(t, "y")));
 }
 
-static const net two_layers = {.layers = 2, .width = 40};
+static const net two_layers = {.layers = 2, .width = 40, .classes = 4};
 static const tcc_optimizer_options adamw = OPTIMIZER(TCC_ADAMW, 0.01, .momentum = 0);
 static const tcc_model_options usual = {.size = sizeof usual, .seed = 3, .optimizer = &adamw};
 
@@ -141,7 +141,7 @@ static seen train_alone(const net *n, const tcc_model_options *options) {
 static void equal_kernels_are_found(void **state) {
     (void)state;
     net deeper = two_layers, elsewhere = two_layers, wider = two_layers;
-    deeper.layers = 3, elsewhere.other_line = true, wider.width = 48;
+    deeper.layers = 3, deeper.classes = 5, elsewhere.other_line = true, wider.width = 48;
     const seen first = train(&two_layers, &usual);
     const int kept = n_entries;
     assert_int_equal(first.cached, 0);
