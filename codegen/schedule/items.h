@@ -48,11 +48,11 @@ typedef struct tcc_emit_cut_loops {
 } tcc_emit_cut_loops;
 void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_value item, int lanes,
                         tcc_emit_cut_loops *loops);
-/* The same on the host, where each turn of the last loop is a block of up to `points` of its points. Its variable is
- * not set. */
+/* The same on the host, where each turn of the last loop is a block of up to `points` of its points: from `first` on,
+ * and before `end`. The loop's variable is not set. */
 typedef struct tcc_emit_cut_block {
-    tcc_emit_value first, end; /* of those left in the item; more than a block's, but for the last one */
-    bool whole;                /* each block has all of its points */
+    tcc_emit_value first, end; /* the block's first point; the end of the item's, not of the block's */
+    bool whole;                /* no block has less than `points` */
 } tcc_emit_cut_block;
 void tcc_emit_cut_blocks_begin(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_value item, int points,
                                tcc_emit_cut_block *block, tcc_emit_cut_loops *loops);

@@ -441,7 +441,7 @@ static tcc_status settle_lines(tcc_lowering *l, tcc_reduce *p, int64_t *points) 
     return tcc_params_settle(&l->params, TCC_PARAM_LINES, tcc_param_between(1, MOST_LINES), points);
 }
 
-/* Kept points that no item's end is among. */
+/* An item that ends within the last kept loop has a multiple of so many of its points. */
 static int lanes_of_items(const tcc_reduce *p) {
     if (p->turns) return p->turns;
     return p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1;
