@@ -63,7 +63,7 @@ static bool scatters_onto(const tcc_group *group, const tcc_node *base) {
 }
 
 static bool in_step(const tcc_group *group, const tcc_node *input, const tcc_node *output, unsigned char *scratch) {
-    if (group->kind == TCC_GROUP_POINTWISE) {
+    if (group->kind == TCC_GROUP_POINTWISE || group->kind == TCC_GROUP_WINDOW) {
         if (elements_read(group, input, false, NULL, scratch) & AT_OTHER) return false;
         for (int i = 0; i < group->n_nodes;
              i++) /* an output that another one reads elsewhere: they do not walk in step */
@@ -87,8 +87,11 @@ bool tcc_group_same_element(const tcc_group *group, const tcc_node *input, const
     if (group->kind == TCC_GROUP_SCATTER) return output == group->hero && scatters_onto(group, input);
     if (group->kind == TCC_GROUP_COLLECTIVE)
         return group->hero->op == TCC_OP_ALL_REDUCE && group->hero->operands[0] == input;
-    if (group->kind != TCC_GROUP_POINTWISE && group->kind != TCC_GROUP_REDUCE && group->kind != TCC_GROUP_CONTRACT)
-        return false;
+    static const bool walks[TCC_GROUP_KIND_COUNT] = {[TCC_GROUP_POINTWISE] = true,
+                                                     [TCC_GROUP_REDUCE] = true,
+                                                     [TCC_GROUP_CONTRACT] = true,
+                                                     [TCC_GROUP_WINDOW] = true};
+    if (!walks[group->kind]) return false;
     if (tcc_type_numel(&output->type) != tcc_type_numel(&input->type)) return false;
     if (tcc_type_bytes(&output->type) != tcc_type_bytes(&input->type)) return false;
     unsigned char *scratch = tcc__malloc(2 * (size_t)group->n_nodes + 1);

@@ -4,7 +4,9 @@
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "harness/gradcheck.h"
+#include "harness/graphs.h"
 #include "ir/build.h"
+#include "passes/in_step.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,7 +133,39 @@ static void a_norm_over_a_reshaped_image(void **state) {
                &(compiled_options){0});
 }
 
+/* A group of a state that is added to windows over `of`; whether the sum may be written over the state. */
+static bool windows_overwrite(const char *of) {
+    char text[1024];
+    tcc_diag diag = {0};
+    snprintf(text, sizeof text,
+             "graph @windows {\n"
+             "  %%0 = input {name=\"s\", role=state} : f32[2,6,5,3]\n"
+             "  %%1 = input {name=\"x\"} : f32[2,6,5,3]\n"
+             "  %%2 = max_pool(%s) {window=[3, 3], stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], channels_last=true} : "
+             "f32[2,6,5,3]\n"
+             "  %%3 = tanh(%%2) : f32[2,6,5,3]\n"
+             "  %%4 = add(%%3, %%0) : f32[2,6,5,3]\n"
+             "  output \"s\" %%4 alias %%0\n"
+             "  group window %%2 nodes(%%2, %%3, %%4) outputs(%%4)\n"
+             "}\n",
+             of);
+    tcc_graph *g = parse_graph(text, &diag);
+    const bool overwrites = tcc_group_same_element(&g->groups.data[0], g->inputs.data[0], g->outputs.data[0].node);
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+    check_text(text, &(compiled_options){0});
+    return overwrites;
+}
+
+/* What is added to windows is read in step; what they are of is not. */
+static void what_stands_behind_windows(void **state) {
+    (void)state;
+    assert_true(windows_overwrite("%1"));
+    assert_false(windows_overwrite("%0"));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_pairs), cmocka_unit_test(a_norm_over_a_reshaped_image)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_pairs), cmocka_unit_test(a_norm_over_a_reshaped_image),
+                                       cmocka_unit_test(what_stands_behind_windows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
