@@ -158,7 +158,8 @@ tcc_tensor tcc_edge_dice_loss_at(tcc_tensor x, tcc_tensor labels, const tcc_pixe
     tcc_tensor entropy = tcc_scale(tcc_add(tcc_mean(each, TCC_ALL), on_edges), 0.5);
 
     tcc_tensor own = own_class(&p, at), q = tcc_exp(z), ones = tcc_cast(own, tcc_get_dtype(z));
-    tcc_tensor apart = tcc_select(own, tcc_neg(tcc_expm1(z)), q), sum = tcc_add(q, ones);
+    tcc_tensor rest = tcc_neg(tcc_expm1(tcc_neg(each))); /* 1 - q of the own class, which does not cancel */
+    tcc_tensor apart = tcc_select(own, rest, q), sum = tcc_add(q, ones);
     apart = tcc_sum(tcc_select_scalar(p.counts, apart, 0), TCC_DIMS(0, 2, 3));
     sum = tcc_sum(tcc_select_scalar(p.counts, sum, 0), TCC_DIMS(0, 2, 3));
     return end(&p, tcc_add(entropy, tcc_mean(overlap(apart, sum, at), TCC_ALL)), at);
