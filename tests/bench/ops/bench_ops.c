@@ -16,6 +16,37 @@ enum { MOST_OPERANDS = 4, MOST_WANTED = 8, WARM_UP = 2, MOST_ROUNDS = 10000 };
 #define BOUND(name, why)
 #define LAYER(name, operands, parameters, in_c, module, in_pytorch) \
     static tcc_tensor make_##name(const tcc_tensor *x) { return in_c; }
+
+/* -- What is more than one call -- */
+
+static tcc_tensor counts(tcc_tensor of, int n, double value) {
+    return tcc_constant(of.trace, value, TCC_I32, TCC_DIMS(n));
+}
+
+static tcc_tensor ctc(tcc_tensor x, tcc_tensor labels) {
+    return tcc_ctc_loss(tcc_log_softmax(x, 2), tcc_add_scalar(labels, 1), counts(x, 16, 100), counts(x, 16, 20));
+}
+
+static tcc_tensor product_and_sum(const tcc_tensor *x) { return tcc_add(tcc_mul(x[0], x[1]), x[2]); }
+
+static tcc_tensor split_thirds(tcc_tensor x) {
+    tcc_tensor parts[3];
+    tcc_split(x, 1, parts, TCC_DIMS(512, 512, 512));
+    return product_and_sum(parts);
+}
+
+static tcc_tensor chunk_thirds(tcc_tensor x) {
+    tcc_tensor parts[3];
+    tcc_chunk(x, 1, 3, parts);
+    return product_and_sum(parts);
+}
+
+static tcc_tensor mesh(const tcc_tensor *x) {
+    tcc_tensor grid[2];
+    tcc_meshgrid(x, 2, grid);
+    return tcc_sub(tcc_mul(grid[0], grid[0]), grid[1]);
+}
+
 #include "ops.def"
 #undef LAYER
 #undef CHAIN
@@ -128,7 +159,7 @@ static void fill(tcc_array *a, char kind, int modulus) {
     a->data = calloc((size_t)n, 4);
     for (int64_t i = 0; a->data && i < n; i++) {
         const double u = draw();
-        const float x = (float)(kind == 'u' ? 0.999 * u + 0.0005 : 2 * u - 1);
+        const float x = (float)(kind == 'u' || kind == 'w' ? 0.999 * u + 0.0005 : 2 * u - 1);
         uint32_t bits;
         memcpy(&bits, &x, sizeof bits);
         if (kind == 'i') ((int32_t *)a->data)[i] = (int32_t)(u * modulus);

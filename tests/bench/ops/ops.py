@@ -32,6 +32,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import torch_functions
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
@@ -59,7 +61,7 @@ def operand(text, dtype):
     kind, dims = text[0], [int(n) for n in text[text.index("[") + 1 : -1].split(",")]
     if kind == "i":
         return torch.randint(int(text[1 : text.index("[")]), dims), False
-    values = torch.rand(dims) * 0.999 + 0.0005 if kind == "u" else torch.rand(dims) * 2 - 1
+    values = torch.rand(dims) * 0.999 + 0.0005 if kind in "uw" else torch.rand(dims) * 2 - 1
     return values.to(dtype).requires_grad_(kind in "pu"), kind in "pu"
 
 
@@ -76,7 +78,7 @@ def fastest(call, seconds):
 
 def function_of(row, dtype):
     """The row's function of its operands, and the parameters of its layer."""
-    names = {"torch": torch, "F": F, "nn": nn}
+    names = {"torch": torch, "F": F, "nn": nn, **vars(torch_functions)}
     m = eval(row["module"], names).to(dtype).eval() if row["module"] else None
     return eval(f"lambda x: {row['pytorch']}", {**names, "m": m}), list(m.parameters()) if m else []
 
