@@ -359,8 +359,7 @@ static int choose_abreast(const tcc_reduce *p, double points, bool *uneven) {
     enum { MOST_LANES = 64, LEAST_GROUPS = 8 };
     const tcc_body *b = p->body;
     *uneven = false;
-    if (!p->order || p->columns || p->together || p->turns || p->n_reduced == 0 || p->slice_var >= 0 || p->lanes == 1)
-        return 1;
+    if (!p->order || p->columns || p->together || p->n_reduced == 0 || p->slice_var >= 0 || p->lanes == 1) return 1;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->kind == TCC_EXPR_REDUCE && tcc_fold_carries(x->op) != 1) return 1;

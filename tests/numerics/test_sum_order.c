@@ -238,13 +238,13 @@ static void print_rows(tcc_strbuf *text, int outer, int rows, int d) {
 }
 
 /* Short rows of several sweeps take turns in blocks. Each row has the bits that it has alone, in whole blocks and in
- * the last one. */
+ * the last one; of many rows several vectors are made at once, with and without a rest. */
 static void rows_in_turn(void **state) {
     (void)state;
     static const struct {
         int outer, rows, row;
-    } cases[] = {{1, 16, 2},  {1, 17, 19}, {3, 37, 33},  {2, 147, 19},
-                 {1, 40, 64}, {5, 16, 49}, {1, 31, 100}, {2, 33, 3}};
+    } cases[] = {{1, 16, 2},  {1, 17, 19},  {3, 37, 33}, {2, 147, 19},  {1, 40, 64},
+                 {5, 16, 49}, {1, 31, 100}, {2, 33, 3},  {1, 9001, 64}, {1, 2003, 265}};
     enum { FEW = 3 };
     bool ok = true;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
