@@ -314,14 +314,14 @@ static bool has_border(const tcc_body *b, int lane_var) {
 }
 
 /* Whether a row is of several parts, as a concatenation is: of each vector most are not, and where it begins at a
- * constant, the loads of those fold away. */
+ * constant, the loads of those fold away. Guards inside of folds are those of windows. */
 static bool has_parts(const tcc_body *b, int lane_var) {
     enum { SEVERAL = 4 };
     int parts = 0;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         parts += x->kind == TCC_EXPR_WITHIN && x->operands[0]->kind == TCC_EXPR_INDEX &&
-                 tcc_affine_coefficient(&x->operands[0]->affine, lane_var);
+                 tcc_affine_coefficient(&x->operands[0]->affine, lane_var) && !(x->loops >> b->n_space);
     }
     return parts >= SEVERAL;
 }
