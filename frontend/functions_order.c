@@ -28,13 +28,41 @@ static tcc_tensor precedes(tcc_tensor b, tcc_tensor a, bool descending, tcc_loc 
     return descending ? tcc_and(tcc_eq(a, a), tcc_not(tcc_le(b, a))) : tcc_and(tcc_eq(b, b), tcc_not(tcc_ge(b, a)));
 }
 
+static tcc_tensor number(tcc_tensor x, double value, tcc_loc at) {
+    return x.node ? tcc_constant(x.trace, value, TCC_I32, 0, NULL) : x;
+}
+
+/* -1 where `truth` is, else 0: a mask's bits. */
+static tcc_tensor as_mask(tcc_tensor truth, tcc_loc at) {
+    return tcc_select(truth, number(truth, -1, at), number(truth, 0, at));
+}
+
+/* [rows, n] -> i32 [rows, n]: the place of each element in order, as how many come before it. Of equal ones those come
+ * that stand before it. What comes before NaN is counted by itself. Masks are added up as they are. */
+static tcc_tensor count_places(tcc_tensor x, bool descending, tcc_loc at) {
+    const bool is_float = x.node && tcc_dtype_is_float(tcc_get_dtype(x));
+    tcc_tensor a = tcc_expand_dims(x, TCC_DIMS(-1)), b = tcc_expand_dims(x, TCC_DIMS(-2)), less, most;
+    if (!descending) less = tcc_lt(b, a), most = tcc_le(b, a);
+    else if (is_float) less = tcc_not(tcc_le(b, a)), most = tcc_not(tcc_lt(b, a));
+    else less = tcc_gt(b, a), most = tcc_ge(b, a);
+    tcc_tensor earlier = tcc_lt(index_along(less, 2, at), index_along(less, 1, at));
+    tcc_tensor before = tcc_select(earlier, as_mask(most, at), as_mask(less, at));
+    tcc_tensor place = tcc_neg(tcc_sum(before, TCC_DIMS(-1)));
+    if (!is_float) return place;
+    tcc_tensor of_nan;
+    if (descending) {
+        tcc_tensor nan = tcc_expand_dims(as_mask(tcc_ne(x, x), at), TCC_DIMS(-2));
+        of_nan = tcc_select(earlier, nan, number(nan, 0, at));
+    } else {
+        tcc_tensor other = tcc_expand_dims(as_mask(tcc_eq(x, x), at), TCC_DIMS(-2));
+        of_nan = tcc_select(earlier, number(other, -1, at), other);
+    }
+    return tcc_select(tcc_eq(x, x), place, tcc_neg(tcc_sum(of_nan, TCC_DIMS(-1))));
+}
+
 /* [rows, n] -> i32 [rows, k]: where the first k in order stand. */
 static tcc_tensor count(tcc_tensor x, int64_t k, bool descending, tcc_loc at) {
-    tcc_tensor a = tcc_expand_dims(x, TCC_DIMS(-1)), b = tcc_expand_dims(x, TCC_DIMS(-2)),
-               less = precedes(b, a, descending, at);
-    tcc_tensor earlier = tcc_lt(index_along(less, 2, at), index_along(less, 1, at));
-    tcc_tensor before = tcc_select(earlier, tcc_not(precedes(a, b, descending, at)), less);
-    tcc_tensor place = tcc_sum(tcc_cast(before, TCC_I32), TCC_DIMS(-1));
+    tcc_tensor place = count_places(x, descending, at);
     tcc_tensor wanted = tcc_iota(x.trace, 0, TCC_I32, TCC_DIMS(k, 1));
     tcc_tensor is_there = tcc_eq(tcc_expand_dims(place, TCC_DIMS(-2)), wanted), turn = index_along(is_there, 2, at);
     return tcc_sum(tcc_select(is_there, turn, tcc__tensor_like(turn, 0, at)), TCC_DIMS(-1));
@@ -166,7 +194,7 @@ static tcc_tensor narrow(tcc_tensor x, int64_t k, int64_t width, tcc_loc at) {
     const int64_t rows = tcc_dim(x, 0), n = tcc_dim(x, 1), parts = n / width, rest = n % width;
     tcc_tensor largest = tcc_reduce_max(tcc_reshape(tcc_slice(x, 1, 0, n - rest), TCC_DIMS(rows, parts, width)),
                                         TCC_DIMS(2));
-    tcc_tensor taken = order(largest, k, true, at);
+    tcc_tensor taken = order(tcc__tensor_widened(largest, at), k, true, at);
     taken = tcc_take_along(taken, order(taken, k, false, at), 1);
     tcc_tensor begin = tcc_scale(tcc_expand_dims(taken, TCC_DIMS(2)), (double)width);
     tcc_tensor within = tcc_iota(x.trace, 2, TCC_I32, TCC_DIMS(rows, k, width));
@@ -188,8 +216,8 @@ static tcc_tensor order(tcc_tensor x, int64_t k, bool descending, tcc_loc at) {
     if (!x.node || tcc_dim(x, 1) <= MOST_COUNTED) return count(x, k, descending, at);
     const int64_t part = descending ? part_width(tcc_dim(x, 1), k) : 1;
     if (part > 1) {
-        tcc_tensor some = narrow(x, k, part, at);
-        return tcc_take_along(some, order(tcc_take_along(x, some, 1), k, true, at), 1);
+        tcc_tensor some = narrow(x, k, part, at), keys = tcc_take_along(x, some, 1);
+        return tcc_take_along(some, order(tcc__tensor_widened(keys, at), k, true, at), 1);
     }
     x = tcc__tensor_widened(x, at); /* halves of words are gathered more slowly */
     int64_t width = k < RUN ? k : RUN;
