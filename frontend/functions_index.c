@@ -67,17 +67,10 @@ static tcc_tensor put_larger(tcc_tensor base, tcc_tensor indices, tcc_tensor upd
     return tcc__tensor_indexed(TCC_OP_SCATTER_MAX, base, (tcc_tensor[]){indices, updates}, 2, axis, at);
 }
 
-/* Which update comes last at each place, counted from 1, is the maximum over those that hit it; 0: none does. */
 tcc_tensor tcc_scatter_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {
     scattered s;
     if (!begin_scatter(&s, "scatter", base, indices, updates, axis, at)) return tcc_trace_poison();
-    tcc_tensor turn = tcc_add_scalar(tcc_iota(base.trace, 0, TCC_I32, TCC_DIMS(s.n)), 1);
-    tcc_tensor last = put_larger(tcc_constant(base.trace, 0, TCC_I32, TCC_DIMS(s.places)), s.indices, turn, 0, at);
-    tcc_tensor rows = tcc_take(s.updates, tcc_add_scalar(last, -1), s.axis);
-    int64_t along[TCC_MAX_RANK];
-    for (int d = 0; d < tcc_rank(base); d++) along[d] = d == s.axis ? s.places : 1;
-    tcc_tensor hit = tcc_gt(last, tcc__tensor_like(last, 0, at));
-    return tcc_select(tcc_reshape(hit, tcc_rank(base), along), rows, base);
+    return tcc__tensor_indexed(TCC_OP_SCATTER, s.base, (tcc_tensor[]){s.indices, s.updates}, 2, s.axis, at);
 }
 
 static tcc_tensor scatter_extreme(const char *name, bool least, tcc_tensor base, tcc_tensor indices, tcc_tensor updates,
@@ -123,30 +116,16 @@ static tcc_tensor begin_along(const char *name, tcc_tensor base, tcc_tensor indi
                            tcc_type_text(&base.node->type), *axis);
 }
 
-/* All places in a row: those of an index out of range are -1, where nothing is written. */
+static tcc_tensor scatter_along(tcc_op op, const char *name, tcc_tensor base, tcc_tensor indices, tcc_tensor updates,
+                                int axis, tcc_loc at) {
+    indices = begin_along(name, base, indices, updates, &axis, at);
+    return indices.node ? tcc__tensor_indexed(op, base, (tcc_tensor[]){indices, updates}, 2, axis, at) : indices;
+}
+
 tcc_tensor tcc_scatter_along_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {
-    indices = begin_along("scatter_along", base, indices, updates, &axis, at);
-    if (!indices.node) return indices;
-    const tcc_type *type = &base.node->type;
-    const tcc_dtype dtype = tcc_type_numel(type) > INT32_MAX ? TCC_I64 : tcc_get_dtype(indices);
-    tcc_tensor inside = tcc_and(tcc_ge_scalar(indices, 0), tcc_lt_scalar(indices, (double)type->dims[axis]));
-    tcc_tensor place = {0};
-    int64_t step = 1;
-    for (int d = type->rank - 1; d >= 0; step *= type->dims[d--]) {
-        tcc_tensor along = d == axis ? tcc_cast(indices, dtype)
-                                     : tcc_iota(base.trace, d, dtype, type->rank, indices.node->type.dims);
-        along = tcc_scale(along, (double)step);
-        place = place.trace ? tcc_add(place, along) : along;
-    }
-    place = tcc_select_scalar(inside, place, -1);
-    tcc_tensor all = tcc_scatter(tcc_reshape(base, TCC_DIMS(-1)), tcc_reshape(place, TCC_DIMS(-1)),
-                                 tcc_reshape(updates, TCC_DIMS(-1)), 0);
-    return tcc_reshape(all, type->rank, type->dims);
+    return scatter_along(TCC_OP_SCATTER_ALONG, "scatter_along", base, indices, updates, axis, at);
 }
 
 tcc_tensor tcc_scatter_add_along_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at) {
-    indices = begin_along("scatter_add_along", base, indices, updates, &axis, at);
-    return indices.node
-               ? tcc__tensor_indexed(TCC_OP_SCATTER_ADD_ALONG, base, (tcc_tensor[]){indices, updates}, 2, axis, at)
-               : indices;
+    return scatter_along(TCC_OP_SCATTER_ADD_ALONG, "scatter_add_along", base, indices, updates, axis, at);
 }

@@ -139,6 +139,10 @@ static void larger_at(tcc_value *to, int64_t to_at, const tcc_value *from, int64
     else if (!(to->f[to_at] >= from->f[from_at]) && !isnan(to->f[to_at])) to->f[to_at] = from->f[from_at];
 }
 
+static void replace_at(tcc_value *to, int64_t to_at, const tcc_value *from, int64_t from_at) {
+    memcpy(at(to, to_at), at_const(from, from_at), sizeof *to->f);
+}
+
 /* Calls `take_in` with the place of the result and that of the update, for each update that has a place, in order. */
 static void scatter(const tcc_node *n, const tcc_value *const *in, tcc_value *out,
                     void (*take_in)(tcc_value *to, int64_t to_at, const tcc_value *from, int64_t from_at)) {
@@ -157,6 +161,11 @@ static void scatter(const tcc_node *n, const tcc_value *const *in, tcc_value *ou
 
 TCC_EVAL_RULE(scatter_add) {
     scatter(n, in, out, add_at);
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(scatter) {
+    scatter(n, in, out, replace_at);
     return TCC_OK;
 }
 
@@ -191,6 +200,10 @@ static void add_along(tcc_value *out, const tcc_value *from, int64_t table_at, i
     add_at(out, table_at, from, index_at);
 }
 
+static void replace_along(tcc_value *out, const tcc_value *from, int64_t table_at, int64_t index_at) {
+    replace_at(out, table_at, from, index_at);
+}
+
 TCC_EVAL_RULE(take_along) {
     along(&in[0]->type, in[1], n->attrs->axis.axis, out, in[0], read_along);
     return TCC_OK;
@@ -199,5 +212,11 @@ TCC_EVAL_RULE(take_along) {
 TCC_EVAL_RULE(scatter_add_along) {
     copy_all(out, in[0]);
     along(&out->type, in[1], n->attrs->axis.axis, out, in[2], add_along);
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(scatter_along) {
+    copy_all(out, in[0]);
+    along(&out->type, in[1], n->attrs->axis.axis, out, in[2], replace_along);
     return TCC_OK;
 }

@@ -152,23 +152,31 @@ tcc_status tcc__infer_take_along(const tcc_infer *q, tcc_type *out) {
     return TCC_OK;
 }
 
-tcc_status tcc__infer_scatter_add(const tcc_infer *q, tcc_type *out) {
+tcc_status tcc__infer_scatter(const tcc_infer *q, tcc_type *out) {
     tcc_type updates = {0};
-    TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));
     TCC_TRY(tcc__infer_take(q, &updates)); /* base takes the place of x */
     TCC_TRY(tcc__need_is(q, 2, "the updates", &updates));
     *out = *operand(q, 0);
     return TCC_OK;
 }
 
-tcc_status tcc__infer_scatter_add_along(const tcc_infer *q, tcc_type *out) {
-    TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));
+tcc_status tcc__infer_scatter_along(const tcc_infer *q, tcc_type *out) {
     TCC_TRY(check_along(q));
     tcc_type updates = *operand(q, 1);
     updates.dtype = operand(q, 0)->dtype;
     TCC_TRY(tcc__need_is(q, 2, "the updates", &updates));
     *out = *operand(q, 0);
     return TCC_OK;
+}
+
+tcc_status tcc__infer_scatter_add(const tcc_infer *q, tcc_type *out) {
+    TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));
+    return tcc__infer_scatter(q, out);
+}
+
+tcc_status tcc__infer_scatter_add_along(const tcc_infer *q, tcc_type *out) {
+    TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));
+    return tcc__infer_scatter_along(q, out);
 }
 
 /* -- Reductions -- */

@@ -87,6 +87,7 @@ int tcc_chunk_operand_row(const tcc_node *n, int row, int k, int64_t *units) {
     case TCC_OP_PAD: return n->type.dims[row] == n->operands[0]->type.dims[row] ? row : TCC_CHUNK_NEVER;
     case TCC_OP_FLIP: return tcc_dims_has(&n->attrs->axes.axes, row) ? TCC_CHUNK_NEVER : row;
     case TCC_OP_CONCAT:
+    case TCC_OP_SCATTER_ALONG:
     case TCC_OP_SCATTER_ADD_ALONG: return n->attrs->axis.axis == row ? TCC_CHUNK_NEVER : row;
     case TCC_OP_CUMSUM:
     case TCC_OP_LINEAR_SCAN: return n->attrs->scan.axis == row ? TCC_CHUNK_NEVER : row;

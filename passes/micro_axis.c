@@ -230,8 +230,10 @@ tcc_axis tcc_axis_of_result(const tcc_node *n, int k, tcc_axis x) {
     case TCC_OP_CONCAT: return concat_result(n, x, k);
     case TCC_OP_FLIP: return tcc_dims_has(&a->axes.axes, x.dim) ? mixed : x;
     case TCC_OP_TAKE: return take_result(n, k, x);
+    case TCC_OP_SCATTER:
     case TCC_OP_SCATTER_ADD:
     case TCC_OP_SCATTER_MAX: return scatter_result(n, k, x);
+    case TCC_OP_SCATTER_ALONG:
     case TCC_OP_SCATTER_ADD_ALONG: return x.dim != a->axis.axis ? x : k ? summed : mixed;
     case TCC_OP_REDUCE_SUM:
     case TCC_OP_REDUCE_MAX:
@@ -281,8 +283,10 @@ tcc_axis tcc_axis_of_operand(const tcc_node *n, int k, tcc_axis y) {
     case TCC_OP_CONCAT: return concat_operand(n, y, k);
     case TCC_OP_FLIP: return tcc_dims_has(&a->axes.axes, y.dim) ? mixed : y;
     case TCC_OP_TAKE: return take_operand(a->axis.axis, n->operands[1]->type.rank, k, y);
+    case TCC_OP_SCATTER:
     case TCC_OP_SCATTER_ADD:
     case TCC_OP_SCATTER_MAX: return scatter_operand(n, k, y);
+    case TCC_OP_SCATTER_ALONG:
     case TCC_OP_SCATTER_ADD_ALONG: return but_along(a->axis.axis, y);
     case TCC_OP_REDUCE_SUM:
     case TCC_OP_REDUCE_MAX:
@@ -315,8 +319,10 @@ tcc_axis tcc_axis_of_operand(const tcc_node *n, int k, tcc_axis y) {
 tcc_axis tcc_axis_summed_with(const tcc_node *n, int k, tcc_axis x, int j) {
     switch (n->op) {
     case TCC_OP_DOT: return dot_summed(n, k, x, j);
+    case TCC_OP_SCATTER:
     case TCC_OP_SCATTER_ADD:
     case TCC_OP_SCATTER_MAX: return scatter_summed(n, k, x, j);
+    case TCC_OP_SCATTER_ALONG:
     case TCC_OP_SCATTER_ADD_ALONG: return j ? x : none;
     case TCC_OP_BATCH_NORM_MEAN:
     case TCC_OP_BATCH_NORM_VARIANCE:

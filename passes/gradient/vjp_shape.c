@@ -2,6 +2,8 @@
  * Gradient rules of views and indexing. They are linear, so each rule is the op's transpose. */
 #include "passes/gradient/vjp.h"
 
+#include "ir/decompose.h"
+
 TCC_VJP_RULE(reshape) {
     const tcc_type *x = &v->x[0]->type;
     tcc__vjp_give(v, 0, tcc_ir_reshape(v->g, v->dy, x->rank, x->dims));
@@ -122,3 +124,14 @@ TCC_VJP_RULE(scatter_add_along) {
     if (!tcc__vjp_wants(v, 2)) return;
     tcc__vjp_give(v, 2, vjp_build(v, TCC_OP_TAKE_ALONG, (tcc_node *[]){v->dy, v->x[1]}, 2, NULL));
 }
+
+/* What is replaced has no gradient, nor have the updates that are replaced in turn. */
+static void replacement(tcc_vjp *v, tcc_op reads) {
+    const tcc_ir_replaced r = tcc_ir_get_replaced(v->g, v->y, v->x[0], v->x[1], v->x[2]);
+    tcc__vjp_give(v, 0, tcc_ir_select(v->g, r.hit, vjp_zero(v, v->dy), v->dy));
+    if (!tcc__vjp_wants(v, 2)) return;
+    tcc__vjp_give(v, 2, vjp_where(v, r.counts, vjp_build(v, reads, (tcc_node *[]){v->dy, v->x[1]}, 2, NULL)));
+}
+
+TCC_VJP_RULE(scatter) { replacement(v, TCC_OP_TAKE); }
+TCC_VJP_RULE(scatter_along) { replacement(v, TCC_OP_TAKE_ALONG); }

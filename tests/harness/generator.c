@@ -172,7 +172,8 @@ static meaning find_meaning(const tcc_graph *g, const tcc_node *input) {
         if (n->op == TCC_OP_CROSS_ENTROPY)
             return (meaning){x->dims[x->rank - 1], true, n->attrs->cross_entropy.ignore_index};
         if (n->op == TCC_OP_TAKE || n->op == TCC_OP_TAKE_ALONG || n->op == TCC_OP_SCATTER_ADD ||
-            n->op == TCC_OP_SCATTER_ADD_ALONG || n->op == TCC_OP_SCATTER_MAX)
+            n->op == TCC_OP_SCATTER_ADD_ALONG || n->op == TCC_OP_SCATTER_MAX || n->op == TCC_OP_SCATTER ||
+            n->op == TCC_OP_SCATTER_ALONG)
             return (meaning){x->dims[n->attrs->axis.axis], false, 0};
     }
     return (meaning){0};

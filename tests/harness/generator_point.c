@@ -37,13 +37,13 @@ static const function functions[] = {
     {TCC_OP_NORMAL_DENSITY, -8, 8, 0.25, 0, 0.4},
 };
 
-static bool allows_composites(const tcc_gen *r) {
+bool tcc__gen_allows_composites(const tcc_gen *r) {
     return !r->options->classes || r->options->classes >> TCC_FUSION_COMPOSITE & 1;
 }
 
 static void add_function(tcc_gen *r) {
     const function *f = &TCC_GEN_ONE_OF(r, functions);
-    if (tcc_op_get_info(f->op)->fusion == TCC_FUSION_COMPOSITE && !allows_composites(r)) f = &functions[0];
+    if (tcc_op_get_info(f->op)->fusion == TCC_FUSION_COMPOSITE && !tcc__gen_allows_composites(r)) f = &functions[0];
     tcc_gen_value x = tcc__gen_into(r, tcc__gen_pick_float(r, 0, false), f->lo, f->hi);
     tcc__gen_keep(r, tcc__gen_made(tcc_ir_unary(r->g, f->op, x.n), f->least, f->most, x.err * f->slope, -1));
 }
@@ -51,7 +51,7 @@ static void add_function(tcc_gen *r) {
 static void add_simple_unary(tcc_gen *r) {
     static const tcc_op ops[] = {TCC_OP_NEG, TCC_OP_ABS, TCC_OP_RELU, TCC_OP_LEAKY_RELU, TCC_OP_ISFINITE};
     tcc_op op = TCC_GEN_ONE_OF(r, ops);
-    if (tcc_op_get_info(op)->fusion == TCC_FUSION_COMPOSITE && !allows_composites(r)) op = TCC_OP_NEG;
+    if (tcc_op_get_info(op)->fusion == TCC_FUSION_COMPOSITE && !tcc__gen_allows_composites(r)) op = TCC_OP_NEG;
     tcc_gen_value x = tcc__gen_pick_float(r, 0, false);
     tcc_gen_value y = x;
     tcc_attrs attrs = {.slope.slope = 0.125};

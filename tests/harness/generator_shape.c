@@ -173,9 +173,12 @@ void tcc__gen_scatter(tcc_gen *r) {
     if (!tcc__gen_fits(r, &updates)) return;
     tcc_gen_value u = tcc__gen_like(r, &updates);
     tcc_node *operands[] = {base.n, tcc__gen_index(r, index.rank, index.dims), u.n};
-    if (!along && tcc__gen_chance(r, 30)) {
-        tcc_node *larger = tcc__gen_build(r, TCC_OP_SCATTER_MAX, operands, 3, &attrs, NULL);
-        tcc__gen_keep(r, tcc__gen_made(larger, base.lo, tcc__gen_max(base.hi, u.hi), tcc__gen_max(base.err, u.err),
+    const bool replaces = tcc__gen_allows_composites(r) && tcc__gen_chance(r, 30);
+    if (replaces || (!along && tcc__gen_chance(r, 30))) {
+        const tcc_op op = !replaces ? TCC_OP_SCATTER_MAX : along ? TCC_OP_SCATTER_ALONG : TCC_OP_SCATTER;
+        tcc_node *one = tcc__gen_build(r, op, operands, 3, &attrs, NULL);
+        const double lo = replaces ? tcc__gen_min(base.lo, u.lo) : base.lo;
+        tcc__gen_keep(r, tcc__gen_made(one, lo, tcc__gen_max(base.hi, u.hi), tcc__gen_max(base.err, u.err),
                                        tcc__gen_join_grid(base.grid, u.grid)));
         return;
     }

@@ -83,6 +83,7 @@ void tcc__gen_reduce(tcc_gen *r);
 void tcc__gen_scan(tcc_gen *r);
 void tcc__gen_take(tcc_gen *r);
 void tcc__gen_scatter(tcc_gen *r);
+bool tcc__gen_allows_composites(const tcc_gen *r);
 void tcc__gen_contract(tcc_gen *r);
 void tcc__gen_window(tcc_gen *r);
 void tcc__gen_attention(tcc_gen *r);

@@ -198,6 +198,16 @@ static tcc_node *make_scatter_add(world *w) {
     tcc_node *base = param(w, -2, 2, DIMS(2, 5, 3)), *i = indices(w, -1, 6, DIMS(4, 2));
     return build3(w, TCC_OP_SCATTER_ADD, &attrs, base, i, param(w, -2, 2, DIMS(2, 4, 2, 3)));
 }
+static tcc_node *make_scatter(world *w) {
+    tcc_attrs attrs = {.axis = {.axis = 1}};
+    tcc_node *base = param(w, -2, 2, DIMS(2, 5, 3)), *i = indices(w, -1, 6, DIMS(4, 2));
+    return build3(w, TCC_OP_SCATTER, &attrs, base, i, param(w, -2, 2, DIMS(2, 4, 2, 3)));
+}
+static tcc_node *make_scatter_along(world *w) {
+    tcc_attrs attrs = {.axis = {.axis = 1}};
+    tcc_node *base = param(w, -2, 2, DIMS(2, 5, 3)), *i = indices(w, -1, 6, DIMS(2, 7, 3));
+    return build3(w, TCC_OP_SCATTER_ALONG, &attrs, base, i, param(w, -2, 2, DIMS(2, 7, 3)));
+}
 static tcc_node *make_scatter_max(world *w) {
     tcc_attrs attrs = {.axis = {.axis = 1}};
     tcc_node *base = param(w, -2, 2, DIMS(2, 5, 3)), *i = indices(w, -1, 6, DIMS(4, 2));
@@ -470,6 +480,8 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(take_tied, make_take_tied(w)) \
     C(take_along, make_take_along(w)) \
     C(scatter_add, make_scatter_add(w)) \
+    C(scatter, make_scatter(w)) \
+    C(scatter_along, make_scatter_along(w)) \
     C(scatter_max, make_scatter_max(w)) \
     C(scatter_add_along, make_scatter_add_along(w)) \
     C(reduce_sum, of_reduction(w, TCC_OP_REDUCE_SUM)) \

@@ -143,6 +143,7 @@ void scatter_at_repeated_indices(graph_check *check) {
         const char *op = cases[i].along ? "scatter_add_along" : "scatter_add";
         check_case(check, op, &cases[i], type, false);
         if (i % 3 == 0) check_case(check, op, &cases[i], type, true);
+        check_case(check, cases[i].along ? "scatter_along" : "scatter", &cases[i], type, i % 5 == 1);
         if (cases[i].along) continue;
         check_case(check, op, &cases[i], i % 2 ? "f16" : "bf16", i % 3 == 1);
         check_case(check, "scatter_max", &cases[i], i % 4 == 2 ? "f16" : type, i % 2);

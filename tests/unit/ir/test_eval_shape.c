@@ -59,6 +59,14 @@ static void test_indexing(void **state) {
                  "4]} : f32[2,2]\n"
                  "%3 = scatter_add_along(%0, %1, %2) : f32[3,2]",
            14, 11, 20, 23, 30, 31);
+    EXPECT(TABLE "%1 = constant {values=[2, 2, 3]} : i32[3]\n%2 = constant {values=[1, 2, nan, 4, 5, "
+                 "6]} : f32[3,2]\n"
+                 "%3 = scatter(%0, %1, %2) : f32[3,2]",
+           10, 11, 20, 21, NAN, 4);
+    EXPECT(TABLE "%1 = constant {values=[0, 1, 0, -1]} : i32[2,2]\n%2 = constant {values=[1, 2, 3, "
+                 "4]} : f32[2,2]\n"
+                 "%3 = scatter_along(%0, %1, %2) : f32[3,2]",
+           3, 11, 20, 2, 30, 31);
     EXPECT("%0 = constant {values=[250, 0]} : u8[2]\n%1 = constant {values=[0, 0]} : i32[2]\n"
            "%2 = constant {values=[4, 5]} : u8[2]\n%3 = scatter_add(%0, %1, %2) : u8[2]",
            3, 0);

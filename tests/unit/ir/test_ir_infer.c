@@ -76,6 +76,8 @@ static void test_accepted(void **state) {
         "take_along(%0, %9) {axis=1} : f32[2,5]",
         "scatter_add(%1, %2, %18) : f32[3,4]",
         "scatter_max(%1, %2, %18) : f32[3,4]",
+        "scatter(%1, %2, %18) : f32[3,4]",
+        "scatter_along(%0, %9, %19) {axis=1} : f32[2,3]",
         "scatter_add_along(%0, %9, %19) {axis=1} : f32[2,3]",
         "reduce_sum(%3) {axes=[0, 2, 3]} : f32[4]",
         "reduce_max(%7) {axes=[0]} : f32[]",
