@@ -3,12 +3,22 @@
 #include "passes/fuse/units.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { NONE = TCC_FUSE_NO_UNIT, MOST_CHAIN = 24 };
 
+/* x, or what it is made of by work that each reader does for itself already, as a view is. */
+static const tcc_node *behind_inlined(const tcc_fuser *f, const tcc_node *x) {
+    while (f->inlined[x->id] && x->n_operands == 1) x = x->operands[0];
+    return x;
+}
+
 /* Collects in `chain` node v and the work before it that its unit does for it alone, up to values in memory, reductions
- * and the like. False: it is too long, or it cannot be done elsewhere. */
-static bool find_chain(tcc_fuser *f, int v, int u, tcc_fuse_ids *chain) {
+ * and the like. far: also what lies behind views that are inlined already, but no value of much fewer elements than v,
+ * as a row's deviation is: that is stored. False: it is too long, or it cannot be done elsewhere. */
+static bool find_chain(tcc_fuser *f, int v, int u, bool far, tcc_fuse_ids *chain) {
+    enum { MANY = 16 };
+    const int64_t least = far ? tcc_type_numel(&f->g->nodes.data[v]->type) / MANY : 0;
     tcc_fuser_set_members(f, &u, 1);
     chain->count = 0;
     tcc_fuser_push(f, chain, v);
@@ -16,10 +26,11 @@ static bool find_chain(tcc_fuser *f, int v, int u, tcc_fuse_ids *chain) {
         const tcc_node *n = f->g->nodes.data[chain->data[i]];
         if (chain->count > MOST_CHAIN) return false;
         for (int k = 0; k < n->n_operands; k++) {
-            const tcc_node *x = n->operands[k];
+            const tcc_node *x = far ? behind_inlined(f, n->operands[k]) : n->operands[k];
             tcc_fusion_class fusion = tcc_fusion_of(x);
             bool known = f->output[x->id] || f->home[x->id] != u || tcc_fuser_loaded_elsewhere(f, x->id);
-            if (known || (fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW)) continue;
+            if (known || tcc_type_numel(&x->type) < least) continue;
+            if (fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW) continue;
             bool listed = false;
             for (int m = 0; m < chain->count; m++) listed |= chain->data[m] == x->id;
             if (!listed) tcc_fuser_push(f, chain, x->id);
@@ -75,8 +86,15 @@ static bool readers_take(tcc_fuser *f, const tcc_fuse_ids *readers, const char *
 
 static bool is_wanted(const tcc_fuser *f, int v) { return f->g->nodes.data[v]->marks & TCC_MARK_PASSES; }
 
-/* Lets all readers of v evaluate it (and what `chain` holds) for themselves, if that costs less, or is wanted. */
-static bool try_inline(tcc_fuser *f, int v, const tcc_fuse_ids *chain, tcc_fuse_ids *readers) {
+static bool has_product(const tcc_fuser *f, const tcc_fuse_ids *readers) {
+    bool found = false;
+    for (int i = 0; i < readers->count; i++) found |= f->units.data[readers->data[i]].draft.kind == TCC_GROUP_CONTRACT;
+    return found;
+}
+
+/* Lets all readers of v evaluate it (and what `chain` holds) for themselves, if that costs less, or is wanted. far: a
+ * long chain, which no product has time for: its arithmetic does not hide behind memory. */
+static bool try_inline(tcc_fuser *f, int v, const tcc_fuse_ids *chain, bool far, tcc_fuse_ids *readers) {
     int u = f->home[v];
     const char *reason = "";
     if (f->units.data[u].bound) return false;
@@ -85,7 +103,7 @@ static bool try_inline(tcc_fuser *f, int v, const tcc_fuse_ids *chain, tcc_fuse_
     tcc_fuser_add_readers(f, v, u);
     readers->count = 0;
     for (int i = 0; i < f->others.count; i++) tcc_fuser_push(f, readers, f->others.data[i]);
-    if (readers->count == 0) return false;
+    if (readers->count == 0 || (far && has_product(f, readers))) return false;
     /* Updates are kept apart, but they widen a gradient of 16 bits that others read as well: no copy is stored. */
     for (int i = 0; i < readers->count; i++)
         if (f->units.data[readers->data[i]].update != f->units.data[u].update &&
@@ -124,15 +142,19 @@ void tcc_fuser_inline_views(tcc_fuser *f) {
             continue;
         chain.count = 0;
         tcc_fuser_push(f, &chain, v);
-        try_inline(f, v, &chain, &readers);
+        try_inline(f, v, &chain, false, &readers);
     }
     tcc_vec_free(&chain);
     tcc_vec_free(&readers);
 }
 
+static bool same_ids(const tcc_fuse_ids *a, const tcc_fuse_ids *b) {
+    return a->count == b->count && !memcmp(a->data, b->data, (size_t)a->count * sizeof *a->data);
+}
+
 /* Users come first: a value that they no longer load need not be kept for them. */
 static void inline_stored(tcc_fuser *f, bool wanted) {
-    tcc_fuse_ids chain = {0}, readers = {0};
+    tcc_fuse_ids chain = {0}, further = {0}, readers = {0};
     for (int v = f->g->nodes.count - 1; v >= 0 && tcc_fuser_fine(f); v--) {
         const tcc_node *n = f->g->nodes.data[v];
         tcc_fusion_class fusion = tcc_fusion_of(n);
@@ -141,9 +163,13 @@ static void inline_stored(tcc_fuser *f, bool wanted) {
         if (wanted && !is_wanted(f, v)) continue;
         tcc_fuser_set_members(f, &u, 1);
         if (f->output[v] || f->sum_of_products[v] || !tcc_fuser_loaded_elsewhere(f, v)) continue;
-        if (find_chain(f, v, u, &chain)) try_inline(f, v, &chain, &readers);
+        const bool found = find_chain(f, v, u, false, &chain);
+        if (found && try_inline(f, v, &chain, false, &readers)) continue;
+        if (!wanted && find_chain(f, v, u, true, &further) && !(found && same_ids(&chain, &further)))
+            try_inline(f, v, &further, true, &readers);
     }
     tcc_vec_free(&chain);
+    tcc_vec_free(&further);
     tcc_vec_free(&readers);
 }
 
