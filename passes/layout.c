@@ -7,7 +7,10 @@
  * (layout_plain.c). Arithmetic, reductions, batch norms and views follow their operands. All else uses plain values. If
  * a requested form does not exist yet, it is made as a transpose of the other one. So transposes remain only where the
  * network begins and ends, and at weights, which are small. Broadcasts, constants and arithmetic on these alone have no
- * form of their own: they are built in the requested form. */
+ * form of their own: they are built in the requested form.
+ *
+ * Where a reshape cuts the channels in groups, as a group norm does, dims 1 and 2 are the channels, and both move to
+ * the end. */
 #include "passes/layout.h"
 
 #include "ir/support/alloc.h"
@@ -27,31 +30,32 @@ typedef struct rewriter {
     bool *leads;             /* by old id: it has the last form, and so has what follows it */
     bool *ends;              /* by old id: nothing behind it has a form, as in an update */
     bool *stays;             /* by old id: a convolution that computes in plain form */
+    signed char *channels;   /* by old id: how many dims of channels its last form, if there is one, has at the end */
     bool at_end;             /* what is visited ends */
 } rewriter;
 
-/* -- Permutations: result dim i of the last form is dim last_of(i) of the plain one -- */
+/* -- Permutations: result dim i of the last form is dim last_of(i) of the plain one; the channels are k dims -- */
 
-static int last_of(int rank, int i) { return i == 0 ? 0 : i == rank - 1 ? 1 : i + 1; }
+static int last_of(int rank, int k, int i) { return i == 0 ? 0 : i < rank - k ? i + k : i - (rank - k) + 1; }
 /* Where dim i of the plain form is in the last one. */
-static int place_in_last(int rank, int i) { return i == 0 ? 0 : i == 1 ? rank - 1 : i - 1; }
+static int place_in_last(int rank, int k, int i) { return i == 0 ? 0 : i <= k ? rank - k + i - 1 : i - k; }
 
-static tcc_type last_type(const tcc_type *type) {
+static tcc_type last_type(const tcc_type *type, int k) {
     tcc_type out = *type;
-    for (int i = 0; i < type->rank; i++) out.dims[i] = type->dims[last_of(type->rank, i)];
+    for (int i = 0; i < type->rank; i++) out.dims[i] = type->dims[last_of(type->rank, k, i)];
     return out;
 }
 
-static tcc_dims permute_list(const tcc_dims *list, int rank) {
+static tcc_dims permute_list(const tcc_dims *list, int rank, int k) {
     tcc_dims out = {.count = list->count};
-    for (int i = 0; i < list->count && list->count == rank; i++) out.v[i] = list->v[last_of(rank, i)];
+    for (int i = 0; i < list->count && list->count == rank; i++) out.v[i] = list->v[last_of(rank, k, i)];
     return out;
 }
 
-static tcc_dims permute_axes(const tcc_dims *axes, int rank) {
+static tcc_dims permute_axes(const tcc_dims *axes, int rank, int k) {
     tcc_dims out = {0};
     for (int i = 0; i < rank; i++)
-        if (tcc_dims_has(axes, last_of(rank, i))) out.v[out.count++] = i;
+        if (tcc_dims_has(axes, last_of(rank, k, i))) out.v[out.count++] = i;
     return out;
 }
 
@@ -61,20 +65,22 @@ static tcc_node *build(rewriter *r, const tcc_node *old, tcc_node *const *operan
     return tcc_ir_build(r->rw.to, old->op, operands, old->n_operands, attrs, typed ? type : NULL, old->loc);
 }
 
-static tcc_node *transpose(rewriter *r, const tcc_node *old, tcc_node *x, form to) {
+static tcc_node *transpose(rewriter *r, const tcc_node *old, tcc_node *x, form to, int k) {
     if (!x) return NULL;
     tcc_attrs attrs = {.perm.perm.count = x->type.rank};
     for (int i = 0; i < x->type.rank; i++)
-        attrs.perm.perm.v[i] = to == LAST ? last_of(x->type.rank, i) : place_in_last(x->type.rank, i);
+        attrs.perm.perm.v[i] = to == LAST ? last_of(x->type.rank, k, i) : place_in_last(x->type.rank, k, i);
     return tcc_ir_build(r->rw.to, TCC_OP_TRANSPOSE, &x, 1, &attrs, NULL, old->loc);
 }
 
-static tcc_node *get(rewriter *r, const tcc_node *old, form f);
+static tcc_node *get(rewriter *r, const tcc_node *old, form f, int k);
+static tcc_node *get_plain(rewriter *r, const tcc_node *old) { return get(r, old, PLAIN, 1); }
 
 /* -- One node in last form -- */
 
 /* `old` rebuilt on its operands in form f. */
-static tcc_node *build_from(rewriter *r, const tcc_node *old, form f, const tcc_attrs *attrs, const tcc_type *type) {
+static tcc_node *build_from(rewriter *r, const tcc_node *old, form f, int k, const tcc_attrs *attrs,
+                            const tcc_type *type) {
     enum { ON_STACK = 8 };
     tcc_node *few[ON_STACK], **operands = few, *made = NULL;
     if (old->n_operands > ON_STACK && !(operands = tcc__malloc(sizeof *operands * (size_t)old->n_operands))) {
@@ -82,7 +88,7 @@ static tcc_node *build_from(rewriter *r, const tcc_node *old, form f, const tcc_
         return NULL;
     }
     bool ok = true;
-    for (int i = 0; i < old->n_operands; i++) ok &= (operands[i] = get(r, old->operands[i], f)) != NULL;
+    for (int i = 0; i < old->n_operands; i++) ok &= (operands[i] = get(r, old->operands[i], f, k)) != NULL;
     if (ok) {
         tcc_ir_set_origin(r->rw.to, old);
         made = build(r, old, operands, attrs, type);
@@ -92,34 +98,34 @@ static tcc_node *build_from(rewriter *r, const tcc_node *old, form f, const tcc_
 }
 
 /* A broadcast whose result is in last form: ascending dims may need the operand's dims in another order. */
-static tcc_node *broadcast_last(rewriter *r, const tcc_node *old) {
+static tcc_node *broadcast_last(rewriter *r, const tcc_node *old, int k) {
     const tcc_dims *dims = &old->attrs->broadcast.dims;
     int rank = old->type.rank;
     tcc_attrs order = {.perm.perm.count = dims->count}, attrs = {.broadcast.dims.count = dims->count};
     bool ascending = true;
     for (int i = 0, count = 0; i < rank; i++) {
-        const int k = tcc_dims_find(dims, last_of(rank, i));
-        if (k < 0) continue;
-        ascending &= k == count;
-        order.perm.perm.v[count] = k;
+        const int from = tcc_dims_find(dims, last_of(rank, k, i));
+        if (from < 0) continue;
+        ascending &= from == count;
+        order.perm.perm.v[count] = from;
         attrs.broadcast.dims.v[count++] = i;
     }
-    tcc_node *x = get(r, old->operands[0], PLAIN);
+    tcc_node *x = get_plain(r, old->operands[0]);
     if (x && !ascending) x = tcc_ir_build(r->rw.to, TCC_OP_TRANSPOSE, &x, 1, &order, NULL, old->loc);
-    tcc_type type = last_type(&old->type);
+    tcc_type type = last_type(&old->type, k);
     return x ? build(r, old, &x, &attrs, &type) : NULL;
 }
 
-static tcc_node *constant_last(rewriter *r, const tcc_node *old) {
-    if (old->attrs->constant.values.count != 1) return transpose(r, old, get(r, old, PLAIN), LAST);
-    tcc_type type = last_type(&old->type);
+static tcc_node *constant_last(rewriter *r, const tcc_node *old, int k) {
+    if (old->attrs->constant.values.count != 1) return transpose(r, old, get_plain(r, old), LAST, k);
+    tcc_type type = last_type(&old->type, k);
     return build(r, old, NULL, old->attrs, &type);
 }
 
-static tcc_node *build_last(rewriter *r, const tcc_node *old) {
+static tcc_node *build_last(rewriter *r, const tcc_node *old, int k) {
     int rank = old->type.rank;
-    if (old->op == TCC_OP_CONSTANT) return constant_last(r, old);
-    if (old->op == TCC_OP_BROADCAST) return broadcast_last(r, old);
+    if (old->op == TCC_OP_CONSTANT) return constant_last(r, old, k);
+    if (old->op == TCC_OP_BROADCAST) return broadcast_last(r, old, k);
     tcc_attrs attrs = *old->attrs;
     switch (old->op) {
     case TCC_OP_CONV:
@@ -131,37 +137,41 @@ static tcc_node *build_last(rewriter *r, const tcc_node *old) {
     case TCC_OP_AVG_POOL:
     case TCC_OP_AVG_POOL_GRAD: attrs.pool.channels_last = true; break;
     case TCC_OP_SLICE:
-        attrs.slice.start = permute_list(&attrs.slice.start, rank);
-        attrs.slice.limit = permute_list(&attrs.slice.limit, rank);
-        attrs.slice.stride = permute_list(&attrs.slice.stride, rank);
+        attrs.slice.start = permute_list(&attrs.slice.start, rank, k);
+        attrs.slice.limit = permute_list(&attrs.slice.limit, rank, k);
+        attrs.slice.stride = permute_list(&attrs.slice.stride, rank, k);
         break;
     case TCC_OP_PAD:
-        attrs.pad.lo = permute_list(&attrs.pad.lo, rank);
-        attrs.pad.hi = permute_list(&attrs.pad.hi, rank);
-        attrs.pad.interior = permute_list(&attrs.pad.interior, rank);
+        attrs.pad.lo = permute_list(&attrs.pad.lo, rank, k);
+        attrs.pad.hi = permute_list(&attrs.pad.hi, rank, k);
+        attrs.pad.interior = permute_list(&attrs.pad.interior, rank, k);
         break;
-    case TCC_OP_CONCAT: attrs.axis.axis = place_in_last(rank, (int)attrs.axis.axis); break;
-    case TCC_OP_FLIP: attrs.axes.axes = permute_axes(&attrs.axes.axes, rank); break;
+    case TCC_OP_CONCAT: attrs.axis.axis = place_in_last(rank, k, (int)attrs.axis.axis); break;
+    case TCC_OP_FLIP: attrs.axes.axes = permute_axes(&attrs.axes.axes, rank, k); break;
     default:
         if (tcc_op_get_info(old->op)->attrs == TCC_ATTR_CLASS_resize) attrs.resize.channels_last = true;
         break;
     }
-    tcc_type type = last_type(&old->type);
-    return build_from(r, old, LAST, &attrs, &type);
+    tcc_type type = last_type(&old->type, k);
+    return build_from(r, old, LAST, k, &attrs, &type);
 }
 
 /* -- Asking for a form -- */
 
 static tcc_node *build_plain(rewriter *r, const tcc_node *old) {
-    return build_from(r, old, PLAIN, old->attrs, &old->type);
+    return build_from(r, old, PLAIN, 1, old->attrs, &old->type);
 }
 
-static tcc_node *get(rewriter *r, const tcc_node *old, form f) {
-    tcc_node **at = &r->forms[f][old->id];
-    if (*at) return *at;
+/* `k`: the dims of channels of a last form. */
+static tcc_node *get(rewriter *r, const tcc_node *old, form f, int k) {
+    tcc_node **at = &r->forms[f][old->id], *other = NULL;
+    if (*at && (f == PLAIN || r->channels[old->id] == k)) return *at;
     tcc_ir_set_origin(r->rw.to, old);
-    if (r->flexible[old->id]) *at = f == LAST ? build_last(r, old) : build_plain(r, old);
-    else *at = transpose(r, old, r->forms[f == LAST ? PLAIN : LAST][old->id], f);
+    if (*at) at = &other; /* it has a last form of other dims */
+    else if (f == LAST) r->channels[old->id] = (signed char)k;
+    if (r->flexible[old->id]) *at = f == LAST ? build_last(r, old, k) : build_plain(r, old);
+    else if (f == LAST) *at = transpose(r, old, get_plain(r, old), LAST, k);
+    else *at = transpose(r, old, r->forms[LAST][old->id], PLAIN, r->channels[old->id]);
     /* What computes with the other form has the work beside it follow that. What becomes of a gradient has no say, for
      * micro-batches and ranks differ in it, and sums would have another order. */
     if (!r->at_end) r->leads[old->id] = false;
@@ -178,25 +188,26 @@ static void norm_last(rewriter *r, const tcc_node *old) {
     const int rank = old->operands[0]->type.rank;
     tcc_attrs attrs = *old->attrs;
     tcc_node *operands[5];
-    attrs.norm.axis = place_in_last(rank, (int)attrs.norm.axis);
+    attrs.norm.axis = place_in_last(rank, 1, (int)attrs.norm.axis);
     for (int i = 0; i < old->n_operands; i++)
-        if (!(operands[i] = get(r, old->operands[i], old->operands[i]->type.rank == rank ? LAST : PLAIN))) return;
-    const tcc_type type = old->type.rank == rank ? last_type(&old->type) : old->type;
+        if (!(operands[i] = get(r, old->operands[i], old->operands[i]->type.rank == rank ? LAST : PLAIN, 1))) return;
+    const tcc_type type = old->type.rank == rank ? last_type(&old->type, 1) : old->type;
     r->leads[old->id] = old->type.rank == rank;
+    r->channels[old->id] = 1;
     r->forms[r->leads[old->id] ? LAST : PLAIN][old->id] = build(r, old, operands, &attrs, &type);
 }
 
 /* A reduction of a value in last form. Its result's kept dims may come in another order. */
-static tcc_node *reduce_last(rewriter *r, const tcc_node *old) {
+static tcc_node *reduce_last(rewriter *r, const tcc_node *old, int channels) {
     const tcc_node *x = old->operands[0];
     int rank = x->type.rank;
-    tcc_attrs attrs = {.axes.axes = permute_axes(&old->attrs->axes.axes, rank)};
-    tcc_node *operand = get(r, x, LAST);
+    tcc_attrs attrs = {.axes.axes = permute_axes(&old->attrs->axes.axes, rank, channels)};
+    tcc_node *operand = get(r, x, LAST, channels);
     tcc_node *reduced = operand ? build(r, old, &operand, &attrs, NULL) : NULL;
     /* Kept dims of the result, by their number in the plain operand. */
     int kept[TCC_MAX_RANK], count = 0;
     for (int i = 0; i < rank; i++)
-        if (!tcc_dims_has(&attrs.axes.axes, i)) kept[count++] = last_of(rank, i);
+        if (!tcc_dims_has(&attrs.axes.axes, i)) kept[count++] = last_of(rank, channels, i);
     tcc_attrs order = {.perm.perm.count = count};
     bool ascending = true;
     for (int i = 0; i < count; i++) {
@@ -213,11 +224,37 @@ static tcc_node *reduce_last(rewriter *r, const tcc_node *old) {
     return tcc_ir_build(r->rw.to, TCC_OP_TRANSPOSE, &reduced, 1, &order, NULL, old->loc);
 }
 
+/* Whether `cut` is `whole` with its channels, dim 1, cut in groups, dims 1 and 2. */
+static bool cuts_channels(const tcc_type *whole, const tcc_type *cut) {
+    if (cut->rank != whole->rank + 1 || whole->rank < 3 || cut->dims[0] != whole->dims[0]) return false;
+    for (int d = 2; d < whole->rank; d++)
+        if (cut->dims[d + 1] != whole->dims[d]) return false;
+    return cut->dims[1] * cut->dims[2] == whole->dims[1];
+}
+
+/* Dims of channels of the result of a reshape of x, whose last form has k; 0: it has no such form. */
+static int channels_of_reshape(const tcc_node *old, int k) {
+    const tcc_type *x = &old->operands[0]->type;
+    if (old->op != TCC_OP_RESHAPE) return 0;
+    if (k == 1 && cuts_channels(x, &old->type)) return 2;
+    return k == 2 && cuts_channels(&old->type, x) ? 1 : 0;
+}
+
+static void reshape_last(rewriter *r, const tcc_node *old, int from, int to) {
+    tcc_node *x = get(r, old->operands[0], LAST, from);
+    const tcc_type type = last_type(&old->type, to);
+    r->forms[LAST][old->id] = x ? build(r, old, &x, old->attrs, &type) : NULL;
+    r->leads[old->id] = true;
+    r->channels[old->id] = (signed char)to;
+}
+
 /* Builds `old` in the form that suits it. */
 static void visit(rewriter *r, const tcc_node *old) {
     tcc_fusion_class fusion = tcc_op_get_info(old->op)->fusion;
     bool any_last = false, all_flexible = true;
+    int k = 1; /* dims of channels */
     for (int i = 0; i < old->n_operands; i++) {
+        if (has_last(r, old->operands[i]) && !any_last) k = r->channels[old->operands[i]->id];
         any_last |= has_last(r, old->operands[i]);
         all_flexible &= r->flexible[old->operands[i]->id];
     }
@@ -230,17 +267,21 @@ static void visit(rewriter *r, const tcc_node *old) {
                (fusion == TCC_FUSION_POINT && old->n_operands > 0 && all_flexible)) {
         r->flexible[old->id] = true;
     } else if ((tcc_layout_computes(old) && !r->stays[old->id]) || (any_last && tcc_layout_follows(old))) {
-        r->forms[LAST][old->id] = build_last(r, old);
+        if (tcc_layout_computes(old)) k = 1;
+        r->forms[LAST][old->id] = build_last(r, old, k);
+        r->channels[old->id] = (signed char)k;
         r->leads[old->id] = true;
         /* The optimizer works on weights as they are stored. */
         if (old->op == TCC_OP_CONV_GRAD_WEIGHT) {
-            get(r, old, PLAIN);
+            get_plain(r, old);
             r->leads[old->id] = false;
         }
     } else if (any_last && tcc_is_batch_norm(old->op)) {
         norm_last(r, old);
     } else if (any_last && reduces) {
-        r->forms[PLAIN][old->id] = reduce_last(r, old);
+        r->forms[PLAIN][old->id] = reduce_last(r, old, k);
+    } else if (any_last && channels_of_reshape(old, k)) {
+        reshape_last(r, old, k, channels_of_reshape(old, k));
     } else {
         r->forms[PLAIN][old->id] = build_plain(r, old);
     }
@@ -292,7 +333,8 @@ tcc_status tcc_pass_layout(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out
     r.leads = tcc__calloc(count, sizeof *r.leads);
     r.ends = tcc__calloc(count, sizeof *r.ends);
     r.stays = tcc__calloc(count, sizeof *r.stays);
-    bool ok = r.forms[PLAIN] && r.forms[LAST] && r.flexible && r.leads && r.ends && r.stays;
+    r.channels = tcc__calloc(count, sizeof *r.channels);
+    bool ok = r.forms[PLAIN] && r.forms[LAST] && r.flexible && r.leads && r.ends && r.stays && r.channels;
     if (ok) mark_ends(&r, in);
     if (ok && change) ok = tcc_layout_find_plain(in, r.rw.live, target ? target->lanes : 0, r.stays) == TCC_OK;
     for (int i = 0; ok && i < in->nodes.count && in->diag->status == TCC_OK; i++) {
@@ -301,12 +343,13 @@ tcc_status tcc_pass_layout(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out
         else tcc_rewrite_copy(&r.rw, in->nodes.data[i]);
     }
     for (int i = 0; ok && change && i < in->outputs.count && in->diag->status == TCC_OK; i++)
-        r.rw.map[in->outputs.data[i].node->id] = get(&r, in->outputs.data[i].node, PLAIN);
+        r.rw.map[in->outputs.data[i].node->id] = get_plain(&r, in->outputs.data[i].node);
     for (int f = 0; f < FORMS; f++) tcc__free(r.forms[f]);
     tcc__free(r.flexible);
     tcc__free(r.leads);
     tcc__free(r.ends);
     tcc__free(r.stays);
+    tcc__free(r.channels);
     if (ok) return tcc_rewrite_end(&r.rw, out);
     tcc_rewrite_abort(&r.rw);
     return tcc_enomem(in->diag);
