@@ -252,6 +252,7 @@ typedef struct tcc_body_run {
     uint64_t open;
     int lane_var, lanes;   /* lane l has loop value + l; lane_var -1: no lanes */
     tcc_emit_value mask;   /* lanes that exist; NULL: all */
+    bool begins_whole;     /* vectors begin at multiples of their lanes */
     bool any_extent;       /* loops may run further than the body says */
     bool unguarded;        /* what all lanes have in common of the guards of loads is known to hold */
     tcc_emit_value inside; /* false in threads that repeat another's lanes and must not store; NULL: there are none */

@@ -18,9 +18,19 @@ static tcc_emit_value emit_index(tcc_body_run *r, const tcc_expr *x) {
     return part ? tcc_emit_iadd(e, tcc_body_over_lanes(r, base), part) : tcc_body_over_lanes(r, base);
 }
 
+/* What remains of an index by a power of two, of which nothing does in lane `phase`: constants. */
+static tcc_emit_value emit_rest(tcc_body_run *r, const tcc_expr *x, int phase) {
+    tcc_emitter *e = r->e;
+    const tcc_emit_type scalar = tcc_scalar_register(e, x->dtype), type = tcc_emit_vector_type(scalar, r->lanes);
+    tcc_emit_value lanes = tcc_emit_isub(e, tcc_emit_iota(e, scalar, r->lanes), tcc_emit_int(e, type, phase));
+    return tcc_emit_and(e, lanes, tcc_emit_int(e, type, x->integer - 1));
+}
+
 static tcc_emit_value emit_quotient(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     const tcc_expr *of = x->operands[0];
+    const int phase = x->kind == TCC_EXPR_MOD ? tcc_body_phase(r, x) : -1;
+    if (phase >= 0) return emit_rest(r, x, phase);
     tcc_emit_value a = r->values[of->id];
     if (!tcc_body_varies(r, x) && tcc_body_varies(r, of)) { /* that of lane 0 */
         a = tcc_body_offset(r, &of->affine);

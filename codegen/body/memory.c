@@ -45,6 +45,62 @@ static int stride_of(const tcc_body_run *r, const tcc_expr *x) {
     return !t->lane_groups && stride > 1 && stride <= most && stride <= r->lanes ? (int)stride : 0;
 }
 
+/* Whether what a load addresses lies in the value's memory, whatever the guard says. */
+static bool lies_there(const tcc_body_run *r, const tcc_expr *x) {
+    const tcc_body_buffer *from = &r->body->buffers.data[x->buffer];
+    int64_t low, high;
+    for (int i = 0; i < x->affine.n; i++)
+        if (r->body->vars.data[x->affine.terms[i].var].kind != TCC_VAR_LOOP) return false;
+    tcc_affine_range(r->body, &x->affine, &low, &high);
+    return from->node && !r->any_extent && low + from->offset >= 0 &&
+           high + from->offset < tcc_type_numel(&from->node->type);
+}
+
+/* Whether a guard is false wherever the index that is divided is no multiple. */
+static bool asks_for_whole(const tcc_expr *guard, const tcc_expr *quotient) {
+    if (tcc_expr_is_and(guard))
+        return asks_for_whole(guard->operands[0], quotient) || asks_for_whole(guard->operands[1], quotient);
+    if (guard->kind != TCC_EXPR_POINT || guard->op != TCC_OP_EQ) return false;
+    const tcc_expr *rest = guard->operands[0], *zero = guard->operands[1];
+    return rest->kind == TCC_EXPR_MOD && rest->operands[0] == quotient->operands[0] &&
+           rest->integer == quotient->integer && zero->kind == TCC_EXPR_CONST && zero->integer == 0;
+}
+
+/* The first lane of those that load one element after the other, where only each so many-th lane does; -1: they do
+ * not. */
+static int phase_of(const tcc_body_run *r, const tcc_expr *x, const tcc_expr **quotient) {
+    const tcc_expr *guard = x->n_operands ? x->operands[0] : NULL;
+    *quotient = NULL;
+    if (!guard || r->e->target->lane_groups) return -1;
+    for (int i = 0; i < x->affine.n; i++) {
+        const tcc_term t = x->affine.terms[i];
+        const tcc_var *v = &r->body->vars.data[t.var];
+        if (v->kind == TCC_VAR_LOOP ? t.var != r->lane_var : !tcc_body_varies(r, v->value)) continue;
+        if (*quotient || t.coefficient != 1 || v->kind == TCC_VAR_LOOP || v->value->kind != TCC_EXPR_DIV) return -1;
+        *quotient = v->value;
+    }
+    return *quotient && asks_for_whole(guard, *quotient) ? tcc_body_phase(r, *quotient) : -1;
+}
+
+/* Such lanes: a vector of their elements, spread. */
+static tcc_emit_value load_spread(tcc_body_run *r, const tcc_expr *x, const tcc_expr *quotient, int phase) {
+    tcc_emitter *e = r->e;
+    const int step = (int)quotient->integer, n = r->lanes / step;
+    const tcc_emit_type memory = tcc_emit_dtype(e, x->dtype);
+    int pick[64], spread[64], bits = 0;
+    while (1 << bits < step) bits++;
+    for (int i = 0; i < n; i++) pick[i] = phase + i * step;
+    for (int i = 0; i < r->lanes; i++) spread[i] = i % step == phase ? i / step : n;
+    tcc_emit_value first = tcc_emit_add(e, tcc_body_offset(r, &quotient->operands[0]->affine), tcc_emit_i64(e, phase));
+    first = tcc_emit_ashr(e, first, tcc_emit_i64(e, bits));
+    tcc_emit_value offset = tcc_emit_add(e, tcc_body_offset(r, &x->affine), first), base = r->bases[x->buffer];
+    tcc_emit_value mask = access_mask(r, x->operands[0]), at = tcc_emit_at(e, memory, base, offset);
+    if (n == 1) return tcc_emit_load_one(e, tcc_emit_vector_type(memory, r->lanes), base, offset, false, mask);
+    mask = tcc_emit_shuffle(e, mask, NULL, pick, n);
+    const tcc_emit_type type = tcc_emit_vector_type(memory, n);
+    return tcc_emit_shuffle(e, tcc_emit_load_masked(e, type, at, mask), tcc_emit_null(type), spread, r->lanes);
+}
+
 tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     tcc_emit_type memory = tcc_emit_dtype(e, x->dtype);
@@ -52,14 +108,15 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     const tcc_expr *guard = x->n_operands ? x->operands[0] : NULL;
     if (guard && r->unguarded) guard = tcc_body_guard_of_lanes(r, guard);
     bool guard_varies = guard && tcc_body_varies(r, guard);
+    const tcc_expr *quotient;
+    const int phase = phase_of(r, x, &quotient);
     tcc_lane_step step = tcc_body_step(r, &x->affine);
     tcc_emit_type type = tcc_emit_vector_type(memory, r->lanes);
     if (step == TCC_STEP_NONE && !guard_varies) {
         value = guard ? tcc_emit_load_if(e, memory, base, offset, r->values[guard->id])
                       : tcc_emit_load(e, memory, tcc_emit_at(e, memory, base, offset), 0);
-    } else if (step == TCC_STEP_NONE) { /* one place, wanted by some lanes */
-        tcc_emit_value zero = tcc_emit_splat(e, offset, r->lanes);
-        value = tcc_emit_gather_at(e, memory, base, zero, access_mask(r, guard));
+    } else if (step == TCC_STEP_NONE) {
+        value = tcc_emit_load_one(e, type, base, offset, lies_there(r, x), access_mask(r, guard));
     } else if (step == TCC_STEP_ONE && guard && !guard_varies && !r->mask) { /* all lanes or none */
         value = tcc_emit_load_lanes_if(e, type, base, offset, tcc_body_alignment(r, x->buffer, &x->affine),
                                        r->values[guard->id]);
@@ -74,6 +131,8 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     } else if (stride_of(r, x)) {
         value = tcc_emit_load_strided(e, type, tcc_emit_at(e, memory, base, offset), stride_of(r, x),
                                       access_mask(r, guard));
+    } else if (phase >= 0) {
+        value = load_spread(r, x, quotient, phase);
     } else {
         tcc_emit_value start = tcc_emit_element(e, memory, base, offset);
         value = tcc_emit_gather_at(e, memory, start,

@@ -159,3 +159,18 @@ bool tcc_body_begins_at_fours(const tcc_body_run *r, const tcc_expr *x) {
     }
     return common % 4 == 0;
 }
+
+int tcc_body_phase(const tcc_body_run *r, const tcc_expr *x) {
+    const tcc_expr *index = x->operands[0];
+    const int64_t step = x->integer;
+    if (!r->begins_whole || r->forms || r->lane_var < 0 || index->kind != TCC_EXPR_INDEX || step < 2 ||
+        r->lanes % step || tcc_affine_coefficient(&index->affine, r->lane_var) != 1)
+        return -1;
+    for (int i = 0; i < index->affine.n; i++) {
+        const tcc_term t = index->affine.terms[i];
+        const tcc_var *v = &r->body->vars.data[t.var];
+        if (t.var == r->lane_var) continue;
+        if (t.coefficient % step || (v->kind == TCC_VAR_VALUE && tcc_body_varies(r, v->value))) return -1;
+    }
+    return (int)(-index->affine.constant & (step - 1));
+}

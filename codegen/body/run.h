@@ -19,6 +19,9 @@ tcc_lane_step tcc_body_step(const tcc_body_run *r, const tcc_affine *a);
 int64_t tcc_body_stride(const tcc_body_run *r, const tcc_affine *a);
 /* The part of an affine form that differs from lane to lane, as integers of type `scalar`; NULL: none. */
 tcc_emit_value tcc_body_lane_part(tcc_body_run *r, const tcc_affine *a, tcc_emit_type scalar);
+/* The first lane of a vector in which an index is a multiple of what quotient or remainder x divides it by, a power of
+ * two: so it is in each so many-th lane from there on. -1: it is not known. */
+int tcc_body_phase(const tcc_body_run *r, const tcc_expr *x);
 /* The type of such a part of an offset: 32 bits wherever it fits. */
 tcc_emit_type tcc_body_offset_type(const tcc_body_run *r, const tcc_affine *a);
 /* Are the lanes consecutive integers from a multiple of 4, as they are where vectors are aligned? */

@@ -291,6 +291,9 @@ void tcc_emit_store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value 
 /* Elements that are `stride` apart, from an address on. NULL: all lanes. Of the host alone. */
 tcc_emit_value tcc_emit_load_strided(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, int stride,
                                      tcc_emit_value mask);
+/* One element in all lanes that want it, 0 in the others. `there`: it may be read if no lane wants it. */
+tcc_emit_value tcc_emit_load_one(tcc_emitter *e, tcc_emit_type type, tcc_emit_value base, tcc_emit_value offset,
+                                 bool there, tcc_emit_value mask);
 /* Lane by lane from a vector of pointers. */
 tcc_emit_value tcc_emit_gather(tcc_emitter *e, tcc_emit_type type, tcc_emit_value addresses, tcc_emit_value mask);
 void tcc_emit_scatter(tcc_emitter *e, tcc_emit_value value, tcc_emit_value addresses, tcc_emit_value mask);

@@ -148,6 +148,20 @@ tcc_emit_value tcc_emit_load_strided(tcc_emitter *e, tcc_emit_type type, tcc_emi
     return load_whole_or_lanes(e, type, address, stride, mask);
 }
 
+/* Nothing is gathered, since that goes lane by lane. */
+tcc_emit_value tcc_emit_load_one(tcc_emitter *e, tcc_emit_type type, tcc_emit_value base, tcc_emit_value offset,
+                                 bool there, tcc_emit_value mask) {
+    const int lanes = tcc_emit_lanes_of(type);
+    tcc_emit_type scalar = tcc_emit_scalar_of(type), bits = LLVMIntTypeInContext(e->context, (unsigned)lanes);
+    if (e->target->lane_groups) return tcc_emit_gather_at(e, scalar, base, tcc_emit_splat(e, offset, lanes), mask);
+    tcc_emit_value one = there ? tcc_emit_load(e, scalar, tcc_emit_at(e, scalar, base, offset), 0) : NULL;
+    if (!there) {
+        tcc_emit_value any = tcc_emit_icmp(e, TCC_ICMP_NE, tcc_emit_bitcast(e, mask, bits), LLVMConstNull(bits));
+        one = tcc_emit_load_if(e, scalar, base, offset, any);
+    }
+    return tcc_emit_select(e, mask, tcc_emit_splat(e, one, lanes), tcc_emit_null(type));
+}
+
 void tcc_host_store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, tcc_emit_value mask) {
     tcc_emit_type type = tcc_emit_type_of(value);
     if (has_stores(e) || LLVMIsConstant(mask)) {

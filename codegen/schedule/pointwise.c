@@ -183,6 +183,7 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     e->few_roundings = rounds_little(b);
     TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
     run.any_extent = p->any_extent;
+    run.begins_whole = true;
     for (int i = 0; i < b->stores.count; i++) tcc_body_need(&run, b->stores.data[i].value);
     tcc_emit_value extent = p->any_extent ? tcc_emit_param(e, 0) : NULL, from, to;
     tcc_body_emit(&run, 0);
@@ -313,15 +314,18 @@ static bool has_border(const tcc_body *b, int lane_var) {
     return false;
 }
 
-/* Whether a row is of several parts, as a concatenation is: of each vector most are not, and where it begins at a
- * constant, the loads of those fold away. Guards inside of folds are those of windows. */
-static bool has_parts(const tcc_body *b, int lane_var) {
-    enum { SEVERAL = 4 };
+/* Whether a row is of several parts, as a concatenation is, or has borders of its own: of each vector most are not, and
+ * where it begins at a constant, the loads of those fold away. Parts of less than a vector are such borders: two are
+ * enough. Guards inside of folds are those of windows. */
+static bool has_parts(const tcc_lowering *l, const tcc_body *b, int lane_var) {
+    enum { SEVERAL = 4, BORDER = 2 };
     int parts = 0;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
-        parts += x->kind == TCC_EXPR_WITHIN && x->operands[0]->kind == TCC_EXPR_INDEX &&
-                 tcc_affine_coefficient(&x->operands[0]->affine, lane_var) && !(x->loops >> b->n_space);
+        if (x->kind != TCC_EXPR_WITHIN || x->operands[0]->kind != TCC_EXPR_INDEX || x->loops >> b->n_space ||
+            !tcc_affine_coefficient(&x->operands[0]->affine, lane_var))
+            continue;
+        parts += x->integer < l->target->lanes ? BORDER : 1;
     }
     return parts >= SEVERAL;
 }
@@ -391,7 +395,7 @@ static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, in
     while (chain && widens(l, p, inner, border)) p->lanes *= 2;
     if (p->phase_var >= 0 && p->lanes > l->target->lanes) p->lanes = l->target->lanes;
     if (n) TCC_TRY(tcc_settle_lanes(l, b, var, inner, &p->lanes));
-    p->written_out = (border || (!l->target->lane_groups && n > 1 && has_parts(b, var))) &&
+    p->written_out = (border || (!l->target->lane_groups && n > 1 && has_parts(l, b, var))) &&
                      inner <= MOST_WRITTEN * l->target->lanes;
     /* Of any extent there are two kernels: one has masks. A GPU's vectors are whole without. */
     p->whole = inner_extent(p, order, n) % p->lanes == 0 && !(p->any_extent && l->target->lane_groups);
