@@ -203,11 +203,19 @@ tcc_tensor tcc_diagonal_at(tcc_tensor x, int64_t k, tcc_loc at) {
     return tcc_slice_strided(x, -1, start, start + (n - 1) * (columns + 1) + 1, columns + 1);
 }
 
+/* The same the other way: there is a row and a column between two elements. */
 tcc_tensor tcc_diag_embed_at(tcc_tensor x, tcc_loc at) {
     if (!tcc_trace_takes("diag_embed", at, 1, &x)) return tcc_trace_poison();
     if (!tcc_rank(x)) return tcc_trace_error(x.trace, TCC_ESHAPE, at, "diag_embed: x is a scalar");
-    tcc_tensor on = tcc_eye(x.trace, tcc_dim(x, -1), TCC_BOOL);
-    return tcc_select(on, tcc_expand_dims(x, TCC_DIMS(-2)), tcc__tensor_like(x, 0, at));
+    tcc_type type = x.node->type;
+    const int rank = type.rank;
+    if (rank == TCC_MAX_RANK)
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "diag_embed: %s would have %d dims; there are at most %d",
+                               tcc_type_text(&type), rank + 1, TCC_MAX_RANK);
+    const int64_t n = type.dims[rank] = type.dims[rank - 1];
+    tcc_attrs attrs = {.pad = {.lo = {.count = rank}, .hi = {.count = rank}, .interior = {.count = rank}}};
+    attrs.pad.interior.v[rank - 1] = n;
+    return tcc_reshape(tcc__tensor_op(TCC_OP_PAD, x, &attrs, NULL, at), rank + 1, type.dims);
 }
 
 tcc_tensor tcc_outer_at(tcc_tensor a, tcc_tensor b, tcc_loc at) {
