@@ -33,7 +33,8 @@ typedef struct ptxsim_stats {
     uint64_t warp_instructions, lane_instructions;
     uint64_t global_read_bytes, global_write_bytes;               /* each access counts */
     uint64_t global_read_unique_bytes, global_write_unique_bytes; /* a byte counts once a launch */
-    uint64_t global_sectors; /* 32-byte sectors that the accesses of warps touched */
+    uint64_t global_sectors, global_write_sectors; /* 32-byte sectors that the accesses of warps touched, and of those
+                                                      the ones that were written */
     uint64_t global_loads[PTXSIM_WIDTHS], global_stores[PTXSIM_WIDTHS]; /* lane accesses by width */
     uint64_t local_read_bytes, local_write_bytes;
     uint64_t shared_read_bytes, shared_write_bytes;

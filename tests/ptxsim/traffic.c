@@ -83,7 +83,9 @@ void sim_count_global(sim_warp *w, const uint64_t *address, uint32_t mask, uint3
     uint64_t lanes = (uint64_t)__builtin_popcount(mask);
     if (write) s->global_write_bytes += lanes * bytes, s->global_stores[width_class(bytes)] += lanes;
     else s->global_read_bytes += lanes * bytes, s->global_loads[width_class(bytes)] += lanes;
-    s->global_sectors += count_sectors(address, mask, bytes);
+    const uint64_t sectors = count_sectors(address, mask, bytes);
+    s->global_sectors += sectors;
+    if (write) s->global_write_sectors += sectors;
 }
 
 static sim_space space_by_address(sim_space space, uint64_t a) {

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What single operations do on a GPU, as the stand-in driver counts it: bytes beside the least, instructions, spills.
+
+    ninja -C build gpu-counts
+    python3 tests/bench/ops/gpu_counts.py [--build build] [--only add,softmax] [--types f32,bf16] [--archs 90,80]
+                                          [--json FILE] [--markdown FILE] [--table FILE] [--most RATIO]
+
+ops.def has the operations; gpu_counts.c says how large their operands are made. Nothing is timed, so that the figures
+are the same on each run. --table makes the table of figures that --json wrote. --most fails where a row of those moves
+more than so many times the least, or spills. Registers and spills are ptxas's, where there is one.
+gpu_counts.json and gpu_counts.md are what was committed last: --types f32 --archs 90."""
+import argparse
+import glob
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+PTXAS = shutil.which("ptxas") or next((p for p in ["/usr/local/cuda/bin/ptxas"] if os.access(p, os.X_OK)), None)
+HEADING = """<!-- made by gpu_counts.py --markdown -->
+Counted by the stand-in driver for sm_90. `once`: bytes of memory that launches read and write, each counted once a
+launch, as if caches held what a launch reads again, by the least: operands once and results once. `sectors`: all
+sectors of 32 bytes that accesses of warps touch, caches left out, by the same. What forward keeps for the gradients is
+not in the least; a table is in it whole, also where few of its rows are taken. All is done by our own kernels, none by
+libraries. Instructions are of threads, for an element of the result. Spills are bytes that
+ptxas stores in the worst kernel.
+
+"""
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--build", default=os.path.join(ROOT, "build"))
+    p.add_argument("--only", help="comma-separated names of rows")
+    p.add_argument("--types", default="f32,bf16")
+    p.add_argument("--archs", default="90,80", help="the first is counted, all are assembled")
+    p.add_argument("--most", type=float, help="fails where more than this is moved, of the least")
+    p.add_argument("--table", help="of the figures in this file; nothing is run")
+    p.add_argument("--json", help="write all figures here")
+    p.add_argument("--markdown", help="write the table here, which is always printed")
+    return p.parse_args()
+
+
+def assembled(folder, part, arch):
+    """Registers and spilled bytes of the worst kernels."""
+    registers = spilled = 0
+    for path in sorted(glob.glob(os.path.join(folder, part + "_*.ptx"))):
+        done = subprocess.run([PTXAS, "-v", f"-arch=sm_{arch}", "-o", "/dev/null", path], capture_output=True,
+                              text=True)
+        if done.returncode:
+            sys.exit(f"gpu_counts.py: {done.stderr}")
+        registers = max([registers, *map(int, re.findall(r"Used (\d+) registers", done.stderr))])
+        spilled = max([spilled, *map(int, re.findall(r"(\d+) bytes spill stores", done.stderr))])
+    return {"registers": registers, "spilled": spilled}
+
+
+def counted(a, name, dtype):
+    figures = None
+    for arch in a.archs.split(","):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "LD_LIBRARY_PATH": os.path.join(a.build, "ptxsim"), "PTXSIM_SM": arch,
+                           "TCC_CACHE_DISABLE": "1", "TCC_LIBRARIES": "none"}
+            done = subprocess.run([os.path.join(a.build, "bin", "gpu-counts"), name, dtype, folder], env=environment,
+                                  capture_output=True, text=True)
+            if done.returncode:
+                return {"op": name, "type": dtype, "error": (done.stderr.strip().splitlines() or ["it died"])[-1]}
+            figures = figures or json.loads(done.stdout.splitlines()[-1])
+            for part in ("forward", "both"):
+                if PTXAS and part in figures:
+                    figures[part][f"sm_{arch}"] = assembled(folder, part, arch)
+    return figures
+
+
+def ratio(figures, way):
+    return (figures[f"read_{way}_bytes"] + figures[f"write_{way}_bytes"]) / figures["least_bytes"]
+
+
+def spills(figures):
+    return {arch: said["spilled"] for arch, said in figures.items() if arch.startswith("sm_") and said["spilled"]}
+
+
+def line(row, part):
+    f = row[part]
+    ratios = [f"{ratio(f, way):.2f}" for way in ("once", "sectors")]
+    registers = " / ".join(str(said["registers"]) for arch, said in f.items() if arch.startswith("sm_"))
+    spilled = ", ".join(f"{arch} {n}" for arch, n in spills(f).items()) or "-"
+    return (f"| {row['op']} | {row['type']} | {part} | {f['kernels']} + {f['copies']} | {ratios[0]} | {ratios[1]} "
+            f"| {f['instructions'] / f['elements']:.1f} | {registers} | {spilled} |")
+
+
+def parts_of(results):
+    return [(row, part) for row in results for part in ("forward", "both") if part in row]
+
+
+def table(results):
+    lines = ["| op | type | part | kernels + copies | once | sectors | instructions | registers | spills |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines += [line(row, part) for row, part in parts_of(results)]
+    for dtype in dict.fromkeys(row["type"] for row in results):
+        for part in ("forward", "both"):
+            of = [row[part] for row, p in parts_of(results) if row["type"] == dtype and p == part]
+            ratios = [ratio(f, "once") for f in of if f["least_bytes"]]
+            if ratios:
+                mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+                lines.append(f"\n{dtype}, {part}: {sum(r <= 1.1 for r in ratios)} of {len(ratios)} move at most 1.1 of "
+                             f"the least, geometric mean {mean:.2f}; {sum(bool(spills(f)) for f in of)} spill")
+    lines += [f"\n{row['op']} {row['type']}: {row['error']}" for row in results if "error" in row]
+    return "\n".join(lines)
+
+
+def beyond(results, most):
+    """What moves more, or spills, or fails."""
+    found = [f"{row['op']} {row['type']}: {row['error']}" for row in results if "error" in row]
+    for row, part in parts_of(results):
+        moved = ratio(row[part], "once")
+        if moved > most or spills(row[part]):
+            found.append(f"{row['op']} {row['type']} {part}: {moved} of the least, spills {spills(row[part])}")
+    return found
+
+
+def main():
+    a = arguments()
+    if a.table:
+        with open(a.table) as file:
+            results = json.load(file)
+    else:
+        listed = subprocess.run([os.path.join(a.build, "bin", "gpu-counts"), "--list"], capture_output=True, text=True,
+                                check=True).stdout.split()
+        only = a.only.split(",") if a.only else listed
+        unknown = set(only) - set(listed)
+        if unknown:
+            sys.exit(f"gpu_counts.py: no row {', '.join(sorted(unknown))} in ops.def")
+        results = []
+        for name in listed:
+            for dtype in a.types.split(",") if name in only else []:
+                results.append(counted(a, name, dtype))
+                print(name, dtype, results[-1].get("error", ""), file=sys.stderr, flush=True)
+    if a.json:
+        with open(a.json, "w") as file:
+            file.write("[" + ",\n ".join(json.dumps(row) for row in results) + "]\n")
+    print(table(results))
+    if a.markdown:
+        with open(a.markdown, "w") as file:
+            file.write(HEADING + table(results) + "\n")
+    found = beyond(results, a.most) if a.most else []
+    if found:
+        sys.exit("gpu_counts.py: more than may be:\n" + "\n".join(found))
+
+
+main()
