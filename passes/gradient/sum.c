@@ -23,7 +23,8 @@ static bool is_zero(const tcc_node *n) {
 
 /* The scatter into zeros that this is, or was before it was cast to a shorter type; NULL: it is none. */
 static tcc_node *as_scatter(tcc_node *n) {
-    tcc_node *s = n->op == TCC_OP_CAST && n->operands[0]->type.dtype == TCC_F32 ? n->operands[0] : n;
+    const bool shortens = n->op == TCC_OP_CAST && tcc_dtype_is_narrow(n->type.dtype);
+    tcc_node *s = shortens && n->operands[0]->type.dtype == TCC_F32 ? n->operands[0] : n;
     return (s->op == TCC_OP_SCATTER_ADD || s->op == TCC_OP_SCATTER_ADD_ALONG) && is_zero(s->operands[0]) ? s : NULL;
 }
 
