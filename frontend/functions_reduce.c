@@ -81,39 +81,21 @@ tcc_tensor tcc_cumprod_at(tcc_tensor x, int axis, tcc_loc at) {
     return tcc__tensor_op(TCC_OP_LINEAR_SCAN, x, &(tcc_attrs){.scan = {.axis = axis}}, NULL, at);
 }
 
-/* x moved `by` elements back along `axis`, with `value` in front. */
-static tcc_tensor earlier(tcc_tensor x, int axis, int64_t by, double value, tcc_loc at) {
-    return tcc_pad(tcc_slice(x, axis, 0, tcc_dim(x, axis) - by), axis, by, 0, value);
-}
-
-static double least_of(tcc_dtype dtype) {
-    return dtype == TCC_I64 ? -0x1p63 : dtype == TCC_I32 ? -0x1p31 : dtype == TCC_U8 ? 0 : -INFINITY;
-}
-
-/* i32: where the largest element up to each stands, the last of equal ones; a NaN is larger than all. Over 1, 2, 4, ...
- * elements up to each. */
-static tcc_tensor running_argmax(tcc_tensor x, int axis, tcc_loc at) {
-    const bool floats = tcc_dtype_is_float(tcc_get_dtype(x));
-    tcc_tensor y = tcc_stop_gradient(x), where = tcc_iota(x.trace, axis, TCC_I32, tcc_rank(x), x.node->type.dims);
-    for (int64_t by = 1; by < tcc_dim(x, axis); by *= 2) {
-        tcc_tensor other = earlier(y, axis, by, least_of(tcc_get_dtype(x)), at), stays = tcc_ge(y, other);
-        if (floats) stays = tcc_or(tcc_ne(y, y), tcc_and(stays, tcc_eq(other, other)));
-        where = tcc_select(stays, where, earlier(where, axis, by, 0, at));
-        y = tcc_select(stays, y, other);
-    }
-    return where;
-}
-
+/* Running maximum of x, or of what is as much larger as x is smaller. */
 static tcc_tensor running_extreme(const char *name, bool least, tcc_tensor x, int axis, tcc_tensor *indices,
                                   tcc_loc at) {
-    tcc_tensor where = tcc_trace_poison();
-    if (tcc__tensor_axis(x, name, axis, at, &axis) && takes_numbers(name, x, at))
-        where = running_argmax(!least                                 ? x
-                               : tcc_dtype_is_float(tcc_get_dtype(x)) ? tcc_neg(x)
-                                                                      : tcc_not(x), /* the complement reverses */
-                               axis, at);
-    if (indices) *indices = where;
-    return tcc_take_along(x, where, axis);
+    if (indices) *indices = tcc_trace_poison();
+    if (!tcc__tensor_axis(x, name, axis, at, &axis) || !takes_numbers(name, x, at)) return tcc_trace_poison();
+    if (least) x = tcc__tensor_reversed(x, at);
+    const tcc_attrs along = {.scan = {.axis = axis}};
+    tcc_tensor y = tcc__tensor_op(TCC_OP_CUMMAX, x, &along, NULL, at);
+    if (indices) { /* the last element so far that is its own maximum */
+        tcc_tensor place = tcc_iota(x.trace, axis, TCC_I32, tcc_rank(x), x.node->type.dims);
+        tcc_tensor stays = tcc_and(tcc_ne(x, y), tcc_eq(x, x));
+        *indices = tcc__tensor_op(TCC_OP_CUMMAX, tcc_select(stays, tcc__tensor_like(place, 0, at), place), &along, NULL,
+                                  at);
+    }
+    return least ? tcc__tensor_reversed(y, at) : y;
 }
 
 tcc_tensor tcc_cummax_at(tcc_tensor x, int axis, tcc_tensor *indices, tcc_loc at) {

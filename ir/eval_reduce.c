@@ -114,7 +114,7 @@ TCC_EVAL_RULE(reduce_m2) {
     return TCC_OK;
 }
 
-/* Is x[a] to be preferred to x[b], which comes earlier? */
+/* Is x[a] to be preferred to x[b], where the other one is of equal values and of NaNs? */
 static bool wins(const tcc_value *x, int64_t a, int64_t b) {
     if (!tcc__value_is_float(x)) return x->i[a] > x->i[b];
     return !isnan(x->f[b]) && (isnan(x->f[a]) || x->f[a] > x->f[b]);
@@ -133,17 +133,22 @@ TCC_EVAL_RULE(argmax) {
     return TCC_OK;
 }
 
+/* Element i of a line, of `extent` elements `inner` apart, as a scan meets them. */
+static int64_t nth_of_line(const tcc_node *n, int64_t line, int64_t i, int64_t extent, int64_t inner) {
+    const int64_t first = line / inner * extent * inner + line % inner;
+    return first + (n->attrs->scan.reverse ? extent - 1 - i : i) * inner;
+}
+
 /* y = a y + b along each line; NULL a: 1, NULL b: 0. `before` is y in front of a line. */
 static tcc_status scan(const tcc_node *n, const tcc_value *a, const tcc_value *b, int before, tcc_value *out) {
     int64_t strides[TCC_MAX_RANK], axis = n->attrs->scan.axis;
     tcc__strides(&out->type, strides);
     int64_t extent = out->type.dims[axis], inner = strides[axis], lines = tcc_type_numel(&out->type) / extent;
     for (int64_t line = 0; line < lines; line++) {
-        int64_t first = line / inner * extent * inner + line % inner;
         double y = before;
         uint64_t int_y = (uint64_t)before;
         for (int64_t i = 0; i < extent; i++) {
-            int64_t e = first + (n->attrs->scan.reverse ? extent - 1 - i : i) * inner;
+            const int64_t e = nth_of_line(n, line, i, extent, inner);
             if (tcc__value_is_float(out)) {
                 if (a) y *= a->f[e];
                 if (b) y += b->f[e];
@@ -157,6 +162,38 @@ static tcc_status scan(const tcc_node *n, const tcc_value *a, const tcc_value *b
     return TCC_OK;
 }
 
-TCC_EVAL_RULE(cumsum) { return scan(n, NULL, in[0], 0, out); }
+/* Of x, anew where `on` is false. */
+static tcc_status sums_of_runs(const tcc_node *n, const tcc_value *x, const tcc_value *on, tcc_value *out) {
+    int64_t strides[TCC_MAX_RANK], axis = n->attrs->scan.axis;
+    tcc__strides(&out->type, strides);
+    const int64_t extent = out->type.dims[axis], inner = strides[axis], lines = tcc_type_numel(&out->type) / extent;
+    for (int64_t line = 0; line < lines; line++) {
+        double y = 0;
+        uint64_t int_y = 0;
+        for (int64_t i = 0; i < extent; i++) {
+            const int64_t e = nth_of_line(n, line, i, extent, inner);
+            if (!on->i[e]) y = 0, int_y = 0;
+            if (tcc__value_is_float(out)) out->f[e] = y += x->f[e];
+            else out->i[e] = tcc__wrap(out->type.dtype, (int64_t)(int_y += (uint64_t)x->i[e]));
+        }
+    }
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(cumsum) { return n->n_operands > 1 ? sums_of_runs(n, in[0], in[1], out) : scan(n, NULL, in[0], 0, out); }
+
+TCC_EVAL_RULE(cummax) {
+    int64_t strides[TCC_MAX_RANK], axis = n->attrs->scan.axis;
+    tcc__strides(&out->type, strides);
+    const int64_t extent = out->type.dims[axis], inner = strides[axis], lines = tcc_type_numel(&out->type) / extent;
+    for (int64_t line = 0; line < lines; line++)
+        for (int64_t i = 0, best = 0; i < extent; i++) {
+            const int64_t e = nth_of_line(n, line, i, extent, inner);
+            if (!i || !wins(in[0], best, e)) best = e;
+            if (tcc__value_is_float(out)) out->f[e] = in[0]->f[best];
+            else out->i[e] = in[0]->i[best];
+        }
+    return TCC_OK;
+}
 
 TCC_EVAL_RULE(linear_scan) { return n->n_operands > 1 ? scan(n, in[0], in[1], 0, out) : scan(n, in[0], NULL, 1, out); }

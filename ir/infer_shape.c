@@ -109,6 +109,15 @@ tcc_status tcc__infer_same(const tcc_infer *q, tcc_type *out) {
     return tcc__need_axis(q, q->attrs->scan.axis, out->rank);
 }
 
+tcc_status tcc__infer_cumsum(const tcc_infer *q, tcc_type *out) {
+    *out = *operand(q, 0);
+    TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));
+    tcc_type on = *out;
+    on.dtype = TCC_BOOL;
+    if (q->n_operands > 1) TCC_TRY(tcc__need_is(q, 1, "where it goes on", &on));
+    return tcc__need_axis(q, q->attrs->scan.axis, out->rank);
+}
+
 /* -- Indexing -- */
 
 static tcc_status check_index(const tcc_infer *q, int i) {

@@ -90,6 +90,7 @@ int tcc_chunk_operand_row(const tcc_node *n, int row, int k, int64_t *units) {
     case TCC_OP_SCATTER_ALONG:
     case TCC_OP_SCATTER_ADD_ALONG: return n->attrs->axis.axis == row ? TCC_CHUNK_NEVER : row;
     case TCC_OP_CUMSUM:
+    case TCC_OP_CUMMAX:
     case TCC_OP_LINEAR_SCAN: return n->attrs->scan.axis == row ? TCC_CHUNK_NEVER : row;
     case TCC_OP_TAKE: return through_take(n, row, k);
     case TCC_OP_TAKE_ALONG: return n->attrs->axis.axis == row && !k ? TCC_CHUNK_ALL : row;

@@ -23,7 +23,7 @@
  *            sums may be inside as well: sums of full values over all kept dims (gradients of weights and biases), and
  *            POINT work and reshapes on them alone. Such a value is `across`: one value a reduced point, known when all
  *            rows are done. Outputs may be across.
- * SCAN       The hero is cumsum or linear_scan; full work before and after it on the same dims.
+ * SCAN       The hero is cumsum, cummax or linear_scan; full work before and after it on the same dims.
  * SCATTER    The hero is scatter_add(_along) or scatter_max; work on its updates and base operands may be inside;
  *            nothing after it.
  * CONTRACT   The hero is dot or a convolution. The epilogue is POINT work on its result, at the index of the result:

@@ -214,7 +214,6 @@ static bool is_linear(cut *c, const tcc_node *n) {
     case TCC_OP_FLIP:
     case TCC_OP_REDUCE_SUM:
     case TCC_OP_REDUCE_MEAN:
-    case TCC_OP_CUMSUM:
     case TCC_OP_STOP_GRADIENT:
     case TCC_OP_AVG_POOL:
     case TCC_OP_AVG_POOL_GRAD:
@@ -237,6 +236,7 @@ static bool is_linear(cut *c, const tcc_node *n) {
     case TCC_OP_CONV_GRAD_WEIGHT: return count_kind(c, n, TCC_MICRO_SUM) == 1;
     case TCC_OP_DIV: return tcc_dtype_is_float(to) && is_same(c, n, 1);
     case TCC_OP_SELECT: return is_same(c, n, 0);
+    case TCC_OP_CUMSUM: return n->n_operands < 2 || is_same(c, n, 1);
     case TCC_OP_LINEAR_SCAN: return n->n_operands > 1 && is_same(c, n, 0);
     case TCC_OP_TAKE:
     case TCC_OP_TAKE_ALONG: return is_same(c, n, 1);

@@ -17,11 +17,12 @@ typedef struct tcc_scan {
     tcc_item_cut cut;
 } tcc_scan;
 
-/* What an element of a line makes of the value before it: a y + b. NULL a: 1; NULL b: 0. All elements of a running
- * result have the same parts. Values of f32, f16 and bf16 are in f64: in f32 the sum of a long line of equal values
- * would stop to grow at 2^24 of them, and a product would leave the range on its way. */
+/* What an element of a line makes of the value before it: a y + b. NULL a: 1; NULL b: 0. An a that is a condition: y or
+ * 0. All elements of a running result have the same parts. Values of f32, f16 and bf16 are in f64: in f32 the sum of a
+ * long line of equal values would stop to grow at 2^24 of them, and a product would leave the range on its way. */
 typedef struct tcc_scan_map {
     tcc_emit_value a, b;
+    bool largest; /* the larger of y and b instead, in the result's own type; there is no a */
 } tcc_scan_map;
 
 /* Marks what the line needs and gives what is before it, over so many lanes, of each running result; their number. */
@@ -37,6 +38,8 @@ tcc_scan_map tcc_scan_join(tcc_emitter *e, tcc_scan_map first, tcc_scan_map then
 /* The same, but a product of finite a's that f64 does not hold is its largest number. So 0 times it is 0, as it is one
  * factor after the other. */
 tcc_scan_map tcc_scan_join_bounded(tcc_emitter *e, tcc_scan_map first, tcc_scan_map then);
+/* A map of the kind of `like` with these parts. */
+tcc_scan_map tcc_scan_with(tcc_scan_map like, tcc_emit_value a, tcc_emit_value b);
 /* Maps like that one which change nothing; either of two; one lane's, or the only one's. */
 tcc_scan_map tcc_scan_none(tcc_emitter *e, tcc_scan_map like);
 tcc_scan_map tcc_scan_choose(tcc_emitter *e, tcc_emit_value condition, tcc_scan_map yes, tcc_scan_map no);

@@ -20,15 +20,15 @@ static tcc_scan_map join_lanes(tcc_emitter *e, tcc_scan_map x, int lanes, bool r
             const int other = reverse ? i + distance : i - distance;
             from[i] = other >= 0 && other < lanes ? other : lanes;
         }
-        const tcc_scan_map before = {shift(e, x.a, none.a, from, lanes), shift(e, x.b, none.b, from, lanes)};
-        x = tcc_scan_join(e, before, x);
+        tcc_emit_value a = shift(e, x.a, none.a, from, lanes), b = shift(e, x.b, none.b, from, lanes);
+        x = tcc_scan_join(e, tcc_scan_with(x, a, b), x);
     }
     return x;
 }
 
 /* One element after the other. */
 static tcc_emit_value scan_slowly(tcc_emitter *e, const tcc_scan *p, tcc_scan_map x, tcc_emit_value *carry) {
-    tcc_emit_value y = tcc_emit_poison(tcc_emit_type_of(x.a ? x.a : x.b));
+    tcc_emit_value y = tcc_emit_poison(tcc_emit_type_of(x.b ? x.b : x.a));
     for (int i = 0; i < p->lanes; i++) {
         const int lane = p->reverse ? p->lanes - 1 - i : i;
         *carry = tcc_scan_apply(e, tcc_scan_lane(e, x, lane), *carry);

@@ -9,15 +9,15 @@
 
 /* Of the thread `distance` before this one. */
 static tcc_scan_map from_before(tcc_emitter *e, tcc_scan_map x, int distance) {
-    return (tcc_scan_map){.a = x.a ? tcc_emit_from_before(e, x.a, distance) : NULL,
-                          .b = x.b ? tcc_emit_from_before(e, x.b, distance) : NULL};
+    return tcc_scan_with(x, x.a ? tcc_emit_from_before(e, x.a, distance) : NULL,
+                         x.b ? tcc_emit_from_before(e, x.b, distance) : NULL);
 }
 
 static void last_threads(tcc_emitter *e, tcc_scan_map x, int warps, tcc_scan_map *all) {
     tcc_emit_value a[TCC_EMIT_WARP] = {0}, b[TCC_EMIT_WARP] = {0};
     if (x.a) tcc_emit_last_threads(e, x.a, a);
     if (x.b) tcc_emit_last_threads(e, x.b, b);
-    for (int w = 0; w < warps; w++) all[w] = (tcc_scan_map){a[w], b[w]};
+    for (int w = 0; w < warps; w++) all[w] = tcc_scan_with(x, a[w], b[w]);
 }
 
 /* What the threads before this one hold, joined, and in *total what all of the group hold. */
@@ -58,7 +58,7 @@ static tcc_emit_value scan_tile(tcc_emitter *e, const tcc_scan *p, tcc_scan_map 
     tcc_emit_value before = tcc_scan_apply(e, join_before(e, own[p->lanes - 1], &total), *carry);
     *carry = tcc_scan_apply(e, total, *carry);
     if (p->lanes == 1) return tcc_scan_apply(e, own[0], before);
-    tcc_emit_value result = tcc_emit_poison(tcc_emit_type_of(vector.a ? vector.a : vector.b));
+    tcc_emit_value result = tcc_emit_poison(tcc_emit_type_of(vector.b ? vector.b : vector.a));
     for (int i = 0; i < p->lanes; i++)
         result = tcc_emit_insert(e, result, tcc_scan_apply(e, own[i], before),
                                  tcc_emit_i32(e, p->reverse ? p->lanes - 1 - i : i));

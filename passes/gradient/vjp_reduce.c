@@ -31,12 +31,6 @@ static void extremum(tcc_vjp *v) {
 TCC_VJP_RULE(reduce_max) { extremum(v); }
 TCC_VJP_RULE(reduce_min) { extremum(v); }
 
-/* x[i] is in all sums from i on: a running sum the other way. */
-TCC_VJP_RULE(cumsum) {
-    tcc_attrs attrs = {.scan = {.axis = v->y->attrs->scan.axis, .reverse = !v->y->attrs->scan.reverse}};
-    tcc__vjp_give(v, 0, tcc_ir_build(v->g, TCC_OP_CUMSUM, &v->dy, 1, &attrs, NULL, v->y->loc));
-}
-
 /* x moved by one element along the axis, to where `later` elements stand, or the earlier ones; `value` comes in. */
 static tcc_node *moved(tcc_vjp *v, tcc_node *x, bool to_later, double value) {
     const tcc_attrs_scan *scan = &v->y->attrs->scan;
@@ -49,6 +43,25 @@ static tcc_node *moved(tcc_vjp *v, tcc_node *x, bool to_later, double value) {
     if (up) limit[scan->axis]--;
     else start[scan->axis] = 1;
     return tcc_ir_pad(v->g, tcc_ir_slice(v->g, x, start, limit, ones), value, up ? in : none, up ? none : in, none);
+}
+
+/* x[i] is in all sums from i on, or in those up to where one begins anew: a running sum the other way. */
+TCC_VJP_RULE(cumsum) {
+    tcc_attrs attrs = {.scan = {.axis = v->y->attrs->scan.axis, .reverse = !v->y->attrs->scan.reverse}};
+    tcc_node *operands[] = {v->dy, v->y->n_operands > 1 ? moved(v, v->x[1], false, 0) : NULL};
+    tcc__vjp_give(v, 0, tcc_ir_build(v->g, TCC_OP_CUMSUM, operands, v->y->n_operands, &attrs, NULL, v->y->loc));
+}
+
+/* An element that is its own maximum is that of all up to the next such, and has the sum of their dy: one that begins
+ * anew before each such element. */
+TCC_VJP_RULE(cummax) {
+    const tcc_attrs attrs = {.scan = {.axis = v->y->attrs->scan.axis, .reverse = !v->y->attrs->scan.reverse}};
+    tcc_node *x = v->x[0], *is_number = tcc_ir_binary(v->g, TCC_OP_EQ, x, x);
+    tcc_node *stays = tcc_ir_binary(v->g, TCC_OP_AND, tcc_ir_binary(v->g, TCC_OP_NE, x, v->y), is_number);
+    tcc_node *operands[] = {tcc_ir_widen(v->g, v->dy), moved(v, stays, false, 0)};
+    tcc_node *sums = tcc_ir_build(v->g, TCC_OP_CUMSUM, operands, 2, &attrs, NULL, v->y->loc);
+    tcc_node *share = tcc_ir_cast(v->g, sums, x->type.dtype);
+    tcc__vjp_give(v, 0, tcc_ir_select(v->g, stays, vjp_zero(v, share), share));
 }
 
 /* b[i] adds to y[i], which the next a carries on: the gradient by b is a linear scan the other way, with each a one

@@ -69,11 +69,21 @@ static void bytes(void **state) {
     running_results_of_bytes(check_gpu);
 }
 
+static void maxima(void **state) {
+    (void)state;
+    running_maxima(check_gpu);
+}
+
+static void runs(void **state) {
+    (void)state;
+    running_sums_of_runs(check_gpu);
+}
+
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows),       cmocka_unit_test(sums_of_sums),
-                                       cmocka_unit_test(long_lines), cmocka_unit_test(equal_values),
-                                       cmocka_unit_test(linear),     cmocka_unit_test(special_values),
-                                       cmocka_unit_test(bytes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows),         cmocka_unit_test(sums_of_sums), cmocka_unit_test(long_lines),
+        cmocka_unit_test(equal_values), cmocka_unit_test(linear),       cmocka_unit_test(special_values),
+        cmocka_unit_test(bytes),        cmocka_unit_test(maxima),       cmocka_unit_test(runs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

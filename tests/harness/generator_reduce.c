@@ -126,16 +126,37 @@ static void add_linear_scan(tcc_gen *r) {
     tcc__gen_keep(r, tcc__gen_made(n, -most, most, count * (b.err + most * a.err), -1));
 }
 
+/* Among values that are nearly equal, rounding would choose where the gradient goes. */
+static void add_maxima(tcc_gen *r) {
+    tcc_gen_value x = tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT | TCC_GEN_INT, 1, TCC_MAX_RANK, false});
+    if (!x.n || (x.grid < 0 && r->options->differentiable)) return;
+    tcc_attrs attrs = {.scan = {.axis = tcc__gen_below(r, x.n->type.rank), .reverse = tcc__gen_chance(r, 40)}};
+    tcc__gen_keep(r, tcc__gen_made(tcc__gen_build(r, TCC_OP_CUMMAX, &x.n, 1, &attrs, NULL), x.lo, x.hi, x.err, x.grid));
+}
+
 void tcc__gen_scan(tcc_gen *r) {
-    if (tcc__gen_chance(r, 50)) {
+    const int64_t kind = tcc__gen_below(r, 10);
+    if (kind < 4) {
         add_linear_scan(r);
+        return;
+    }
+    if (kind < 7) {
+        add_maxima(r);
         return;
     }
     tcc_gen_value x = tcc__gen_pick_float(r, 1, false);
     if (!x.n) return;
     tcc_attrs attrs = {.scan = {.axis = tcc__gen_below(r, x.n->type.rank), .reverse = tcc__gen_chance(r, 40)}};
     const double count = (double)x.n->type.dims[attrs.scan.axis];
-    tcc_node *n = tcc__gen_build(r, TCC_OP_CUMSUM, &x.n, 1, &attrs, NULL);
+    tcc_node *operands[2] = {x.n};
+    int n_operands = 1;
+    if (tcc__gen_chance(r, 40)) {
+        tcc_type bool_type = x.n->type;
+        bool_type.dtype = TCC_BOOL;
+        operands[1] = tcc__gen_like(r, &bool_type).n;
+        n_operands += operands[1] != NULL;
+    }
+    tcc_node *n = tcc__gen_build(r, TCC_OP_CUMSUM, operands, n_operands, &attrs, NULL);
     tcc__gen_keep(
         r, tcc__gen_made(n, tcc__gen_min(x.lo, count * x.lo), tcc__gen_max(x.hi, count * x.hi), count * x.err, x.grid));
 }

@@ -229,6 +229,17 @@ static tcc_node *of_scan(world *w, bool reverse) {
     tcc_attrs attrs = {.scan = {.axis = 1, .reverse = reverse}};
     return build1(w, TCC_OP_CUMSUM, &attrs, NULL, param(w, -2, 2, DIMS(2, 5, 3)));
 }
+/* Sums that begin anew within each line. */
+static tcc_node *of_runs(world *w, bool reverse) {
+    tcc_attrs attrs = {.scan = {.axis = 1, .reverse = reverse}};
+    tcc_node *x = param(w, -2, 2, DIMS(2, 5, 3));
+    return build2(w, TCC_OP_CUMSUM, &attrs, NULL, x,
+                  tcc_ir_binary_c(w->g, TCC_OP_GT, indices(w, 0, 3, DIMS(2, 5, 3)), 0));
+}
+static tcc_node *of_maxima(world *w, bool reverse) {
+    tcc_attrs attrs = {.scan = {.axis = 1, .reverse = reverse}};
+    return build1(w, TCC_OP_CUMMAX, &attrs, NULL, param(w, -2, 2, DIMS(2, 9, 3)));
+}
 static tcc_node *make_linear_scan(world *w, bool reverse) {
     tcc_attrs attrs = {.scan = {.axis = 1, .reverse = reverse}};
     tcc_node *a = param(w, -2, 2, DIMS(2, 5, 3)), *b = param(w, -2, 2, DIMS(2, 5, 3));
@@ -491,6 +502,10 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(reduce_min, of_reduction(w, TCC_OP_REDUCE_MIN)) \
     C(cumsum, of_scan(w, false)) \
     C(cumsum_reverse, of_scan(w, true)) \
+    C(cumsum_of_runs, of_runs(w, false)) \
+    C(cumsum_of_runs_reverse, of_runs(w, true)) \
+    C(cummax, of_maxima(w, false)) \
+    C(cummax_reverse, of_maxima(w, true)) \
     C(linear_scan, make_linear_scan(w, false)) \
     C(linear_scan_reverse, make_linear_scan(w, true)) \
     C(products, make_products(w, false)) \

@@ -5,6 +5,7 @@
 #include "harness/graphs.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* 2^24 at both ends of each line, ones between: the first of them alone is large, whichever way the sum goes. */
 static void check_long(graph_check *check, const char *type, int axis, bool reverse, double tolerance) {
@@ -157,4 +158,87 @@ void running_results_of_bytes(graph_check *check) {
     check(g, &(compiled_options){.seed = 1});
     tcc_graph_destroy(g);
     tcc_diag_clear(&diag);
+}
+
+/* Values of few kinds, so that many are equal, and zeros of both signs, which are the largest. */
+static void fill_few(tcc_value *v, uint64_t seed) {
+    static const double few[] = {0, -0.0, -1, -1, -2, -3, -1.5, -0.25};
+    for (int64_t e = 0, n = tcc_type_numel(&v->type); e < n; e++) {
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const unsigned kind = (unsigned)(seed >> 33);
+        if (!v->f) v->i[e] = kind % 9 + (v->type.dtype == TCC_U8 ? 120 : -4);
+        else v->f[e] = kind % 397 == 5 ? __builtin_nan("") : few[kind % 8] - (double)(e % 7) / 4;
+    }
+}
+
+/* The maxima show the sign of zeros by 1 divided by them, which stays finite. */
+static tcc_graph *maxima_along(const char *dtype, int axis, int width, bool reverse, tcc_diag *diag) {
+    char text[2048], type[64], flag[64], place[64], attrs[64];
+    shape_of(type, sizeof type, dtype, axis, width);
+    shape_of(flag, sizeof flag, "bool", axis, width);
+    shape_of(place, sizeof place, "i32", axis, width);
+    snprintf(attrs, sizeof attrs, "{axis=%d%s}", axis, reverse ? ", reverse=true" : "");
+    int length = snprintf(text, sizeof text,
+                          "graph @s {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = cummax(%%0) %s : %s\n"
+                          "  %%2 = eq(%%0, %%1) : %s\n  %%3 = iota {axis=%d} : %s\n"
+                          "  %%4 = constant {values=[-1]} : %s\n  %%5 = select(%%2, %%3, %%4) : %s\n"
+                          "  %%6 = cummax(%%5) %s : %s\n  %%7 = cumsum(%%3, %%2) %s : %s\n",
+                          type, attrs, type, flag, axis, place, place, place, attrs, place, attrs, place);
+    const bool floats = strchr("fb", *dtype);
+    if (floats)
+        length += snprintf(text + length, sizeof text - (size_t)length,
+                           "  %%8 = constant {values=[1]} : %s\n  %%9 = div(%%8, %%1) : %s\n"
+                           "  %%10 = constant {values=[8]} : %s\n  %%11 = min(%%9, %%10) : %s\n"
+                           "  %%12 = neg(%%10) : %s\n  %%13 = max(%%11, %%12) : %s\n  output \"sign\" %%13\n",
+                           type, type, type, type, type, type);
+    snprintf(text + length, sizeof text - (size_t)length,
+             "  output \"y\" %%1\n  output \"place\" %%6\n  output \"runs\" %%7\n}\n");
+    return parse_graph(text, diag);
+}
+
+void running_maxima(graph_check *check) {
+    static const int widths[] = {1, 2, 3, 17, 63, 65, 1000};
+    static const char *const types[] = {"f32", "bf16", "f16", "f64", "i32", "i64", "u8"};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            for (int axis = 0; axis < 3; axis++) {
+                tcc_diag diag = {0};
+                tcc_graph *g = maxima_along(types[t], axis, widths[w], (w + t + (size_t)axis) % 2, &diag);
+                tcc_value x;
+                assert_ok(tcc_value_create(&g->inputs.data[0]->type, &x, &diag), &diag);
+                fill_few(&x, w * 100 + t * 10 + (size_t)axis);
+                check(g, &(compiled_options){.inputs = &x, .tolerance = 0.01, .eager = (w + t) % 3 == 0});
+                tcc_value_free(&x);
+                tcc_graph_destroy(g);
+                tcc_diag_clear(&diag);
+            }
+}
+
+void running_sums_of_runs(graph_check *check) {
+    static const char *const types[] = {"f32", "bf16", "f64", "i32", "u8"};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (int axis = 0; axis < 2; axis++)
+            for (int reverse = 0; reverse < 2; reverse++) {
+                char text[1024], type[64], flag[64];
+                snprintf(type, sizeof type, axis ? "%s[5,700]" : "%s[700,5]", types[t]);
+                snprintf(flag, sizeof flag, axis ? "bool[5,700]" : "bool[700,5]");
+                snprintf(text, sizeof text,
+                         "graph @s {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = input {name=\"on\"} : %s\n"
+                         "  %%2 = cumsum(%%0, %%1) {axis=%d%s} : %s\n  output \"o\" %%2\n}\n",
+                         type, flag, axis, reverse ? ", reverse=true" : "", type);
+                tcc_diag diag = {0};
+                tcc_graph *g = parse_graph(text, &diag);
+                tcc_value inputs[2];
+                for (int i = 0; i < 2; i++)
+                    assert_ok(tcc_value_create(&g->inputs.data[i]->type, &inputs[i], &diag), &diag);
+                for (int64_t e = 0; e < 3500; e++) {
+                    inputs[1].i[e] = e % 11 != 4 && e % 170 != 0;
+                    if (!inputs[0].f) inputs[0].i[e] = e % 9;
+                    else inputs[0].f[e] = e % 333 == 150 ? __builtin_inf() : (double)(e % 9) / 8;
+                }
+                check(g, &(compiled_options){.inputs = inputs, .eager = axis != reverse});
+                for (int i = 0; i < 2; i++) tcc_value_free(&inputs[i]);
+                tcc_graph_destroy(g);
+                tcc_diag_clear(&diag);
+            }
 }

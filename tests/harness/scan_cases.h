@@ -14,6 +14,11 @@ void running_sums_of_equal_values(graph_check *check);
 void linear_scans(graph_check *check);
 /* Of zeros, numbers beyond f32's range on their way, and NaN; `infinite`: and of infinities. */
 void linear_scans_of_special_values(graph_check *check, bool infinite);
+/* Running maxima with their places, of equal values and NaNs, and sums that begin anew there: along each dim, of every
+ * type that has them. */
+void running_maxima(graph_check *check);
+/* Sums that begin anew behind an infinite one, which is in none of the others. */
+void running_sums_of_runs(graph_check *check);
 /* What reads bytes from a register that a running result has left there. */
 void running_results_of_bytes(graph_check *check);
 

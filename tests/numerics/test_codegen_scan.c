@@ -57,10 +57,20 @@ static void bytes(void **state) {
     running_results_of_bytes(check_compiled);
 }
 
+static void maxima(void **state) {
+    (void)state;
+    running_maxima(check_compiled);
+}
+
+static void runs(void **state) {
+    (void)state;
+    running_sums_of_runs(check_compiled);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(long_lines), cmocka_unit_test(equal_values),
-                                       cmocka_unit_test(widths),     cmocka_unit_test(another_axis),
-                                       cmocka_unit_test(linear),     cmocka_unit_test(special_values),
-                                       cmocka_unit_test(bytes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_lines),   cmocka_unit_test(equal_values), cmocka_unit_test(widths),
+        cmocka_unit_test(another_axis), cmocka_unit_test(linear),       cmocka_unit_test(special_values),
+        cmocka_unit_test(bytes),        cmocka_unit_test(maxima),       cmocka_unit_test(runs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,11 +127,32 @@ static void test_running_sums(void **state) {
     EXPECT(X34 "cumsum(%0) : f64[3,4]", 5, 1, -2, 7, 8, 4, -2, 14, 7, 8, 2, 16);
     EXPECT(X34 "cumsum(%0) {axis=1, reverse=true} : f64[3,4]", 11, 6, 5, 7, 13, 10, 7, 7, 9, 10, 6, 2);
     EXPECT("%0 = constant {values=[200, 100, 1]} : u8[3]\n%1 = cumsum(%0) : u8[3]", 200, 44, 45);
+#define ON "%0 = constant {values=[0, 1, 1, 1, 1, 0]} : bool[2,3]\n%1 = constant "
+    EXPECT(ON "{values=[1, 2, inf, 4, 8, 16]} : f32[2,3]\n%2 = cumsum(%1, %0) {axis=1} : f32[2,3]", 1, 3, INFINITY, 4,
+           12, 16);
+    EXPECT(ON "{values=[1, 2, inf, 4, 8, 16]} : f32[2,3]\n%2 = cumsum(%1, %0) {reverse=true} : f32[2,3]", 1, 10,
+           INFINITY, 4, 8, 16);
+    EXPECT(ON "{values=[200, 100, 1, 4, 255, 16]} : u8[2,3]\n%2 = cumsum(%1, %0) {axis=1} : u8[2,3]", 200, 44, 45, 4, 3,
+           16);
+}
+
+static void test_running_maxima(void **state) {
+    (void)state;
+    EXPECT(X34 "cummax(%0) {axis=1} : f64[3,4]", 5, 5, 5, 7, 3, 3, 3, 7, -1, 4, 4, 4);
+    EXPECT(X34 "cummax(%0) {reverse=true} : f64[3,4]", 5, 4, 4, 7, 3, 4, 4, 7, -1, 4, 4, 2);
+    EXPECT(WITH_NAN "cummax(%0) {axis=1} : f64[2,3]", 5, NAN, NAN, 7, 7, 7);
+    EXPECT(WITH_NAN "cummax(%0) {axis=1, reverse=true} : f64[2,3]", NAN, NAN, 2, 7, 3, 3);
+    /* the last of equal ones, as the sign shows */
+    EXPECT("%0 = constant {values=[0, -0x0p+0, -1]} : f64[3]\n%1 = cummax(%0) : f64[3]\n%2 = constant {values=[1]} : "
+           "f64[3]\n%3 = div(%2, %1) : f64[3]",
+           INFINITY, -INFINITY, -INFINITY);
+    EXPECT("%0 = constant {values=[-5, -9, -3]} : i64[3]\n%1 = cummax(%0) : i64[3]", -5, -5, -3);
+    EXPECT("%0 = constant {values=[7, 200, 20]} : u8[3]\n%1 = cummax(%0) {reverse=true} : u8[3]", 200, 200, 20);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_views), cmocka_unit_test(test_indexing),
-                                       cmocka_unit_test(test_reductions), cmocka_unit_test(test_running_sums),
-                                       cmocka_unit_test(test_linear_scans)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_views),          cmocka_unit_test(test_indexing),
+                                       cmocka_unit_test(test_reductions),     cmocka_unit_test(test_running_sums),
+                                       cmocka_unit_test(test_running_maxima), cmocka_unit_test(test_linear_scans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
