@@ -262,15 +262,17 @@ tcc_status tcc_reduce_emit_in_turn(tcc_body_run *r, const tcc_reduce *p, const t
     const size_t n = (size_t)r->body->exprs.count;
     bool *flags = tcc__calloc(3 * n + 1, sizeof *flags);
     tcc_emit_value *values = tcc__calloc(n + 1, sizeof *values);
-    const block k = {.p = p,
-                     .rows = rows,
-                     .scratch = r->e->scratch,
-                     .in = flags,
-                     .known = flags + n,
-                     .computes = flags + 2 * n,
-                     .values = values};
     const bool ok = flags && values;
-    if (ok) emit_block(r, &k);
+    if (ok) {
+        const block k = {.p = p,
+                         .rows = rows,
+                         .scratch = r->e->scratch,
+                         .in = flags,
+                         .known = flags + n,
+                         .computes = flags + 2 * n,
+                         .values = values};
+        emit_block(r, &k);
+    }
     tcc__free(flags);
     tcc__free(values);
     return ok ? TCC_OK : tcc_enomem(r->e->diag);
