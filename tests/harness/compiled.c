@@ -18,6 +18,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -516,4 +517,23 @@ void check_text(const char *text, const compiled_options *options) {
     check_compiled(g, options);
     tcc_graph_destroy(g);
     tcc_diag_clear(&diag);
+}
+
+int count_in_code(tcc_graph *g, const char *cpu, const char *text) {
+    tcc_llvm_target target;
+    tcc_context cx = {0};
+    tcc_program *program;
+    tcc_graph *graph;
+    char line[4096];
+    int count = 0;
+    assert_int_equal(tcc_llvm_target_host(cpu, g->diag, &target), TCC_OK);
+    compiled_build(g, &(compiled_options){.dump_dir = "."}, &target, &cx, &graph, &program);
+    FILE *f = fopen("./rows.module00.ll", "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) count += strstr(line, text) != NULL;
+    fclose(f);
+    tcc_program_destroy(program);
+    tcc_graph_destroy(graph);
+    tcc_llvm_target_clear(&target);
+    return count;
 }

@@ -97,4 +97,7 @@ void check_within_noise(const tcc_graph *g, const compiled_options *options, dou
 /* As check_compiled, from text. */
 void check_text(const char *text, const compiled_options *options);
 
+/* How often a text is in the code of a graph called @rows for a CPU. Writes files in the working directory. */
+int count_in_code(tcc_graph *g, const char *cpu, const char *text);
+
 #endif

@@ -107,26 +107,6 @@ static void borders_are_added(void **state) {
             }
 }
 
-/* How often a text is in the code of a graph called @rows for a CPU. */
-static int count_in_code(tcc_graph *g, const char *cpu, const char *text) {
-    tcc_llvm_target target;
-    tcc_context cx = {0};
-    tcc_program *program;
-    tcc_graph *graph;
-    char line[4096];
-    int count = 0;
-    assert_int_equal(tcc_llvm_target_host(cpu, g->diag, &target), TCC_OK);
-    compiled_build(g, &(compiled_options){.dump_dir = "."}, &target, &cx, &graph, &program);
-    FILE *f = fopen("./rows.module00.ll", "r");
-    assert_non_null(f);
-    while (fgets(line, sizeof line, f)) count += strstr(line, text) != NULL;
-    fclose(f);
-    tcc_program_destroy(program);
-    tcc_graph_destroy(graph);
-    tcc_llvm_target_clear(&target);
-    return count;
-}
-
 /* Every second, fourth or eighth place of a vector, one place of it, and its first or last: nothing is gathered. */
 static void nothing_is_gathered(void **state) {
     (void)state;
