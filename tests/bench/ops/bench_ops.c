@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * bench-ops NAME f32|bf16 [SECONDS]: times one row of ops.def, forward and with gradients, for about SECONDS each;
- * prints one JSON line, for ops.py. bench-ops --list prints the rows as JSON lines. TCC_NUM_THREADS is the number of
- * threads. bench-ops NAME TYPE SECONDS --explain prints the table of kernels of both, too. */
+ * bench-ops [--most ELEMENTS] NAME f32|bf16 [SECONDS]: times one row of ops.def, forward and with gradients, for about
+ * SECONDS each; prints one JSON line, for ops.py. bench-ops [--most ELEMENTS] --list prints the rows as JSON lines.
+ * Operands of more than ELEMENTS are cut in the first dimension. TCC_NUM_THREADS is the number of threads. bench-ops
+ * NAME TYPE SECONDS --explain prints the table of kernels of both, too. */
 #include "op_rows.h"
 
 #include <stdio.h>
@@ -56,20 +57,29 @@ static tcc_status measure(tcc_context *cx, op_bench *b, double seconds, bool exp
     return status;
 }
 
-static int list(void) {
-    for (int i = 0; i < op_rows_count; i++)
-        printf("{\"name\": \"%s\", \"operands\": \"%s\", \"module\": \"%s\", \"pytorch\": \"%s\", \"chain\": %s, "
-               "\"bound\": \"%s\"}\n",
-               op_rows[i].name, op_rows[i].operands, op_rows[i].module, op_rows[i].in_pytorch,
-               op_rows[i].is_chain ? "true" : "false", op_row_bound(&op_rows[i]));
+static int list(int64_t most) {
+    for (int i = 0; i < op_rows_count; i++) {
+        const op_row *r = &op_rows[i];
+        const int divisor = op_row_divisor(r, most);
+        char operands[OP_OPERANDS_SIZE];
+        op_row_operands(r, divisor, operands);
+        printf("{\"name\": \"%s\", \"operands\": \"%s\", \"divisor\": %d, \"module\": \"%s\", \"pytorch\": \"%s\", "
+               "\"chain\": %s, \"bound\": \"%s\"}\n",
+               r->name, operands, divisor, r->module, r->in_pytorch, r->is_chain ? "true" : "false", op_row_bound(r));
+    }
     return 0;
 }
 
 int main(int argc, char **argv) {
-    if (argc == 2 && !strcmp(argv[1], "--list")) return list();
+    int64_t most = INT64_MAX;
+    if (argc > 2 && !strcmp(argv[1], "--most")) {
+        most = strtoll(argv[2], NULL, 10);
+        argc -= 2, argv += 2;
+    }
+    if (argc == 2 && !strcmp(argv[1], "--list")) return list(most);
     op_bench b = {.row = argc > 2 ? op_row_find(argv[1]) : NULL};
     if (!b.row || (strcmp(argv[2], "f32") && strcmp(argv[2], "bf16"))) {
-        fprintf(stderr, "usage: bench-ops --list | NAME f32|bf16 [SECONDS [--explain]]\n");
+        fprintf(stderr, "usage: bench-ops [--most ELEMENTS] --list | NAME f32|bf16 [SECONDS [--explain]]\n");
         return 2;
     }
     const double seconds = argc > 3 ? strtod(argv[3], NULL) : 1;
@@ -79,7 +89,7 @@ int main(int argc, char **argv) {
     tcc_status status = tcc_context_create(&cx);
     if (status != TCC_OK) return 1;
     b.dtype = strcmp(argv[2], "f32") ? TCC_BF16 : TCC_F32;
-    op_bench_operands(&b, 1);
+    op_bench_operands(&b, op_row_divisor(b.row, most));
     status = measure(cx, &b, seconds, explain, &forward);
     b.gradients = true;
     if (status == TCC_OK && b.has_gradient) status = measure(cx, &b, seconds, explain, &both);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WANTED = 8 };
+enum { MOST_WANTED = 8, MOST_DIGITS = 24 };
 
 #define BENCH(name, operands, in_c, in_pytorch) LAYER(name, operands, "", in_c, "", in_pytorch)
 #define CHAIN BENCH
@@ -21,7 +21,8 @@ static tcc_tensor counts(tcc_tensor of, int n, double value) {
 }
 
 static tcc_tensor ctc(tcc_tensor x, tcc_tensor labels) {
-    return tcc_ctc_loss(tcc_log_softmax(x, 2), tcc_add_scalar(labels, 1), counts(x, 16, 100), counts(x, 16, 20));
+    const int times = (int)tcc_dim(x, 0);
+    return tcc_ctc_loss(tcc_log_softmax(x, 2), tcc_add_scalar(labels, 1), counts(x, 16, times), counts(x, 16, 20));
 }
 
 static tcc_tensor product_and_sum(const tcc_tensor *x) { return tcc_add(tcc_mul(x[0], x[1]), x[2]); }
@@ -160,16 +161,41 @@ static int64_t divided_extent(const op_row *row) {
     return first ? strtoll(first + 1, NULL, 10) : 0;
 }
 
+void op_row_operands(const op_row *row, int divisor, char text[OP_OPERANDS_SIZE]) {
+    const int64_t divided = divided_extent(row);
+    size_t n = 0;
+    for (const char *p = row->operands; *p && n + MOST_DIGITS < OP_OPERANDS_SIZE;) {
+        char *end;
+        const int64_t number = strtoll(p, &end, 10);
+        if (*p < '0' || *p > '9') {
+            text[n++] = *p++;
+            continue;
+        }
+        n += (size_t)sprintf(text + n, "%lld", (long long)(number == divided ? number / divisor : number));
+        p = end;
+    }
+    text[n] = 0;
+}
+
+/* Reads a kind and a shape of `text`, and the modulus of indices, and says where the next begins. */
+static const char *read_operand(const char *text, char *kind, int *modulus, tcc_array *a) {
+    char *end;
+    *kind = *text;
+    *modulus = (int)strtol(text + 1, &end, 10);
+    while (*end && *end != ']') a->dims[a->rank++] = strtoll(end + 1, &end, 10);
+    return end + strspn(end, "] ");
+}
+
 /* Elements of the largest operand. */
 static int64_t largest(const op_row *row, int divisor) {
+    char text[OP_OPERANDS_SIZE], kind;
     int64_t most = 0;
-    for (const char *p = strchr(row->operands, '['); p; p = strchr(p, '[')) {
-        int64_t elements = 1;
-        for (; *p && *p != ']';) {
-            const int64_t extent = strtoll(p + 1, (char **)&p, 10);
-            elements *= extent == divided_extent(row) ? extent / divisor : extent;
-        }
-        if (elements > most) most = elements;
+    int modulus;
+    op_row_operands(row, divisor, text);
+    for (const char *p = text; *p;) {
+        tcc_array a = {0};
+        p = read_operand(p, &kind, &modulus, &a);
+        if (numel(&a) > most) most = numel(&a);
     }
     return most;
 }
@@ -181,22 +207,16 @@ int op_row_divisor(const op_row *row, int64_t most) {
 }
 
 void op_bench_operands(op_bench *b, int divisor) {
-    const int64_t divided = divided_extent(b->row);
-    for (const char *p = b->row->operands; *p && b->n < OP_MOST_OPERANDS; b->n++) {
+    char text[OP_OPERANDS_SIZE];
+    op_row_operands(b->row, divisor, text);
+    for (const char *p = text; *p && b->n < OP_MOST_OPERANDS; b->n++) {
         tcc_array *a = &b->x[b->n];
-        char *end;
-        b->kinds[b->n] = *p++;
-        int64_t modulus = strtol(p, &end, 10);
-        if (modulus == divided) modulus /= divisor;
+        int modulus;
         snprintf(b->names[b->n], sizeof b->names[b->n], "x%d", b->n);
-        *a = (tcc_array){.name = b->names[b->n], .dtype = b->kinds[b->n] == 'i' ? TCC_I32 : b->dtype};
-        for (p = end; *p && *p != ']'; p = end) {
-            const int64_t extent = strtoll(p + 1, &end, 10);
-            a->dims[a->rank++] = extent == divided ? extent / divisor : extent;
-        }
-        fill(a, b->kinds[b->n], (int)modulus);
-        if (*p) p++;
-        if (*p) p++;
+        *a = (tcc_array){.name = b->names[b->n]};
+        p = read_operand(p, &b->kinds[b->n], &modulus, a);
+        a->dtype = b->kinds[b->n] == 'i' ? TCC_I32 : b->dtype;
+        fill(a, b->kinds[b->n], modulus);
     }
 }
 

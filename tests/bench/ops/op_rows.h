@@ -5,7 +5,7 @@
 
 #include "traincc/traincc.h"
 
-enum { OP_MOST_OPERANDS = 4 };
+enum { OP_MOST_OPERANDS = 4, OP_OPERANDS_SIZE = 256 };
 
 typedef struct op_row {
     const char *name, *operands, *parameters, *module, *in_pytorch;
@@ -24,17 +24,17 @@ typedef struct op_bench {
     tcc_dtype dtype;
     bool gradients;
     int n;
-    char kinds[OP_MOST_OPERANDS], names[OP_MOST_OPERANDS][8];
+    char kinds[OP_MOST_OPERANDS], names[OP_MOST_OPERANDS][16];
     tcc_array x[OP_MOST_OPERANDS + 1]; /* with the gradient of the result */
     bool has_gradient;
 } op_bench;
 
-/* The least power of two by which op_bench_operands() leaves no operand more than `most` elements, or else the greatest
- * that it can divide by. */
+/* The row's operands where the extent of x[0]'s first dimension, and each number of operands that is the same, is
+ * divided by `divisor`. */
+void op_row_operands(const op_row *row, int divisor, char text[OP_OPERANDS_SIZE]);
+/* The least power of two which leaves no operand more than `most` elements, or else the greatest that divides. */
 int op_row_divisor(const op_row *row, int64_t most);
-/* Operands of the row with their values. The extent of x[0]'s first dimension, and all others of operands and indices
- * that are the same, are divided by `divisor`. */
-void op_bench_operands(op_bench *b, int divisor);
+void op_bench_operands(op_bench *b, int divisor); /* these operands with their values */
 /* The result, which the model has computed, is followed by its gradient, "dy", among the operands. */
 void op_bench_result_gradient(op_bench *b, const tcc_array *y);
 void op_bench_build(tcc_trace *t, void *bench); /* the model's function */

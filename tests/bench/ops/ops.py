@@ -6,20 +6,23 @@
     python3 -m venv venv && venv/bin/pip install torch
     venv/bin/python tests/bench/ops/ops.py [--only max_pool_3,exp] [--types f32,bf16] [--threads 1] [--json FILE]
                                            [--markdown FILE] [--seconds 0.3] [--rounds 2] [--no-compile]
-                                           [--note "what else the machine does"] [--table FILE]
+                                           [--note "what else the machine does"] [--table FILE] [--most 32768]
 
 ops.def has the operations. All take turns for `--rounds` rounds; a figure is the fastest call of all. The table has
-milliseconds, and ours / that of PyTorch eager, or, for chains, of the faster of eager and torch.compile. GB/s are the
-bytes of operands and result by the time of our forward; the machine's own are those of a copy. Rows above 1.0 are
-listed with what bounds them, as ops.def says. --table makes the table of figures that --json wrote. results.json and
-results.md are what was committed last:
+milliseconds, and ours / that of PyTorch eager, or, for chains, of the faster of eager and torch.compile. The rate is
+that of our forward: GFLOP/s of products, else GB/s of operands and result. The roofline is the least time in which the
+machine copies as many bytes and multiplies as much, by ours: beyond 100 % where caches hold the operands. Rows above
+1.0 are listed with what bounds them, as ops.def says. --table makes the table of figures that --json wrote.
+results.json and results.md are what was committed last:
 
     venv/bin/python tests/bench/ops/ops.py --rounds 4 --json tests/bench/ops/results.json \\
                                            --markdown tests/bench/ops/results.md
 
-and results_v3, where both are capped at AVX2: TCC_CPU=x86-64-v3 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
+results_threads has two threads, results_small the rows that --most 32768 cuts in the first dimension of their operands,
+and in results_v3 both are capped at AVX2: TCC_CPU=x86-64-v3 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
 ONEDNN_MAX_CPU_ISA=AVX2."""
 import argparse
+import itertools
 import json
 import math
 import os
@@ -31,6 +34,7 @@ import time
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 import torch_functions
 
@@ -46,6 +50,7 @@ def arguments():
     p.add_argument("--only", help="comma-separated names of rows")
     p.add_argument("--types", default="f32,bf16")
     p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--most", type=int, help="elements of an operand; rows that this cuts, alone")
     p.add_argument("--rounds", type=int, default=2)
     p.add_argument("--seconds", type=float, default=0.3, help="for a measurement")
     p.add_argument("--no-compile", action="store_true", help="without torch.compile")
@@ -83,23 +88,38 @@ def function_of(row, dtype):
     return eval(f"lambda x: {row['pytorch']}", {**names, "m": m}), list(m.parameters()) if m else []
 
 
+def size(tensors):
+    return sum(t.numel() * t.element_size() for t in tensors)
+
+
+def operations(call):
+    """Of the products in a call. oneDNN's recurrences are not counted, their parts are."""
+    with FlopCounterMode(display=False) as counter, torch.backends.mkldnn.flags(enabled=False):
+        call()
+    return counter.get_total_flops()
+
+
 def pytorch(row, dtype, seconds, compiles):
     pairs = [operand(text, dtype) for text in row["operands"].split()]
     function, parameters = function_of(row, dtype)
     x, wanted = [p[0] for p in pairs], [p[0] for p in pairs if p[1]] + parameters
-    if compiles:
-        function = torch.compile(function)
     y = function(x)
+    dy = torch.rand_like(y) if wanted and y.is_floating_point() else None
+    timed = torch.compile(function) if compiles else function
 
     def forward():
         with torch.no_grad():
-            function(x)
+            timed(x)
 
-    result = {"bytes": sum(t.numel() * t.element_size() for t in [*x, *parameters, y]),
-              "forward_ms": fastest(forward, seconds)}
-    if wanted and y.is_floating_point():
-        dy = torch.rand_like(y)
-        result["both_ms"] = fastest(lambda: torch.autograd.grad(function(x), wanted, dy), seconds)
+    def both():
+        torch.autograd.grad(timed(x), wanted, dy)
+
+    flops = operations(lambda: function(x))
+    result = {"bytes": size([*x, *parameters, y]), "flops": flops, "forward_ms": fastest(forward, seconds)}
+    if dy is not None:
+        factors = 1 + min(len(wanted), 2)  # each factor's gradient is a product as large
+        result |= {"both_bytes": size([*x, *parameters, y, dy, *wanted]), "both_flops": factors * flops,
+                   "both_ms": fastest(both, seconds)}
     return result
 
 
@@ -110,14 +130,31 @@ def copied():
     return 2e-6 * x.numel() * x.element_size() / fastest(lambda: y.copy_(x), 0.5)
 
 
+def program(a):
+    return [a.bench_ops, *(["--most", str(a.most)] if a.most else [])]
+
+
+def listed(a):
+    lines = subprocess.run([*program(a), "--list"], capture_output=True, text=True, check=True).stdout
+    return [json.loads(line) for line in lines.splitlines()]
+
+
 def ours(a, row, dtype):
-    command = [a.bench_ops, row["name"], dtype, str(a.seconds)]
+    command = [*program(a), row["name"], dtype, str(a.seconds)]
     environment = {**os.environ, "TCC_NUM_THREADS": str(a.threads), "TCC_CACHE_DISABLE": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1]}
     figures = json.loads(done.stdout.splitlines()[-1])
     return {key: figures[key] for key in ("forward_ms", "both_ms") if figures[key]}
+
+
+def multiplied(a, dtype):
+    """GFLOP/s of a product of matrices: the faster of ours and PyTorch's."""
+    whole = argparse.Namespace(**{**vars(a), "most": None})
+    row = next(row for row in listed(whole) if row["name"] == "matmul")
+    counts = pytorch(row, TYPES[dtype], 0.5, False)
+    return 1e-6 * counts["flops"] / min(ours(whole, row, dtype)["forward_ms"], counts["forward_ms"])
 
 
 def least(a, b):
@@ -158,8 +195,24 @@ def cell(figures, key):
 
 
 def rate(figures):
-    ms, size = figures["traincc"].get("forward_ms"), figures["pytorch"].get("bytes")
-    return f"{1e-6 * size / ms:.1f}" if ms and size else "-"
+    ms, counts = figures["traincc"].get("forward_ms"), figures["pytorch"]
+    if not ms or "bytes" not in counts:
+        return "-"
+    counted, unit = ("flops", "GFLOP/s") if counts["flops"] else ("bytes", "GB/s")
+    return f"{1e-6 * counts[counted] / ms:.0f} {unit}"
+
+
+def roofline(figures, about, key):
+    """The least time that the machine needs, by ours."""
+    ms, counts, kind = figures["traincc"].get(key), figures["pytorch"], "both_" if key == "both_ms" else ""
+    if not ms or kind + "bytes" not in counts:
+        return None
+    return 1e-6 * max(counts[kind + "bytes"] / about["copy_gb_s"],
+                      counts[kind + "flops"] / about["product_gflop_s"][figures["type"]]) / ms
+
+
+def percent(share):
+    return f"{100 * share:.0f} %" if share else "-"
 
 
 def above(all_figures, bounds):
@@ -174,40 +227,50 @@ def above(all_figures, bounds):
     return "\n\nAbove 1.0, and what bounds that where it is known:\n\n" + "\n".join(lines) if lines else ""
 
 
-def table(all_figures, bounds):
-    lines = ["| op | type | forward, ours / PyTorch / compiled | GB/s | with gradients |",
-             "| --- | --- | --- | --- | --- |"]
-    lines += [f"| {f['op']} | {f['type']} | {cell(f, 'forward_ms')} | {rate(f)} | {cell(f, 'both_ms')} |"
-              for f in all_figures]
+def table(about, bounds):
+    all_figures, parts = about["results"], (("forward_ms", "forward"), ("both_ms", "with gradients"))
+    lines = ["| op | type | forward, ours / PyTorch / compiled | rate | roofline | with gradients | roofline |",
+             "| --- | --- | --- | --- | --- | --- | --- |"]
+    for f in all_figures:
+        shares = [percent(roofline(f, about, key)) for key, _ in parts]
+        lines.append(f"| {f['op']} | {f['type']} | {cell(f, 'forward_ms')} | {rate(f)} | {shares[0]} | "
+                     f"{cell(f, 'both_ms')} | {shares[1]} |")
     for dtype in sorted({f["type"] for f in all_figures}):
-        for key, words in (("forward_ms", "forward"), ("both_ms", "with gradients")):
-            ratios = sorted(r for f in all_figures if f["type"] == dtype for r in [ratio(f, key)] if r)
+        for key, words in parts:
+            of_type = [f for f in all_figures if f["type"] == dtype]
+            ratios = sorted(r for f in of_type for r in [ratio(f, key)] if r)
+            shares = [s for f in of_type for s in [roofline(f, about, key)] if s]
             if not ratios:
                 continue
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             lines.append(f"\n{dtype}, {words}: {sum(r <= 1 for r in ratios)} of {len(ratios)} at most 1.0, geometric "
-                         f"mean {mean:.2f}, median {ratios[len(ratios) // 2]:.2f}")
+                         f"mean {mean:.2f}, median {ratios[len(ratios) // 2]:.2f}; {sum(s >= 0.6 for s in shares)} of "
+                         f"{len(shares)} at 60 % of the roofline")
     return "\n".join(lines) + above(all_figures, bounds)
 
 
 def heading(about):
-    words = f"PyTorch {about['torch']}, threads: {about['threads']}; a copy moves {about['copy_gb_s']:.1f} GB/s."
-    words = textwrap.fill(f"{words} {about['note']}".strip(), 120)
+    words = f"PyTorch {about['torch']}, threads: {about['threads']}; a copy moves {about['copy_gb_s']:.1f} GB/s, "
+    rates = [f"{rate:.0f} GFLOP/s in {dtype}" for dtype, rate in about["product_gflop_s"].items()]
+    words += f"a product makes {', '.join(rates)}"
+    if about["most"]:
+        words += f". Operands are cut to {about['most']} elements where their first dimension permits"
+    words = textwrap.fill(f"{words}. {about['note']}".strip(), 120)
     return f"<!-- made by ops.py --markdown -->\n{words}\n\n"
 
 
-def show(a, about, results, bounds):
-    print(table(results, bounds))
+def show(a, about, bounds):
+    text = table(about, bounds)
+    print(text)
     if a.markdown:
         with open(a.markdown, "w") as file:
-            file.write(heading(about) + table(results, bounds) + "\n")
+            file.write(heading(about) + text + "\n")
 
 
 def main():
     a = arguments()
     torch.set_num_threads(a.threads)
-    listed = subprocess.run([a.bench_ops, "--list"], capture_output=True, text=True, check=True).stdout
-    rows = [json.loads(line) for line in listed.splitlines()]
+    rows = listed(a)
     only = a.only.split(",") if a.only else [row["name"] for row in rows]
     unknown = set(only) - {row["name"] for row in rows}
     if unknown:
@@ -215,22 +278,22 @@ def main():
     bounds = {row["name"]: row["bound"] for row in rows}
     if a.table:
         with open(a.table) as file:
-            about = json.load(file)
-        return show(a, about, about["results"], bounds)
-    about = {"torch": torch.__version__, "threads": a.threads, "copy_gb_s": round(copied(), 1), "note": a.note}
-    results = []
-    for row in rows:
-        for dtype in a.types.split(","):
-            if row["name"] not in only:
-                continue
-            results.append(measure(a, row, dtype))
-            print(f"{row['name']} {dtype}: {cell(results[-1], 'forward_ms')}; {cell(results[-1], 'both_ms')}",
-                  file=sys.stderr, flush=True)
+            return show(a, json.load(file), bounds)
+    types = a.types.split(",")
+    about = {"torch": torch.__version__, "threads": a.threads, "most": a.most, "note": a.note,
+             "copy_gb_s": round(copied(), 1), "product_gflop_s": {t: round(multiplied(a, t)) for t in types},
+             "results": []}
+    for row, dtype in itertools.product(rows, types):
+        if row["name"] in only and (row["divisor"] > 1 or not a.most):
+            figures = measure(a, row, dtype)
+            about["results"].append(figures)
+            print(f"{row['name']} {dtype}: {cell(figures, 'forward_ms')}; {cell(figures, 'both_ms')}", file=sys.stderr,
+                  flush=True)
     if a.json:
         with open(a.json, "w") as file:
-            json.dump({**about, "results": results}, file, indent=1)
+            json.dump(about, file, indent=1)
             file.write("\n")
-    show(a, about, results, bounds)
+    show(a, about, bounds)
 
 
 main()
