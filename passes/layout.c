@@ -9,10 +9,12 @@
  * network begins and ends, and at weights, which are small. Broadcasts, constants and arithmetic on these alone have no
  * form of their own: they are built in the requested form.
  *
- * Where a reshape cuts the channels in groups, as a group norm does, dims 1 and 2 are the channels, and both move to
- * the end. */
+ * Where a reshape cuts the channels in groups, as a group norm does, dims 1 and 2 are the channels. The last form has
+ * them as one dim, as convolutions have: vectors run along all of it, and not along the few channels of a group. What a
+ * group has in common is repeated for each of its channels first, which is small. */
 #include "passes/layout.h"
 
+#include "ir/build.h"
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/select.h"
@@ -34,28 +36,26 @@ typedef struct rewriter {
     bool at_end;             /* what is visited ends */
 } rewriter;
 
-/* -- Permutations: result dim i of the last form is dim last_of(i) of the plain one; the channels are k dims -- */
-
-static int last_of(int rank, int k, int i) { return i == 0 ? 0 : i < rank - k ? i + k : i - (rank - k) + 1; }
-/* Where dim i of the plain form is in the last one. */
-static int place_in_last(int rank, int k, int i) { return i == 0 ? 0 : i <= k ? rank - k + i - 1 : i - k; }
+/* -- Forms: the plain one has the channels in k dims from dim 1 on, the last one in one dim at the end -- */
 
 static tcc_type last_type(const tcc_type *type, int k) {
     tcc_type out = *type;
-    for (int i = 0; i < type->rank; i++) out.dims[i] = type->dims[last_of(type->rank, k, i)];
+    out.rank = type->rank - k + 1;
+    for (int i = 0; i < out.rank; i++) out.dims[i] = type->dims[tcc_layout_dim(type->rank, k, i)];
+    if (k == 2) out.dims[out.rank - 1] = type->dims[1] * type->dims[2];
     return out;
 }
 
-static tcc_dims permute_list(const tcc_dims *list, int rank, int k) {
+static tcc_dims permute_list(const tcc_dims *list, int rank) {
     tcc_dims out = {.count = list->count};
-    for (int i = 0; i < list->count && list->count == rank; i++) out.v[i] = list->v[last_of(rank, k, i)];
+    for (int i = 0; i < list->count && list->count == rank; i++) out.v[i] = list->v[tcc_layout_dim(rank, 1, i)];
     return out;
 }
 
-static tcc_dims permute_axes(const tcc_dims *axes, int rank, int k) {
+static tcc_dims permute_axes(const tcc_dims *axes, int rank) {
     tcc_dims out = {0};
     for (int i = 0; i < rank; i++)
-        if (tcc_dims_has(axes, last_of(rank, k, i))) out.v[out.count++] = i;
+        if (tcc_dims_has(axes, tcc_layout_dim(rank, 1, i))) out.v[out.count++] = i;
     return out;
 }
 
@@ -65,12 +65,23 @@ static tcc_node *build(rewriter *r, const tcc_node *old, tcc_node *const *operan
     return tcc_ir_build(r->rw.to, old->op, operands, old->n_operands, attrs, typed ? type : NULL, old->loc);
 }
 
+/* x, which is `old` in the other form. */
 static tcc_node *transpose(rewriter *r, const tcc_node *old, tcc_node *x, form to, int k) {
+    const int rank = old->type.rank;
+    int perm[TCC_MAX_RANK];
+    tcc_type apart = old->type;
     if (!x) return NULL;
-    tcc_attrs attrs = {.perm.perm.count = x->type.rank};
-    for (int i = 0; i < x->type.rank; i++)
-        attrs.perm.perm.v[i] = to == LAST ? last_of(x->type.rank, k, i) : place_in_last(x->type.rank, k, i);
-    return tcc_ir_build(r->rw.to, TCC_OP_TRANSPOSE, &x, 1, &attrs, NULL, old->loc);
+    for (int i = 0; i < rank; i++) {
+        const int d = tcc_layout_dim(rank, k, i);
+        apart.dims[i] = old->type.dims[d];
+        if (to == LAST) perm[i] = d;
+        else perm[d] = i;
+    }
+    if (to == PLAIN && k == 2) x = tcc_ir_reshape(r->rw.to, x, rank, apart.dims);
+    x = tcc_ir_transpose(r->rw.to, x, perm);
+    if (to == PLAIN || k == 1) return x;
+    const tcc_type last = last_type(&old->type, k);
+    return tcc_ir_reshape(r->rw.to, x, last.rank, last.dims);
 }
 
 static tcc_node *get(rewriter *r, const tcc_node *old, form f, int k);
@@ -97,23 +108,39 @@ static tcc_node *build_from(rewriter *r, const tcc_node *old, form f, int k, con
     return made;
 }
 
-/* A broadcast whose result is in last form: ascending dims may need the operand's dims in another order. */
+/* A broadcast whose result is in last form: ascending dims may need the operand's dims in another order. What it has of
+ * channels in groups is made for each channel first. */
 static tcc_node *broadcast_last(rewriter *r, const tcc_node *old, int k) {
     const tcc_dims *dims = &old->attrs->broadcast.dims;
-    int rank = old->type.rank;
-    tcc_attrs order = {.perm.perm.count = dims->count}, attrs = {.broadcast.dims.count = dims->count};
+    const int rank = old->type.rank;
+    tcc_attrs order = {.perm.perm.count = dims->count};
+    const bool channels = k == 2 && (tcc_dims_has(dims, 1) || tcc_dims_has(dims, 2));
+    const tcc_type *x_type = &old->operands[0]->type;
+    tcc_type each = {.dtype = old->type.dtype}; /* the operand with all channels, and these as one */
+    int to[TCC_MAX_RANK], from[TCC_MAX_RANK];   /* dims of the result, in last form; of `each` for the operand's */
     bool ascending = true;
     for (int i = 0, count = 0; i < rank; i++) {
-        const int from = tcc_dims_find(dims, last_of(rank, k, i));
-        if (from < 0) continue;
-        ascending &= from == count;
-        order.perm.perm.v[count] = from;
-        attrs.broadcast.dims.v[count++] = i;
+        const int d = tcc_layout_dim(rank, k, i), at = tcc_dims_find(dims, d);
+        if (at >= 0) {
+            ascending &= at == count;
+            order.perm.perm.v[count] = at;
+            from[count++] = each.rank;
+        }
+        const bool channel = channels && (d == 1 || d == 2);
+        if (at < 0 && !channel) continue;
+        to[each.rank] = i;
+        each.dims[each.rank++] = channel ? old->type.dims[d] : x_type->dims[at];
     }
     tcc_node *x = get_plain(r, old->operands[0]);
     if (x && !ascending) x = tcc_ir_build(r->rw.to, TCC_OP_TRANSPOSE, &x, 1, &order, NULL, old->loc);
-    tcc_type type = last_type(&old->type, k);
-    return x ? build(r, old, &x, &attrs, &type) : NULL;
+    if (channels) {
+        if (x && !tcc_type_equal(&x->type, &each)) x = tcc_ir_broadcast(r->rw.to, x, each.rank, each.dims, from);
+        each.rank--;
+        each.dims[each.rank - 1] *= each.dims[each.rank];
+        x = tcc_ir_reshape(r->rw.to, x, each.rank, each.dims);
+    }
+    const tcc_type type = last_type(&old->type, k);
+    return tcc_ir_broadcast(r->rw.to, x, type.rank, type.dims, to);
 }
 
 static tcc_node *constant_last(rewriter *r, const tcc_node *old, int k) {
@@ -137,17 +164,17 @@ static tcc_node *build_last(rewriter *r, const tcc_node *old, int k) {
     case TCC_OP_AVG_POOL:
     case TCC_OP_AVG_POOL_GRAD: attrs.pool.channels_last = true; break;
     case TCC_OP_SLICE:
-        attrs.slice.start = permute_list(&attrs.slice.start, rank, k);
-        attrs.slice.limit = permute_list(&attrs.slice.limit, rank, k);
-        attrs.slice.stride = permute_list(&attrs.slice.stride, rank, k);
+        attrs.slice.start = permute_list(&attrs.slice.start, rank);
+        attrs.slice.limit = permute_list(&attrs.slice.limit, rank);
+        attrs.slice.stride = permute_list(&attrs.slice.stride, rank);
         break;
     case TCC_OP_PAD:
-        attrs.pad.lo = permute_list(&attrs.pad.lo, rank, k);
-        attrs.pad.hi = permute_list(&attrs.pad.hi, rank, k);
-        attrs.pad.interior = permute_list(&attrs.pad.interior, rank, k);
+        attrs.pad.lo = permute_list(&attrs.pad.lo, rank);
+        attrs.pad.hi = permute_list(&attrs.pad.hi, rank);
+        attrs.pad.interior = permute_list(&attrs.pad.interior, rank);
         break;
-    case TCC_OP_CONCAT: attrs.axis.axis = place_in_last(rank, k, (int)attrs.axis.axis); break;
-    case TCC_OP_FLIP: attrs.axes.axes = permute_axes(&attrs.axes.axes, rank, k); break;
+    case TCC_OP_CONCAT: attrs.axis.axis = tcc_layout_place(rank, 1, (int)attrs.axis.axis); break;
+    case TCC_OP_FLIP: attrs.axes.axes = permute_axes(&attrs.axes.axes, rank); break;
     default:
         if (tcc_op_get_info(old->op)->attrs == TCC_ATTR_CLASS_resize) attrs.resize.channels_last = true;
         break;
@@ -188,40 +215,13 @@ static void norm_last(rewriter *r, const tcc_node *old) {
     const int rank = old->operands[0]->type.rank;
     tcc_attrs attrs = *old->attrs;
     tcc_node *operands[5];
-    attrs.norm.axis = place_in_last(rank, 1, (int)attrs.norm.axis);
+    attrs.norm.axis = tcc_layout_place(rank, 1, (int)attrs.norm.axis);
     for (int i = 0; i < old->n_operands; i++)
         if (!(operands[i] = get(r, old->operands[i], old->operands[i]->type.rank == rank ? LAST : PLAIN, 1))) return;
     const tcc_type type = old->type.rank == rank ? last_type(&old->type, 1) : old->type;
     r->leads[old->id] = old->type.rank == rank;
     r->channels[old->id] = 1;
     r->forms[r->leads[old->id] ? LAST : PLAIN][old->id] = build(r, old, operands, &attrs, &type);
-}
-
-/* A reduction of a value in last form. Its result's kept dims may come in another order. */
-static tcc_node *reduce_last(rewriter *r, const tcc_node *old, int channels) {
-    const tcc_node *x = old->operands[0];
-    int rank = x->type.rank;
-    tcc_attrs attrs = {.axes.axes = permute_axes(&old->attrs->axes.axes, rank, channels)};
-    tcc_node *operand = get(r, x, LAST, channels);
-    tcc_node *reduced = operand ? build(r, old, &operand, &attrs, NULL) : NULL;
-    /* Kept dims of the result, by their number in the plain operand. */
-    int kept[TCC_MAX_RANK], count = 0;
-    for (int i = 0; i < rank; i++)
-        if (!tcc_dims_has(&attrs.axes.axes, i)) kept[count++] = last_of(rank, channels, i);
-    tcc_attrs order = {.perm.perm.count = count};
-    bool ascending = true;
-    for (int i = 0; i < count; i++) {
-        int before = 0; /* position of the i-th smallest: where it is now */
-        for (int k = 0; k < count; k++) {
-            int smaller = 0;
-            for (int m = 0; m < count; m++) smaller += kept[m] < kept[k];
-            if (smaller == i) before = k;
-        }
-        order.perm.perm.v[i] = before;
-        ascending &= before == i;
-    }
-    if (!reduced || ascending) return reduced;
-    return tcc_ir_build(r->rw.to, TCC_OP_TRANSPOSE, &reduced, 1, &order, NULL, old->loc);
 }
 
 /* Whether `cut` is `whole` with its channels, dim 1, cut in groups, dims 1 and 2. */
@@ -240,12 +240,9 @@ static int channels_of_reshape(const tcc_node *old, int k) {
     return k == 2 && cuts_channels(&old->type, x) ? 1 : 0;
 }
 
-static void reshape_last(rewriter *r, const tcc_node *old, int from, int to) {
-    tcc_node *x = get(r, old->operands[0], LAST, from);
-    const tcc_type type = last_type(&old->type, to);
-    r->forms[LAST][old->id] = x ? build(r, old, &x, old->attrs, &type) : NULL;
-    r->leads[old->id] = true;
-    r->channels[old->id] = (signed char)to;
+/* Whether `old`, which follows operands whose last form has k dims of channels, has such a form. */
+static bool follows(const tcc_node *old, int k) {
+    return tcc_layout_follows(old) && (k == 1 || tcc_op_get_info(old->op)->fusion == TCC_FUSION_POINT);
 }
 
 /* Builds `old` in the form that suits it. */
@@ -266,7 +263,7 @@ static void visit(rewriter *r, const tcc_node *old) {
     } else if (old->op == TCC_OP_CONSTANT || old->op == TCC_OP_BROADCAST ||
                (fusion == TCC_FUSION_POINT && old->n_operands > 0 && all_flexible)) {
         r->flexible[old->id] = true;
-    } else if ((tcc_layout_computes(old) && !r->stays[old->id]) || (any_last && tcc_layout_follows(old))) {
+    } else if ((tcc_layout_computes(old) && !r->stays[old->id]) || (any_last && follows(old, k))) {
         if (tcc_layout_computes(old)) k = 1;
         r->forms[LAST][old->id] = build_last(r, old, k);
         r->channels[old->id] = (signed char)k;
@@ -279,9 +276,11 @@ static void visit(rewriter *r, const tcc_node *old) {
     } else if (any_last && tcc_is_batch_norm(old->op)) {
         norm_last(r, old);
     } else if (any_last && reduces) {
-        r->forms[PLAIN][old->id] = reduce_last(r, old, k);
+        r->forms[PLAIN][old->id] = tcc_layout_reduce(r->rw.to, old, get(r, old->operands[0], LAST, k), k);
     } else if (any_last && channels_of_reshape(old, k)) {
-        reshape_last(r, old, k, channels_of_reshape(old, k));
+        r->forms[LAST][old->id] = get(r, old->operands[0], LAST, k); /* it is the same */
+        r->leads[old->id] = true;
+        r->channels[old->id] = (signed char)channels_of_reshape(old, k);
     } else {
         r->forms[PLAIN][old->id] = build_plain(r, old);
     }

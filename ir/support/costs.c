@@ -45,7 +45,8 @@ void tcc_costs_of_host(const tcc_hardware *hw, tcc_costs *out) {
         .byte_ns = 1 / shared,
         .cached_byte_ns = 0.5 / shared,
         .instruction_ns = 0.4 / shared,
-        .exposed = 1.0 / 4, /* kernels wait for memory most of the time, and compute meanwhile */
+        .repeated_ns = 4 / shared, /* ten instructions more: of 16 lanes, four or eight are used */
+        .exposed = 1.0 / 4,        /* kernels wait for memory most of the time, and compute meanwhile */
         .avoided_launch_ns = 2000,
         .beside_ns = 0.4 / shared,
         .operand_part = 0.1, /* measured: beside the products, which take most of the time */

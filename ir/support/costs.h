@@ -33,6 +33,7 @@ typedef struct tcc_costs {
     double byte_ns;              /* of memory, written or read */
     double cached_byte_ns;       /* that a kernel reads again */
     double instruction_ns;       /* a simple one, for an element; ops are so many of them (cost in ops.def) */
+    double repeated_ns;          /* an element whose vector ends where a value that a row repeats does */
     double exposed;              /* the part of instructions that takes time in a kernel which waits for memory */
     double avoided_launch_ns;    /* what a launch less is worth */
     double beside_ns;            /* an instruction for an element of an operand of a product, in the product's kernel */

@@ -62,6 +62,17 @@ static bool moves_last_dim(const tcc_node *n) {
     return n->op == TCC_OP_TRANSPOSE && perm->v[perm->count - 1] != perm->count - 1;
 }
 
+/* Whether values stand in the rows of n several times each, one beside the other, as each channel of a group has what
+ * the group has. Vectors of a kernel that reads them by such an index are no longer than these repeats. */
+static bool repeats_in_rows(const tcc_node *n) {
+    const tcc_node *x = n;
+    while (x->op == TCC_OP_RESHAPE) x = x->operands[0];
+    if (x == n || x->op != TCC_OP_BROADCAST || !n->type.rank || !x->type.rank) return false;
+    const int last = x->type.rank - 1, at = tcc_dims_find(&x->attrs->broadcast.dims, last);
+    const int64_t times = at < 0 || x->operands[0]->type.dims[at] == 1 ? x->type.dims[last] : 1;
+    return times > 1 && n->type.dims[n->type.rank - 1] > times;
+}
+
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
     const double hoisted = 1.0 / 4096; /* a scalar is computed once a work item, not in the loop */
     double cost = tcc_traffic_of(&s->costs, s->costs.avoided_launch_ns);
@@ -72,6 +83,8 @@ double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
         if (d->stored[i]) cost += (double)tcc_type_bytes(&n->type);
         double work = tcc_op_cost(&s->costs, n->op) * (double)s->times[i];
         cost += tcc_type_numel(&n->type) == 1 ? hoisted * work : work;
+        if (s->costs.repeated_ns > 0 && s->times[i] > tcc_type_numel(&n->type) && repeats_in_rows(n))
+            cost += tcc_traffic_of(&s->costs, s->costs.repeated_ns) * (double)(s->times[i] - tcc_type_numel(&n->type));
         bool strided = moves_last_dim(n) && (d->kind == TCC_GROUP_POINTWISE || d->kind == TCC_GROUP_REDUCE);
         if (strided) cost += (double)tcc_type_bytes(&n->type);
         for (int k = 0; k < n->n_operands; k++) {
