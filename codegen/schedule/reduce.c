@@ -74,6 +74,24 @@ static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
     return TCC_OK;
 }
 
+/* Returns the number of levels. */
+static int find_levels(tcc_reduce_trace *t, const tcc_reduce *p) {
+    const tcc_group *group = t->l->group;
+    const tcc_body *b = p->body;
+    int levels = 0;
+    for (int i = 0; i < t->n; i++) {
+        t->all[i].level = t->all[i].expr ? p->level[t->all[i].expr->operands[0]->id] : 0;
+        if (t->all[i].level + 1 > levels) levels = t->all[i].level + 1;
+    }
+    for (int i = 0; i < group->n_outputs; i++) {
+        t->full_level[i] = -1;
+        for (int k = 0; tcc_reduce_is_full(t, group->outputs[i]) && k < b->stores.count; k++)
+            if (b->buffers.data[b->stores.data[k].buffer].node == group->outputs[i])
+                t->full_level[i] = p->level[b->stores.data[k].value->id];
+    }
+    return levels;
+}
+
 tcc_status tcc_lower_reduce(tcc_lowering *l) {
     tcc_reduce_trace t;
     tcc_reduce *p;
@@ -93,11 +111,7 @@ tcc_status tcc_lower_reduce(tcc_lowering *l) {
         t.n = 0;
         TCC_TRY(plan_group(&t, &p));
     }
-    int levels = 0;
-    for (int i = 0; i < t.n; i++) {
-        t.all[i].level = t.all[i].expr ? p->level[t.all[i].expr->operands[0]->id] : 0;
-        if (t.all[i].level + 1 > levels) levels = t.all[i].level + 1;
-    }
+    const int levels = find_levels(&t, p);
     if (splits > 1) {
         TCC_TRY(tcc_reduce_launch_split(&t, levels, splits));
     } else {

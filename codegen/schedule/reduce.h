@@ -60,7 +60,8 @@ typedef struct tcc_reduce_trace {
     int run[TCC_MAX_RANK]; /* then: the first dim of the loop that the dim is in */
     tcc_reduce_order *order, *order_across; /* NULL: on a GPU; the latter of column sums beside rows */
     uint64_t reduced_bits;
-    bool *across; /* by position in the group */
+    bool *across;    /* by position in the group */
+    int *full_level; /* of each output: the levels of reductions that it waits for; -1: it is no value of each point */
     int n;
     tcc_reduction all[TCC_GROUP_MAX_REDUCTIONS];
     tcc_affine coordinates[TCC_MAX_RANK]; /* of the hero's operand */

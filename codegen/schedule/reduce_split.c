@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Split reductions, where there are too few items for the data. One launch makes partial results for each split of the
- * reduced range, and a second combines them. Work on every point follows in a third launch. */
+ * reduced range, and a second combines them. Work on every point that depends on these follows in a third launch; what
+ * does not depend on them, as the gradient of a mean, is done by the first. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/reduce.h"
 
@@ -17,6 +18,13 @@ static int store_partial(tcc_reduce_trace *t, tcc_body *b, const tcc_node *n, co
     tcc_body_write store = {tcc_body_temporary(b, temporary, dtype, true), offset, value, NULL, .kept = true};
     if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(t->l->diag);
     return temporary;
+}
+
+/* Stores the outputs of every point that are known when so many levels of reductions are. */
+static void store_full(const tcc_reduce_trace *t, tcc_body *b, int level) {
+    const tcc_affine position = tcc_affine_linear(b, t->coordinates, t->space->rank, t->space->dims);
+    for (int i = 0; i < t->l->group->n_outputs; i++)
+        if (t->full_level[i] == level) tcc_body_store(b, t->l->group->outputs[i], position, false);
 }
 
 /* Partial results of the reductions of one level, each over a split of the first reduced loop. */
@@ -38,6 +46,7 @@ static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t splits)
         if (r->node->op == TCC_OP_REDUCE_M2)
             r->means = store_partial(t, b, r->node, tcc_reduce_mean_beside(b, value), offset, splits);
     }
+    store_full(t, b, level);
     tcc_reduce *p;
     TCC_TRY(tcc_lowering_keep(l, b));
     TCC_TRY(tcc_reduce_plan_sums(t, b, &p));
@@ -108,22 +117,17 @@ static tcc_status launch_combine(tcc_reduce_trace *t, int level, bool last, bool
     return TCC_OK;
 }
 
-static bool has_full_output(const tcc_reduce_trace *t) {
-    for (int i = 0; i < t->l->group->n_outputs; i++)
-        if (tcc_reduce_is_full(t, t->l->group->outputs[i])) return true;
-    return false;
-}
-
 tcc_status tcc_reduce_launch_split(tcc_reduce_trace *t, int levels, int64_t splits) {
-    bool full = has_full_output(t);
+    bool follows = false; /* work on every point */
+    for (int i = 0; i < t->l->group->n_outputs; i++) follows = follows || t->full_level[i] == levels;
     for (int level = 0; level < levels; level++) {
         TCC_TRY(launch_partial(t, level, splits));
-        TCC_TRY(launch_combine(t, level, level == levels - 1, full, splits));
+        TCC_TRY(launch_combine(t, level, level == levels - 1, follows, splits));
     }
-    if (!full) return TCC_OK;
+    if (!follows) return TCC_OK;
     tcc_body *b = tcc_reduce_open(t);
     if (!b) return tcc_enomem(t->l->diag);
-    tcc_reduce_store_outputs(t, b, false, true);
+    store_full(t, b, levels);
     return tcc_schedule_points(t->l, b);
 }
 

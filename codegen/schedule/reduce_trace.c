@@ -18,7 +18,8 @@ tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l) {
     for (int i = 0; i < t->space->rank; i++) *(t->reduced[i] ? &t->reduced_numel : &t->kept_numel) *= t->space->dims[i];
     tcc_iteration_init(&t->it, t->space->rank, t->space->dims);
     t->across = TCC_ARENA_ARRAY(l->arena, bool, group->n_nodes + 1);
-    if (!t->across) return tcc_enomem(l->diag);
+    t->full_level = TCC_ARENA_ARRAY(l->arena, int, group->n_outputs + 1);
+    if (!t->across || !t->full_level) return tcc_enomem(l->diag);
     tcc_group_mark_across(group, t->across);
     for (int i = 0; i < group->n_nodes; i++) {
         const tcc_node *n = group->nodes[i];

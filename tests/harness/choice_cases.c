@@ -87,8 +87,7 @@ const choice_case choice_cases[] = {
              "  output \"y\" %4\n"
              "}\n",
      .host = {"lanes=4,lines=1", "parts=3"},
-     .gpu = {"parts=1,-lanes_1,-group_1,-split_1,-lanes_2,-group_2,-points_2", "split=2,split_1=1", "group=8,lanes=2",
-             "split=1,group=4"}},
+     .gpu = {"parts=1,-lanes_1,-group_1,-split_1", "split=2,split_1=1", "group=8,lanes=2", "split=1,group=4"}},
     {.name = "scan_rows",
      .text = "graph @scan_rows {\n"
              "  %0 = input {name=\"x\"} : f32[12,300]\n"
@@ -269,6 +268,18 @@ const choice_case choice_cases[] = {
              "}\n",
      .host = {"k_at_once=1,-rows,-keys,-queries", "keys=64,queries=32", "keys=64,queries=64", "queries=32"},
      .gpu = {"columns=32"}},
+    {.name = "behind_parts",
+     .text = "graph @behind_parts {\n"
+             "  %0 = input {name=\"x\"} : f32[2,16384]\n"
+             "  %1 = exp(%0) : f32[2,16384]\n"
+             "  %2 = reduce_sum(%1) {axes=[1]} : f32[2]\n"
+             "  %3 = broadcast(%2) {dims=[0]} : f32[2,16384]\n"
+             "  %4 = div(%1, %3) : f32[2,16384]\n"
+             "  output \"e\" %1\n"
+             "  output \"y\" %4\n"
+             "}\n",
+     .host = {"lanes=4,lines=1", "lanes=32"},
+     .gpu = {"parts=1,-steps,-group,-lanes_1,-group_1,-split_1,-lanes_2,-group_2,-points_2", "lanes_2=1,-points_2"}},
 };
 const int n_choice_cases = sizeof choice_cases / sizeof choice_cases[0];
 

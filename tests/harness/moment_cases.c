@@ -186,10 +186,46 @@ static void of_equal_elements(void **state) {
             }
 }
 
+/* Beside rows and columns that are cut into parts: values of each point, of which some follow from no sum, as the
+ * gradient of a mean, some from sums of the first sweep alone, and some from all of them. */
+static void beside_parts(void **state) {
+    (void)state;
+    static const struct {
+        const char *type, *axis, *kept, *back, *known, *last;
+    } shapes[] = {
+        {"f32[1,250003]", "1", "f32[1]", "0", "output \"a\" %5\n", "output \"b\" %8\n  output \"c\" %12\n"},
+        {"f32[5,80001]", "1", "f32[5]", "0", "output \"a\" %5\n", "output \"b\" %8\n  output \"c\" %12\n"},
+        {"bf16[6,80008]", "1", "bf16[6]", "0", "output \"a\" %5\n", "output \"b\" %8\n  output \"c\" %12\n"},
+        {"f32[6,40000]", "1", "f32[6]", "0", "output \"a\" %5\n", "output \"b\" %8\n"},
+        {"f32[70001,3]", "0", "f32[3]", "1", "output \"a\" %5\n", ""},
+        {"f32[30000,16]", "0", "f32[16]", "1", "output \"a\" %5\n  output \"d\" %2\n", ""},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        char text[2048];
+        const char *type = shapes[i].type, *axis = shapes[i].axis, *kept = shapes[i].kept, *back = shapes[i].back;
+        tcc_diag diag = {0};
+        snprintf(text, sizeof text,
+                 "graph @beside {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = input {name=\"t\"} : %s\n"
+                 "  %%2 = sub(%%0, %%1) : %s\n  %%3 = mul(%%2, %%2) : %s\n  %%4 = reduce_mean(%%3) {axes=[%s]} : %s\n"
+                 "  %%5 = add(%%2, %%2) : %s\n  %%6 = reduce_max(%%0) {axes=[%s]} : %s\n"
+                 "  %%7 = broadcast(%%6) {dims=[%s]} : %s\n  %%8 = sub(%%0, %%7) : %s\n"
+                 "  %%9 = mul(%%8, %%1) : %s\n  %%10 = reduce_mean(%%9) {axes=[%s]} : %s\n"
+                 "  %%11 = broadcast(%%10) {dims=[%s]} : %s\n  %%12 = sub(%%9, %%11) : %s\n"
+                 "  output \"mean\" %%4\n  output \"max\" %%6\n  %s  %s}\n",
+                 type, type, type, type, axis, kept, type, axis, kept, back, type, type, type, axis, kept, back, type,
+                 type, shapes[i].known, shapes[i].last);
+        tcc_graph *g = parse_graph(text, &diag);
+        check(g, &(compiled_options){.simplify = true, .seed = i});
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+}
+
 int moment_cases_run(graph_check *with) {
     check = with;
     const struct CMUnitTest tests[] = {cmocka_unit_test(of_columns),          cmocka_unit_test(of_rows),
                                        cmocka_unit_test(sums_of_equal_terms), cmocka_unit_test(of_rows_at_hand),
-                                       cmocka_unit_test(of_long_rows),        cmocka_unit_test(of_equal_elements)};
+                                       cmocka_unit_test(of_long_rows),        cmocka_unit_test(of_equal_elements),
+                                       cmocka_unit_test(beside_parts)};
     return cmocka_run_group_tests_name("moments", tests, NULL, NULL);
 }
