@@ -102,9 +102,10 @@ static tcc_status computed_image(tcc_lowering *l, const tcc_conv *c, const tcc_n
     return TCC_OK;
 }
 
-/* The operand in place, computed, or, padded or not in memory as it is, as a copy with channels last. */
+/* The operand in place, computed, or, padded or not in memory as it is, as a copy with channels last. Dim `longer` of
+ * the copy has one element more, of zeros; -1: none has. */
 static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_node *n, const int64_t *lo,
-                                const int64_t *hi, image *out) {
+                                const int64_t *hi, int longer, image *out) {
     int64_t strides[TCC_MAX_RANK], padding_lo[TCC_MAX_RANK] = {0}, padding_hi[TCC_MAX_RANK] = {0};
     bool padded = false;
     *out = (image){0};
@@ -113,6 +114,7 @@ static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_no
         padding_hi[c->first + i] = hi[i];
         padded = padded || lo[i] || hi[i];
     }
+    if (longer >= 0) padding_hi[longer] = 1, padded = true;
     if (!padded && is_work(l, c, n)) TCC_TRY(computed_image(l, c, n, out));
     if (out->at.prologue) return TCC_OK;
     out->at.dtype = tcc_contract_type_of_copy(l, n);
@@ -178,6 +180,14 @@ static bool any(const int64_t *a, int n) {
     return false;
 }
 
+/* What is summed at a place of an image that is copied for its border. Instructions that multiply pairs of bf16 take
+ * rows as they lie where these have whole pairs: where channels are odd in number, there is one more, of zeros. */
+static int64_t summed_channels(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n, int64_t channels) {
+    const bool pairs = n->type.dtype == TCC_BF16 && l->target->hw.fma_bf16_pairs > l->target->hw.fma_f32;
+    const bool odd = channels > 1 && channels % 2;
+    return odd && pairs && c->groups == 1 && !tcc_contract_stages_operands(l) ? channels + 1 : channels;
+}
+
 /* Positions along spatial dim `dim` of an operand: start + ..., with the coefficients set by the caller. */
 static void add_window(tcc_contract_shape *s, const tcc_conv *c, int dim, int64_t start, const tcc_node *n) {
     s->c.windows[dim] = (tcc_contract_window){start, n->type.dims[c->first + dim]};
@@ -201,9 +211,11 @@ static tcc_status lower_conv_forward(tcc_lowering *l, const tcc_conv *c) {
     tcc_contract_shape s = {.matrices = is_matrices(c)};
     image x, w;
     bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci, c->co);
-    if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, &x));
-    else TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, &x));
-    TCC_TRY(image_operand(l, c, c->w, NULL, NULL, &w));
+    const int64_t ci = is_padded(c) && !windows ? summed_channels(l, c, c->x, c->ci) : c->ci;
+    const int longer = ci > c->ci ? c->channel : -1;
+    if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, -1, &x));
+    else TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, longer, &x));
+    TCC_TRY(image_operand(l, c, c->w, NULL, NULL, longer, &w));
     result_dims r = add_result_dims(&s, c, &c->y->type, false, c->co);
     add(&s, B, c->groups, times(x.channel, c->ci), times(w.outer, c->co), at(r.group));
     add(&s, M, c->y->type.dims[0], x.outer, still, at(r.outer));
@@ -217,7 +229,7 @@ static tcc_status lower_conv_forward(tcc_lowering *l, const tcc_conv *c) {
         move(&x.at, x.spatial[i], -c->attrs->pad_lo.v[i]);
     }
     add(&s, N, c->co, still, w.outer, at(r.channel));
-    add(&s, K, c->ci, x.channel, w.channel, summed);
+    add(&s, K, ci, x.channel, w.channel, summed);
     s.a = x.at, s.b = w.at;
     return tcc_contract_launch(l, &s);
 }
@@ -228,9 +240,9 @@ static tcc_status lower_conv_grad_weight(tcc_lowering *l, const tcc_conv *c) {
     bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci, c->ci * tcc_conv_taps(c)) &&
                    (tcc_contract_stages_operands(l) || c->ci % l->target->lanes == 0);
     s.c.window_b = windows;
-    if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, &x));
-    else TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, &x));
-    TCC_TRY(image_operand(l, c, c->y, NULL, NULL, &dy));
+    if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, -1, &x));
+    else TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, -1, &x));
+    TCC_TRY(image_operand(l, c, c->y, NULL, NULL, -1, &dy));
     result_dims r = add_result_dims(&s, c, &c->w->type, true, c->co);
     add(&s, B, c->groups, times(dy.channel, c->co), times(x.channel, c->ci), at(r.group));
     add(&s, M, c->co, dy.channel, still, at(r.outer));
@@ -285,10 +297,12 @@ static tcc_status lower_conv_grad_input(tcc_lowering *l, const tcc_conv *c) {
         }
     }
     image dy, w;
-    bool windows = (any(lo, c->n_spatial) || any(hi, c->n_spatial)) && by_windows(l, c, c->y, c->co, c->ci);
+    const bool padded = any(lo, c->n_spatial) || any(hi, c->n_spatial);
+    const bool windows = padded && by_windows(l, c, c->y, c->co, c->ci);
+    const int64_t co = padded && !windows ? summed_channels(l, c, c->y, c->co) : c->co;
     for (int i = 0; i < c->n_spatial && windows; i++) lo[i] = hi[i] = 0;
-    TCC_TRY(image_operand(l, c, c->y, lo, hi, &dy));
-    TCC_TRY(image_operand(l, c, c->w, NULL, NULL, &w));
+    TCC_TRY(image_operand(l, c, c->y, lo, hi, co > c->co ? c->channel : -1, &dy));
+    TCC_TRY(image_operand(l, c, c->w, NULL, NULL, co > c->co ? 0 : -1, &w));
     for (int64_t class = 0; class < classes; class ++) {
         tcc_contract_shape s = {.a = dy.at, .b = w.at, .matrices = is_matrices(c)};
         result_dims r = add_result_dims(&s, c, &c->x->type, false, c->ci);
@@ -313,7 +327,7 @@ static tcc_status lower_conv_grad_input(tcc_lowering *l, const tcc_conv *c) {
             move(&s.b, w.spatial[i], of.first_tap);
         }
         add(&s, N, c->ci, still, w.channel, at(r.channel));
-        add(&s, K, c->co, dy.channel, w.outer, summed);
+        add(&s, K, co, dy.channel, w.outer, summed);
         if (!empty) TCC_TRY(tcc_contract_launch(l, &s));
         if (!l->launches.count) return TCC_OK;
     }

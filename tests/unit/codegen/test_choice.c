@@ -341,11 +341,37 @@ static void a_choice_is_whole_before_it_is_built(void **state) {
     close_machine(&m);
 }
 
+/* Where pairs are multiplied, a copy of an image with three channels has four, and so have the weights. */
+static void odd_channels_are_made_even(void **state) {
+    (void)state;
+    static const char image[] = "graph @stem {\n"
+                                "  %0 = input {name=\"x\"} : bf16[4,64,64,3]\n"
+                                "  %1 = input {name=\"w\"} : bf16[16,3,3,3]\n"
+                                "  %2 = conv(%0, %1) {stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], "
+                                "groups=1, channels_last=true} : bf16[4,64,64,16]\n"
+                                "  output \"y\" %2\n"
+                                "}\n";
+    static const struct {
+        const char *cpu, *copy;
+    } cpus[] = {{"x86-64-v4", "temporary t0 bytes 104544 "}, {"znver4", "temporary t0 bytes 139392 "}};
+    for (int i = 0; i < 2; i++) {
+        machine m;
+        assert_ok(tcc_context_init(&m.cx), &m.cx.diag);
+        assert_ok(tcc_llvm_target_host(cpus[i].cpu, &m.cx.diag, &m.target), &m.cx.diag);
+        char *text = select_text_of(&m, image);
+        if (!strstr(text, cpus[i].copy)) fail_msg("%s: %s", cpus[i].cpu, text);
+        assert_true(!strstr(text, "temporary t1 bytes 1152 ") == (i == 0));
+        tcc__free(text);
+        close_machine(&m);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_parameters_are_followed),     cmocka_unit_test(impossible_ones_are_refused),
         cmocka_unit_test(bf16_is_multiplied_as_the_cpu_can), cmocka_unit_test(impossible_values_of_the_host),
         cmocka_unit_test(impossible_values_of_a_gpu),        cmocka_unit_test(a_choice_is_whole_before_it_is_built),
+        cmocka_unit_test(odd_channels_are_made_even),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
