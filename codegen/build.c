@@ -159,6 +159,7 @@ static tcc_status add_group(tcc_builder *b, const tcc_group *group) {
     /* Without a log: all was said when it was proposed. */
     tcc_lowering fresh = tcc_lowering_of(&b->scratch, b->diag, b->g, group, group->implementation, b->options);
     fresh.target = b->target;
+    fresh.far = b->far;
     if (!tcc_vec_push(&b->lowerings, fresh)) return tcc_enomem(b->diag);
     tcc_lowering *l = &b->lowerings.data[b->lowerings.count - 1];
     TCC_TRY(tcc_select_lower(l));
@@ -248,6 +249,7 @@ static tcc_status finish(tcc_builder *b) {
 
 static tcc_status build(tcc_builder *b) {
     TCC_TRY(tcc_builder_place_values(b));
+    TCC_TRY(tcc_builder_find_far(b));
     for (int i = 0; i < b->g->groups.count; i++) {
         const tcc_group *group = &b->g->groups.data[i];
         if (!group->implementation) return TCC_BUG(b->diag, "nothing was chosen for %s", tcc_node_text(group->hero));

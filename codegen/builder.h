@@ -29,6 +29,7 @@ typedef struct tcc_builder {
     tcc_program *p;
     int *output_binding; /* by output: its own binding, or -1 */
     tcc_buffer *home;    /* by node id; size 0: none */
+    bool *far;           /* by node id: see build_far.c; NULL: none is */
     tcc_vec(tcc_lowering) lowerings;
     tcc_vec(tcc_kernel_plan) kernels;
     tcc_table kernel_of; /* numbers + 1 of kernels, by key */
@@ -52,6 +53,9 @@ tcc_status tcc_builder_place_values(tcc_builder *b);
 tcc_status tcc_builder_add_constant(tcc_builder *b, const void *data, int64_t bytes, tcc_buffer *out);
 /* The same of a node, which becomes its home. */
 tcc_status tcc_builder_place_constant(tcc_builder *b, const tcc_node *n);
+
+/* --- build_far.c: finds the values that have left the caches before anyone reads them. */
+tcc_status tcc_builder_find_far(tcc_builder *b);
 
 /* --- build_join.c: moves a step over the ones between (they must not touch its memory) to join another of its kernel,
  * first later ones up to earlier ones, then earlier ones down to later ones. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Loads and stores of a scalar program, by the stride of the offset from lane to lane. */
 #include "codegen/body/run.h"
+#include "ir/support/gcd.h"
 
 /* What a guard asks of all lanes alike; NULL: nothing. */
 static tcc_emit_value in_common(tcc_body_run *r, const tcc_expr *guard) {
@@ -148,6 +149,18 @@ static tcc_emit_value for_memory(tcc_body_run *r, const tcc_expr *x, tcc_emit_va
                                            : tcc_scalar_to_memory(r->e, value, dtype);
 }
 
+/* Whether a vector that is stored past the caches is whole lines, or parts of such that others fill. */
+static bool begins_at_multiple(const tcc_body_run *r, const tcc_body_write *s) {
+    if (!r->begins_whole || r->forms) return false;
+    int64_t common = tcc_gcd(s->offset.constant, r->lanes);
+    for (int i = 0; i < s->offset.n; i++) {
+        const tcc_term t = s->offset.terms[i];
+        if (r->body->vars.data[t.var].kind != TCC_VAR_LOOP) return false;
+        if (t.var != r->lane_var) common = tcc_gcd(common, t.coefficient);
+    }
+    return common == r->lanes;
+}
+
 void tcc_body_emit_store(tcc_body_run *r, const tcc_body_write *s) {
     tcc_emitter *e = r->e;
     if (r->inside) {
@@ -184,7 +197,7 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_body_write *s) {
     if (step == TCC_STEP_ONE) {
         tcc_emit_value at = tcc_emit_at(e, memory, base, offset);
         if (mask) tcc_emit_store_masked(e, value, at, mask);
-        else if (s->past_caches) tcc_emit_store_past_caches(e, value, at);
+        else if (s->past_caches && begins_at_multiple(r, s)) tcc_emit_store_past_caches(e, value, at);
         else tcc_emit_store(e, value, at, tcc_body_alignment(r, s->buffer, &s->offset));
         return;
     }

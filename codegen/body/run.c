@@ -129,6 +129,7 @@ static bool reads_alike(const tcc_body_run *r, const tcc_expr *x) {
 void tcc_body_lanes_begin(tcc_body_run *r, int var, int lanes, bool whole) {
     r->lanes = lanes;
     r->lane_var = lanes > 1 ? var : -1;
+    r->begins_whole = whole;
     for (int i = 0; whole && lanes > 1 && i < r->body->exprs.count; i++) {
         const tcc_expr *x = r->body->exprs.data[i];
         if (!(x->loops >> var & 1)) continue;
@@ -140,6 +141,7 @@ void tcc_body_lanes_begin(tcc_body_run *r, int var, int lanes, bool whole) {
 void tcc_body_lanes_end(tcc_body_run *r) {
     r->lanes = 1;
     r->lane_var = -1;
+    r->begins_whole = false;
     memset(r->alike, 0, (size_t)r->body->exprs.count * sizeof *r->alike);
 }
 

@@ -31,7 +31,7 @@ static void set_attributes(tcc_emitter *e, tcc_emit_value function) {
 }
 
 void tcc_emit_kernel_begin(tcc_emitter *e, const char *symbol) {
-    e->few_roundings = false;
+    e->few_roundings = e->past_caches = false;
     e->target->functions->kernel_begin(e, symbol);
     set_attributes(e, e->function);
 }
@@ -41,6 +41,7 @@ tcc_emit_value tcc_emit_buffer(tcc_emitter *e, int index) { return e->target->fu
 tcc_emit_value tcc_emit_param(tcc_emitter *e, int index) { return e->target->functions->param(e, index); }
 
 void tcc_emit_kernel_end(tcc_emitter *e) {
+    if (e->past_caches) tcc_emit_fence(e);
     LLVMBuildRetVoid(e->builder);
     e->function = NULL;
 }

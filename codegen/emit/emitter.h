@@ -94,6 +94,7 @@ typedef struct tcc_emitter {
     tcc_emit_value function;
     tcc_emit_value buffers, params, begin, end, scratch; /* its arguments */
     tcc_emit_block entry;
+    bool past_caches;   /* something was stored so: tcc_emit_kernel_end puts a fence behind it */
     bool few_roundings; /* to bf16: each may have a branch; tcc_emit_kernel_begin clears it */
     int tile_rows[8];   /* as tiles were begun */
     tcc_emit_value vector_on_stack, vector_function; /* room for a vector (mask_host.c), and whose it is */

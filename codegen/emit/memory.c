@@ -24,12 +24,14 @@ void tcc_emit_store(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address
 }
 
 void tcc_emit_store_past_caches(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address) {
+    enum { LINE = 64 };
     tcc_emit_type type = tcc_emit_type_of(value);
     const int bytes = tcc_emit_scalar_bytes(type) * tcc_emit_lanes_of(type);
     /* A store that narrows as it stores is none of this kind. What fills no register, or several, goes in parts. */
     if (bytes == 16 || bytes == 32 || bytes == 4 * e->target->lanes) value = tcc_emit_anchor(e, value);
     tcc_emit_value store = LLVMBuildStore(e->builder, value, address), one = tcc_emit_i32(e, 1);
-    LLVMSetAlignment(store, (unsigned)bytes);
+    LLVMSetAlignment(store, (unsigned)(bytes < LINE ? bytes : LINE));
+    e->past_caches = true;
     LLVMSetMetadata(store, LLVMGetMDKindIDInContext(e->context, "nontemporal", 11),
                     LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(
                                                         e->context, (LLVMMetadataRef[]){LLVMValueAsMetadata(one)}, 1)));

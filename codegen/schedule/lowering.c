@@ -58,6 +58,19 @@ tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b) {
     return status;
 }
 
+bool tcc_lowering_mark_far(const tcc_lowering *l, tcc_body *b) {
+    enum { LINE = 64 };
+    bool any = false;
+    for (int i = 0; l->far && i < b->stores.count; i++) {
+        tcc_body_write *s = &b->stores.data[i];
+        const tcc_body_buffer *to = &b->buffers.data[s->buffer];
+        s->past_caches = to->node && l->far[to->node->id] && !s->guard && !s->kept && !s->sum &&
+                         to->offset * tcc_dtype_bytes(to->dtype) % LINE == 0;
+        any |= s->past_caches;
+    }
+    return any;
+}
+
 void tcc_lowering_describe_settled(const tcc_lowering *l, const tcc_plan_launch *launch, tcc_strbuf *out) {
     for (int i = launch->first_settled; i < launch->end_settled; i++) {
         const tcc_choice_param *p = &l->params.settled.data[i];

@@ -88,10 +88,11 @@ typedef struct tcc_lowering {
     const tcc_group *group;
     const tcc_llvm_target *target;
     const struct tcc_codegen_options *options;
-    bool library;  /* by a call of a library or not at all */
-    int asked;     /* calls that a library was asked about */
-    bool lists;    /* the library names the algorithms that it has for the call */
-    tcc_node *cut; /* a proposal, with no launches: the call leaves this value, what is behind it is another group */
+    const bool *far; /* by node id: stored past the caches, since nobody reads it there; NULL: none is */
+    bool library;    /* by a call of a library or not at all */
+    int asked;       /* calls that a library was asked about */
+    bool lists;      /* the library names the algorithms that it has for the call */
+    tcc_node *cut;   /* a proposal, with no launches: the call leaves this value, what is behind it is another group */
     tcc_params params;                 /* what is decided; with the choice of the graph where it is not a proposal */
     tcc_vec(tcc_plan_launch) launches; /* in order; a launch sees what earlier ones wrote */
     tcc_vec(int64_t) temporaries;      /* bytes of each; alive for this group alone */
@@ -131,6 +132,8 @@ tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, co
 tcc_body *tcc_lowering_body(const tcc_lowering *l, const tcc_group *group);
 /* Traced successfully: the body is sealed, and freed with the lowering. If tracing failed, frees it and returns why. */
 tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b);
+/* Marks the stores of values that are far: of the body's, if any. For schedules whose vectors begin at multiples. */
+bool tcc_lowering_mark_far(const tcc_lowering *l, tcc_body *b);
 /* Adds the parameters of the launch's schedule, on which its code depends, to a key. */
 void tcc_lowering_describe_settled(const tcc_lowering *l, const tcc_plan_launch *launch, tcc_strbuf *out);
 /* The key of a launch: its schedule, what `format` adds, the parameters of the schedule, and the body. */

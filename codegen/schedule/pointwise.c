@@ -17,7 +17,6 @@ typedef struct pointwise {
     tcc_thread_shape shape;
     bool any_extent;  /* one flat loop whose extent is parameter 0 */
     bool whole;       /* the innermost loop is a number of vectors */
-    bool past_caches; /* one of the stores is */
     bool peeled;      /* whole vectors of the innermost loop, then what is left of it */
     int phase_var;    /* a short innermost loop, all turns of which make one vector: see choose_phases; -1: none */
     int jam_var;      /* a short loop, in all turns of which a fold is made at once: see find_jam; -1: none */
@@ -203,7 +202,6 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
         for (int i = 0; i < cut->cut; i++) tcc_body_leave(&run, cut->order[i]);
     }
     tcc_emit_loop_end(e, &items, NULL);
-    if (p->past_caches) tcc_emit_fence(e);
     tcc_emit_kernel_end(e);
     tcc_body_run_end(&run);
     return TCC_OK;
@@ -221,39 +219,13 @@ static bool is_flat(const tcc_body *b, int var) {
     return true;
 }
 
-/* Whether a mask for each vector of a row takes long beside the little that is done with it, and most vectors of the
- * row need none. */
-static bool masks_cost(const tcc_lowering *l, const pointwise *p, int64_t row) {
+/* Whether a mask for each vector of a row takes long beside the little that is done with it, or keeps it from being
+ * stored past the caches (`far`), and most vectors of the row need none. */
+static bool masks_cost(const tcc_lowering *l, const pointwise *p, int64_t row, bool far) {
     enum { LITTLE = 8, VECTORS = 8 };
-    return !l->target->lane_groups && !p->any_extent && p->phase_var < 0 && !p->written_out && p->lanes > 1 &&
-           row >= (int64_t)VECTORS * p->lanes && tcc_body_cost(p->body) <= LITTLE;
-}
-
-/* The next value of a copy of a weight, which nobody reads before the next step. */
-static bool is_next_copy(const tcc_graph *g, const tcc_node *n) {
-    for (int i = 0; n && i < g->outputs.count; i++) {
-        const tcc_output *output = &g->outputs.data[i];
-        if (output->node == n && output->alias >= 0 && tcc_input_is_copy(g->inputs.data[output->alias])) return true;
-    }
-    return false;
-}
-
-/* A step that reads and writes more state than caches hold finds no copy of a weight there, whoever wrote it. So the
- * update stores them past the caches, and a line is not read before it is written as a whole. */
-static void choose_past_caches(const tcc_lowering *l, pointwise *p) {
-    enum { HELD = 64 << 20 };
-    int64_t bytes = 0;
-    if (l->target->lane_groups || !p->any_extent || p->lanes == 1) return;
-    for (int i = 0; i < l->graph->inputs.count; i++) {
-        const tcc_role role = l->graph->inputs.data[i]->attrs->input.role;
-        if (role == TCC_ROLE_PARAM || role == TCC_ROLE_STATE) bytes += tcc_type_bytes(&l->graph->inputs.data[i]->type);
-    }
-    for (int i = 0; bytes > HELD && i < p->body->stores.count; i++) {
-        tcc_body_write *s = &p->body->stores.data[i];
-        const tcc_body_buffer *buffer = &p->body->buffers.data[s->buffer];
-        s->past_caches = !s->guard && !buffer->offset && is_next_copy(l->graph, buffer->node);
-        p->past_caches |= s->past_caches;
-    }
+    if (l->target->lane_groups || p->whole || p->phase_var >= 0 || p->written_out || p->lanes == 1) return false;
+    if (p->any_extent || row < (int64_t)VECTORS * p->lanes) return far && p->any_extent;
+    return far || tcc_body_cost(p->body) <= LITTLE;
 }
 
 /* Contractions without a schedule of their own, which read elsewhere for each lane: a thread of a GPU has too few
@@ -429,9 +401,9 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     const int64_t at_once = turns_of(b, jam >= 0 ? jam : p->phase_var);
     int64_t item_points;
     TCC_TRY(plan_items(l, p, order, n, &item_points));
-    choose_past_caches(l, p);
+    const bool far = tcc_lowering_mark_far(l, b);
     p->cut = tcc_cut_items(b, order, n, item_points / at_once, tcc_group_lanes(p->shape, p->lanes));
-    p->peeled = !p->whole && (p->past_caches || masks_cost(l, p, inner));
+    p->peeled = masks_cost(l, p, inner, far);
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));

@@ -32,6 +32,7 @@ static tcc_status plan_loops(tcc_reduce_trace *t, tcc_reduce **p) {
     tcc_body *b = trace_group(t);
     if (!b) return tcc_enomem(t->l->diag);
     TCC_TRY(tcc_lowering_keep(t->l, b));
+    tcc_lowering_mark_far(t->l, b);
     return tcc_reduce_plan_sums(t, b, p);
 }
 

@@ -34,7 +34,14 @@ static size_t guarded_bytes(size_t bytes) {
     return (bytes + page - 1) / page * page + page;
 }
 
+/* What is large begins at a line, as a program may ask for: the page without access is up to a line away then. */
+static size_t placed_bytes(size_t bytes) {
+    enum { LARGE = 1 << 20 };
+    return bytes < LARGE ? bytes : (bytes + TCC_HOST_ALIGNMENT - 1) / TCC_HOST_ALIGNMENT * TCC_HOST_ALIGNMENT;
+}
+
 static void *guarded_alloc(size_t bytes) {
+    bytes = placed_bytes(bytes);
     size_t all = guarded_bytes(bytes), page = (size_t)sysconf(_SC_PAGESIZE);
     char *start = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(start != MAP_FAILED);
@@ -45,6 +52,7 @@ static void *guarded_alloc(size_t bytes) {
 }
 
 static void guarded_free(void *memory, size_t bytes) {
+    bytes = placed_bytes(bytes);
     size_t all = guarded_bytes(bytes), page = (size_t)sysconf(_SC_PAGESIZE), slack = all - page - bytes;
     const char *start = (char *)memory - slack;
     for (size_t i = 0; i < slack; i++)

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * Values that have left the caches before anyone reads them. A kernel of the host stores these to memory at once: a
+ * line that is written as a whole need not be read before. A third of what a copy moves is such reads. */
+#include "codegen/builder.h"
+
+/* Bytes that a step moves before the next read of a value. What a later step or the caller reads is written once more
+ * by the next step, and need not be in a cache for that: from half a usual third level on, it is in the way there. */
+enum { LEAST_BYTES = 1 << 20, UNTIL_READ = 32 << 20, UNTIL_NEXT_STEP = 16 << 20 };
+
+static double traffic_of(const tcc_group *group) {
+    const tcc_implementation *x = group->implementation;
+    double bytes = 0;
+    for (int i = 0; x && i < x->n_launches; i++) bytes += (double)x->launches[i].bytes;
+    return bytes;
+}
+
+static bool same_memory(const tcc_buffer *x, const tcc_buffer *y) {
+    return y->size_bytes && x->space == y->space && x->binding == y->binding && x->offset_bytes == y->offset_bytes;
+}
+
+/* Whether the group reads what lies where the value is written: those lines are in a cache by then. */
+static bool overwrites(const tcc_builder *b, const tcc_group *group, const tcc_node *value) {
+    for (int i = 0; i < group->n_nodes; i++)
+        for (int k = 0; k < group->nodes[i]->n_operands; k++) {
+            const tcc_node *x = group->nodes[i]->operands[k];
+            if (x != value && same_memory(&b->home[value->id], &b->home[x->id])) return true;
+        }
+    return false;
+}
+
+tcc_status tcc_builder_find_far(tcc_builder *b) {
+    enum { LINE = 64 };
+    const tcc_graph *g = b->g;
+    if (b->target->lane_groups) return TCC_OK;
+    double *read = TCC_ARENA_ARRAY(&b->scratch, double, g->nodes.count + 1); /* bytes from there to the end; 0: never */
+    b->far = TCC_ARENA_ARRAY(&b->scratch, bool, g->nodes.count + 1);
+    if (!read || !b->far) return tcc_enomem(b->diag);
+    double all = 0, behind = 0;
+    for (int i = 0; i < g->groups.count; i++) all += traffic_of(&g->groups.data[i]);
+    for (int i = g->groups.count - 1; i >= 0; i--) {
+        const tcc_group *group = &g->groups.data[i];
+        for (int k = 0; k < group->n_outputs; k++) {
+            const tcc_node *n = group->outputs[k];
+            const bool until = read[n->id] > 0 ? behind - read[n->id] >= UNTIL_READ : all >= UNTIL_NEXT_STEP;
+            b->far[n->id] = until && tcc_type_bytes(&n->type) >= LEAST_BYTES &&
+                            b->home[n->id].offset_bytes % LINE == 0 && !overwrites(b, group, n);
+        }
+        behind += traffic_of(group);
+        for (int k = 0; k < group->n_nodes; k++)
+            for (int o = 0; o < group->nodes[k]->n_operands; o++) read[group->nodes[k]->operands[o]->id] = behind;
+    }
+    return TCC_OK;
+}

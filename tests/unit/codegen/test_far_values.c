@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * Values that have left the caches before anyone reads them are stored past these, and they alone; and what is stored
+ * so is what would be stored otherwise. */
+#include "harness/check.h"
+#include "harness/compiled.h"
+#include "harness/graphs.h"
+
+#include <stdio.h>
+
+static int count_past_caches(const char *text) {
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    const int count = count_in_code(g, "x86-64-v3", "!nontemporal");
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+    return count;
+}
+
+/* Of a program that moves more than a cache holds. */
+static void large_results_alone(void **state) {
+    (void)state;
+    skip_without(ON_X86_64, "it looks at code for x86-64-v3");
+    static const char negated[] = "graph @rows {\n"
+                                  "  %%0 = input {name=\"x\"} : f32[%d]\n"
+                                  "  %%1 = neg(%%0) : f32[%d]\n"
+                                  "  output \"o\" %%1\n}\n";
+    char text[512];
+    snprintf(text, sizeof text, negated, 3 << 20, 3 << 20);
+    assert_int_equal(count_past_caches(text), 1);
+    snprintf(text, sizeof text, negated, 1 << 20, 1 << 20);
+    assert_int_equal(count_past_caches(text), 0);
+}
+
+static void not_what_the_next_kernel_reads(void **state) {
+    (void)state;
+    skip_without(ON_X86_64, "it looks at code for x86-64-v3");
+    assert_int_equal(count_past_caches("graph @rows {\n"
+                                       "  %0 = input {name=\"x\"} : f32[4096,1024]\n"
+                                       "  %1 = input {name=\"y\"} : f32[1024,16]\n"
+                                       "  %2 = softmax(%0) {axis=1} : f32[4096,1024]\n"
+                                       "  %3 = dot(%2, %1) {contract_a=[1], contract_b=[0]} : f32[4096,16]\n"
+                                       "  output \"s\" %2\n"
+                                       "  output \"o\" %3\n}\n"),
+                     0);
+}
+
+/* A state that is written where it is read. */
+static void not_what_is_overwritten(void **state) {
+    (void)state;
+    skip_without(ON_X86_64, "it looks at code for x86-64-v3");
+    assert_int_equal(count_past_caches("graph @rows {\n"
+                                       "  %0 = input {name=\"w\", role=param} : f32[4096,1024]\n"
+                                       "  %1 = neg(%0) : f32[4096,1024]\n"
+                                       "  output \"w\" %1 alias %0\n}\n"),
+                     0);
+}
+
+static void check_exact(const char *text, uint64_t seed) {
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    check_compiled(g, &(compiled_options){.seed = seed, .exact = true});
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+}
+
+/* Vectors of all types; of rows that are whole vectors, and of others; what is left of them; rows backwards, and parts
+ * of a concatenation, which begin at lines or elsewhere. */
+static void the_same_values(void **state) {
+    (void)state;
+    static const char *const types[] = {"f32", "bf16", "f16", "i32", "f64", "i64"};
+    static const int widths[] = {1024, 1000, 1017};
+    char text[1024];
+    for (int t = 0; t < 6; t++)
+        for (int w = 0; w < 3; w++) {
+            const int rows = 1280, width = widths[w] * (t == 1 || t == 2 ? 4 : 2);
+            snprintf(text, sizeof text,
+                     "graph @rows {\n"
+                     "  %%0 = input {name=\"x\"} : %s[%d,%d]\n"
+                     "  %%1 = input {name=\"y\"} : %s[%d,%d]\n"
+                     "  %%2 = flip(%%0) {axes=[1]} : %s[%d,%d]\n"
+                     "  %%3 = neg(%%1) : %s[%d,%d]\n"
+                     "  %%4 = concat(%%0, %%1) {axis=1} : %s[%d,%d]\n"
+                     "  output \"a\" %%2\n  output \"b\" %%3\n  output \"c\" %%4\n}\n",
+                     types[t], rows, width, types[t], rows, width, types[t], rows, width, types[t], rows, width,
+                     types[t], rows, 2 * width);
+            check_exact(text, (uint64_t)(10 * t + w));
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_results_alone),
+        cmocka_unit_test(not_what_the_next_kernel_reads),
+        cmocka_unit_test(not_what_is_overwritten),
+        cmocka_unit_test(the_same_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
