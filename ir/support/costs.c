@@ -58,7 +58,7 @@ void tcc_costs_of_host(const tcc_hardware *hw, tcc_costs *out) {
         .packed_element_cycles = 0.3, /* measured, 2048 x 2048 */
         .far_element_cycles = 0.5,
         .item_cycles = 500,
-        .item_flop = 3e6, /* some 30 us on one core, against a microsecond to hand it over */
+        .item_flop = 2e6, /* some 10 us on one core, against a microsecond to hand it over */
         .missing_item = 0.02,
         .scattered_steps = 40,
         .gathered = 1.03, /* 8 steps of k, at every step of packing */
