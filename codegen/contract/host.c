@@ -2,10 +2,13 @@
  * The host's kernels of a contraction: items, blocks of k, tiles, epilogues. Planning is in plan.c, packing in pack.c,
  * the register tile in tile.c. */
 #include "codegen/contract/internal.h"
+#include "ir/support/gcd.h"
 
 #include <string.h>
 
-enum { LEAST_K_AHEAD = 64 }; /* of a block: with fewer, what is fetched ahead arrives too late */
+/* Steps of a block of k: with fewer, what is fetched as the sums are begun arrives too late. Then it is that of a later
+ * tile, as many steps away, which take some 250 ns; where there are several times as many. */
+enum { LEAST_STEPS = 64, STEPS_AHEAD = 96, LEAST_TIMES = 4 };
 
 static void finish_vector(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value sums,
                           const tcc_contract_place *place, const tcc_contract_epilogue *epilogue) {
@@ -188,7 +191,10 @@ static void emit_tile_end(tcc_emitter *e, const kernel *k) {
  * hardware to foresee them, and stores would wait for it. */
 static void prefetch_tile(tcc_emitter *e, const kernel *k) {
     const tcc_contract_plan *p = k->p;
-    if (!k->epilogue || !k->epilogue->prefetch || p->k_splits > 1 || p->block_k < LEAST_K_AHEAD) return;
+    if (!k->epilogue || !k->epilogue->prefetch || p->k_splits > 1) return;
+    const int64_t steps = tcc_ceil_div(p->block_k, p->multiply);
+    const int64_t ahead = steps && steps < LEAST_STEPS ? tcc_ceil_div(STEPS_AHEAD, steps) : 0;
+    if (!steps || (ahead && (p->row_extent != p->M || p->tiles_per_block < LEAST_TIMES * ahead))) return;
     tcc_emit_if last;
     const bool blocks = p->k_blocks_per_split > 1;
     if (blocks) {
@@ -197,7 +203,9 @@ static void prefetch_tile(tcc_emitter *e, const kernel *k) {
     }
     tcc_emit_loop rows;
     tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
-    tcc_contract_place row = place_of_row(e, k, tcc_emit_add(e, k->row0, rows.index));
+    tcc_emit_value at = tcc_emit_add(e, k->row0, rows.index);
+    if (ahead) at = tcc_emit_min(e, tcc_emit_add(e, at, tcc_emit_i64(e, ahead * p->rows)), tcc_emit_i64(e, p->M - 1));
+    tcc_contract_place row = place_of_row(e, k, at);
     for (int v = 0; v < p->vectors; v++) {
         tcc_contract_place place = place_in_row(e, k, &row, tcc_emit_i64(e, (int64_t)v * e->lanes));
         k->epilogue->prefetch(k->epilogue->user, e, &place);

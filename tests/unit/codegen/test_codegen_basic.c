@@ -343,24 +343,28 @@ static void many_draws_are_called(void **state) {
     }
 }
 
-/* What an epilogue loads and stores is fetched while the sums are made, where there are enough of them. */
+/* What an epilogue loads and stores is fetched while the sums are made, where there are enough of them; or for a later
+ * tile, where there are enough of those. */
 static void epilogues_are_fetched(void **state) {
     (void)state;
-    static const int ks[] = {32, 256};
-    for (int i = 0; i < 2; i++) {
+    static const struct {
+        int rows, k;
+        bool fetched;
+    } all[] = {{50, 32, false}, {700, 32, true}, {50, 256, true}};
+    for (int i = 0; i < 3; i++) {
         char text[512];
         snprintf(text, sizeof text,
                  "graph @g {\n"
-                 "  %%0 = input {name=\"a\"} : f32[50,%d]\n"
+                 "  %%0 = input {name=\"a\"} : f32[%d,%d]\n"
                  "  %%1 = input {name=\"b\"} : f32[%d,70]\n"
-                 "  %%2 = input {name=\"c\"} : f32[50,70]\n"
-                 "  %%3 = dot(%%0, %%1) {contract_a=[1], contract_b=[0]} : f32[50,70]\n"
-                 "  %%4 = mul(%%3, %%2) : f32[50,70]\n"
+                 "  %%2 = input {name=\"c\"} : f32[%d,70]\n"
+                 "  %%3 = dot(%%0, %%1) {contract_a=[1], contract_b=[0]} : f32[%d,70]\n"
+                 "  %%4 = mul(%%3, %%2) : f32[%d,70]\n"
                  "  output \"o\" %%4\n"
                  "}\n",
-                 ks[i], ks[i]);
+                 all[i].rows, all[i].k, all[i].k, all[i].rows, all[i].rows, all[i].rows);
         check_text(text, &(compiled_options){.tolerance = 1e-4});
-        if (ON_X86_64) assert_int_equal(has_instruction(text, "prefetchw"), i > 0);
+        if (ON_X86_64) assert_int_equal(has_instruction(text, "prefetchw"), all[i].fetched);
     }
 }
 
