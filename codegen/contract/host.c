@@ -10,6 +10,13 @@
  * tile, as many steps away, which take some 250 ns; where there are several times as many. */
 enum { LEAST_STEPS = 64, STEPS_AHEAD = 96, LEAST_TIMES = 4 };
 
+/* How many tiles away the one is that is fetched for; 0: it is the one at hand, -1: none. */
+static int64_t tiles_ahead(const tcc_contract_plan *p) {
+    const int64_t steps = tcc_ceil_div(p->block_k, p->multiply), ahead = steps ? tcc_ceil_div(STEPS_AHEAD, steps) : 0;
+    const bool later = steps < LEAST_STEPS && p->row_extent == p->M && p->tiles_per_block >= LEAST_TIMES * ahead;
+    return later && steps ? ahead : p->block_k < LEAST_STEPS ? -1 : 0;
+}
+
 static void finish_vector(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value sums,
                           const tcc_contract_place *place, const tcc_contract_epilogue *epilogue) {
     if (epilogue && epilogue->vector) sums = epilogue->vector(epilogue->user, e, sums, place);
@@ -191,10 +198,8 @@ static void emit_tile_end(tcc_emitter *e, const kernel *k) {
  * hardware to foresee them, and stores would wait for it. */
 static void prefetch_tile(tcc_emitter *e, const kernel *k) {
     const tcc_contract_plan *p = k->p;
-    if (!k->epilogue || !k->epilogue->prefetch || p->k_splits > 1) return;
-    const int64_t steps = tcc_ceil_div(p->block_k, p->multiply);
-    const int64_t ahead = steps && steps < LEAST_STEPS ? tcc_ceil_div(STEPS_AHEAD, steps) : 0;
-    if (!steps || (ahead && (p->row_extent != p->M || p->tiles_per_block < LEAST_TIMES * ahead))) return;
+    const int64_t ahead = tiles_ahead(p);
+    if (!k->epilogue || !k->epilogue->prefetch || p->k_splits > 1 || ahead < 0) return;
     tcc_emit_if last;
     const bool blocks = p->k_blocks_per_split > 1;
     if (blocks) {

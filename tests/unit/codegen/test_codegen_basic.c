@@ -348,22 +348,24 @@ static void many_draws_are_called(void **state) {
 static void epilogues_are_fetched(void **state) {
     (void)state;
     static const struct {
+        const char *type;
         int rows, k;
         bool fetched;
-    } all[] = {{50, 32, false}, {700, 32, true}, {50, 256, true}};
-    for (int i = 0; i < 3; i++) {
+    } all[] = {{"f32", 50, 32, false}, {"f32", 700, 32, true}, {"f32", 50, 256, true}, {"bf16", 20, 96, true}};
+    for (int i = 0; i < 4; i++) {
         char text[512];
         snprintf(text, sizeof text,
                  "graph @g {\n"
-                 "  %%0 = input {name=\"a\"} : f32[%d,%d]\n"
-                 "  %%1 = input {name=\"b\"} : f32[%d,70]\n"
-                 "  %%2 = input {name=\"c\"} : f32[%d,70]\n"
-                 "  %%3 = dot(%%0, %%1) {contract_a=[1], contract_b=[0]} : f32[%d,70]\n"
-                 "  %%4 = mul(%%3, %%2) : f32[%d,70]\n"
+                 "  %%0 = input {name=\"a\"} : %s[%d,%d]\n"
+                 "  %%1 = input {name=\"b\"} : %s[%d,70]\n"
+                 "  %%2 = input {name=\"c\"} : %s[%d,70]\n"
+                 "  %%3 = dot(%%0, %%1) {contract_a=[1], contract_b=[0]} : %s[%d,70]\n"
+                 "  %%4 = mul(%%3, %%2) : %s[%d,70]\n"
                  "  output \"o\" %%4\n"
                  "}\n",
-                 all[i].rows, all[i].k, all[i].k, all[i].rows, all[i].rows, all[i].rows);
-        check_text(text, &(compiled_options){.tolerance = 1e-4});
+                 all[i].type, all[i].rows, all[i].k, all[i].type, all[i].k, all[i].type, all[i].rows, all[i].type,
+                 all[i].rows, all[i].type, all[i].rows);
+        check_text(text, &(compiled_options){.tolerance = all[i].type[0] == 'b' ? 0.1 : 1e-4});
         if (ON_X86_64) assert_int_equal(has_instruction(text, "prefetchw"), all[i].fetched);
     }
 }
