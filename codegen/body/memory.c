@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Loads and stores of a scalar program, by the stride of the offset from lane to lane. */
 #include "codegen/body/run.h"
-#include "ir/support/gcd.h"
 
 /* What a guard asks of all lanes alike; NULL: nothing. */
 static tcc_emit_value in_common(tcc_body_run *r, const tcc_expr *guard) {
@@ -102,6 +101,18 @@ static tcc_emit_value load_spread(tcc_body_run *r, const tcc_expr *x, const tcc_
     return tcc_emit_shuffle(e, tcc_emit_load_masked(e, type, at, mask), tcc_emit_null(type), spread, r->lanes);
 }
 
+/* A row's vector by what its lanes ask, behind a branch by what they have in common, where the former are constants and
+ * a mask at run time is slow; NULL: this is none such. */
+static tcc_emit_value load_of_row(tcc_body_run *r, const tcc_expr *guard, tcc_emit_type type, tcc_emit_value at) {
+    tcc_emitter *e = r->e;
+    const tcc_expr *own = tcc_body_guard_of_lanes(r, guard);
+    if (own && tcc_expr_is_and(own)) return NULL;
+    tcc_emit_value common = in_common(r, guard), mask = r->mask, lanes = own ? tcc_body_lanes(r, own) : NULL;
+    if (lanes) mask = mask ? tcc_emit_and(e, mask, lanes) : lanes;
+    if (!common || (mask && !tcc_emit_is_fixed(mask))) return NULL;
+    return tcc_emit_load_masked_if(e, type, at, mask, common);
+}
+
 tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     tcc_emit_type memory = tcc_emit_dtype(e, x->dtype);
@@ -122,7 +133,11 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
         value = tcc_emit_load_lanes_if(e, type, base, offset, tcc_body_alignment(r, x->buffer, &x->affine),
                                        r->values[guard->id]);
     } else if (step == TCC_STEP_ONE) {
-        tcc_emit_value mask = access_mask(r, guard), at = tcc_emit_at(e, memory, base, offset);
+        tcc_emit_value at = tcc_emit_at(e, memory, base, offset), mask;
+        const bool by_branch = guard && guard_varies && tcc_emit_masks_are_slow(e->target);
+        value = by_branch ? load_of_row(r, guard, type, at) : NULL;
+        if (value) return tcc_scalar_from_memory(e, value, x->dtype);
+        mask = access_mask(r, guard);
         value = mask ? tcc_emit_load_masked(e, type, at, mask)
                      : tcc_emit_load(e, type, at, tcc_body_alignment(r, x->buffer, &x->affine));
     } else if (step == TCC_STEP_MINUS_ONE) {
@@ -149,16 +164,20 @@ static tcc_emit_value for_memory(tcc_body_run *r, const tcc_expr *x, tcc_emit_va
                                            : tcc_scalar_to_memory(r->e, value, dtype);
 }
 
-/* Whether a vector that is stored past the caches is whole lines, or parts of such that others fill. */
-static bool begins_at_multiple(const tcc_body_run *r, const tcc_body_write *s) {
-    if (!r->begins_whole || r->forms) return false;
-    int64_t common = tcc_gcd(s->offset.constant, r->lanes);
+/* Whether vectors that are stored past the caches fill whole lines: a line that is stored partly so, and partly in a
+ * cache, takes longer than either. */
+static bool fills_lines(const tcc_body_run *r, const tcc_body_write *s, int bytes) {
+    enum { LINE = 64 };
+    if (!r->begins_whole || r->forms || s->offset.constant * bytes % LINE) return false;
     for (int i = 0; i < s->offset.n; i++) {
         const tcc_term t = s->offset.terms[i];
-        if (r->body->vars.data[t.var].kind != TCC_VAR_LOOP) return false;
-        if (t.var != r->lane_var) common = tcc_gcd(common, t.coefficient);
+        const tcc_var *v = &r->body->vars.data[t.var];
+        if (v->kind != TCC_VAR_LOOP) return false;
+        const int64_t step = t.var == r->lane_var ? (r->any_extent ? LINE : v->high + 1) : t.coefficient;
+        const bool whole = t.var == r->lane_var && r->lanes * bytes % LINE == 0;
+        if (!whole && step * bytes % LINE) return false;
     }
-    return common == r->lanes;
+    return true;
 }
 
 void tcc_body_emit_store(tcc_body_run *r, const tcc_body_write *s) {
@@ -197,7 +216,7 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_body_write *s) {
     if (step == TCC_STEP_ONE) {
         tcc_emit_value at = tcc_emit_at(e, memory, base, offset);
         if (mask) tcc_emit_store_masked(e, value, at, mask);
-        else if (s->past_caches && begins_at_multiple(r, s)) tcc_emit_store_past_caches(e, value, at);
+        else if (s->past_caches && fills_lines(r, s, tcc_dtype_bytes(dtype))) tcc_emit_store_past_caches(e, value, at);
         else tcc_emit_store(e, value, at, tcc_body_alignment(r, s->buffer, &s->offset));
         return;
     }

@@ -63,6 +63,60 @@ static tcc_emit_value vector_on_stack(tcc_emitter *e) {
     return e->vector_on_stack;
 }
 
+/* The lanes that a constant mask wants, where these are neighbours: [*from, *to). */
+static bool is_range(tcc_emit_value mask, int lanes, int *from, int *to) {
+    *from = lanes, *to = 0;
+    if (!LLVMIsConstant(mask)) return false;
+    for (int i = 0; i < lanes; i++) {
+        tcc_emit_value bit = LLVMGetAggregateElement(mask, (unsigned)i);
+        if (!bit || !LLVMIsAConstantInt(bit)) return false;
+        if (!LLVMConstIntGetZExtValue(bit)) continue;
+        if (*to && *to != i) return false;
+        if (!*to) *from = i;
+        *to = i + 1;
+    }
+    return *to > *from;
+}
+
+/* The largest power of two of lanes from `at` on which ends by `to` and begins at a multiple of itself. */
+static int part_of_range(int at, int to) {
+    int part = 1;
+    while (at % (2 * part) == 0 && at + 2 * part <= to) part *= 2;
+    return part;
+}
+
+/* Such lanes by powers of two, each a part of a register. */
+static void store_range(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, int from, int to) {
+    tcc_emit_type scalar = tcc_emit_scalar_of(tcc_emit_type_of(value));
+    for (int at = from, part; at < to; at += part) {
+        int pick[64];
+        part = part_of_range(at, to);
+        for (int i = 0; i < part; i++) pick[i] = at + i;
+        tcc_emit_store(e, tcc_emit_shuffle(e, value, NULL, pick, part),
+                       tcc_emit_at(e, scalar, address, tcc_emit_i64(e, at)), 0);
+    }
+}
+
+static tcc_emit_value load_range(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, int from, int to) {
+    tcc_emit_type scalar = tcc_emit_scalar_of(type);
+    const int lanes = tcc_emit_lanes_of(type);
+    tcc_emit_value all = tcc_emit_null(type);
+    for (int at = from, part; at < to; at += part) {
+        int widen[64], blend[64];
+        part = part_of_range(at, to);
+        tcc_emit_type narrow = tcc_emit_vector_type(scalar, part);
+        tcc_emit_value loaded = tcc_emit_load(e, narrow, tcc_emit_at(e, scalar, address, tcc_emit_i64(e, at)), 0);
+        if (part == 1) {
+            all = tcc_emit_insert(e, all, loaded, tcc_emit_i32(e, at));
+            continue;
+        }
+        for (int i = 0; i < lanes; i++) widen[i] = i < part ? i : 0;
+        for (int i = 0; i < lanes; i++) blend[i] = i >= at && i < at + part ? lanes + i - at : i;
+        all = tcc_emit_shuffle(e, all, tcc_emit_shuffle(e, loaded, NULL, widen, lanes), blend, lanes);
+    }
+    return all;
+}
+
 /* Copies the lanes that are wanted, one by one; those of `from` are `stride` elements apart. */
 static void copy_lanes(tcc_emitter *e, tcc_emit_type type, tcc_emit_value to, tcc_emit_value from, int stride,
                        tcc_emit_value mask) {
@@ -135,6 +189,9 @@ static tcc_emit_value load_whole_or_lanes(tcc_emitter *e, tcc_emit_type type, tc
 }
 
 tcc_emit_value tcc_host_load_masked(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask) {
+    int from, to;
+    if (!has_loads(e, type) && is_range(mask, tcc_emit_lanes_of(type), &from, &to))
+        return load_range(e, type, address, from, to);
     if (!has_loads(e, type) && !LLVMIsConstant(mask)) return load_whole_or_lanes(e, type, address, 1, mask);
     tcc_emit_value arguments[] = {address, mask, tcc_emit_null(type)};
     return call_masked(e, "llvm.masked.load", type, arguments, 0);
@@ -164,6 +221,11 @@ tcc_emit_value tcc_emit_load_one(tcc_emitter *e, tcc_emit_type type, tcc_emit_va
 
 void tcc_host_store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, tcc_emit_value mask) {
     tcc_emit_type type = tcc_emit_type_of(value);
+    int from, to;
+    if (!has_stores(e) && is_range(mask, tcc_emit_lanes_of(type), &from, &to)) {
+        store_range(e, value, address, from, to);
+        return;
+    }
     if (has_stores(e) || LLVMIsConstant(mask)) {
         tcc_emit_value arguments[] = {value, address, mask};
         call_masked(e, "llvm.masked.store", type, arguments, 1);
@@ -177,6 +239,19 @@ void tcc_host_store_masked(tcc_emitter *e, tcc_emit_value value, tcc_emit_value 
     tcc_emit_store(e, value, room, 0);
     copy_lanes(e, type, address, room, 1, mask);
     tcc_emit_if_end(e, &whole);
+}
+
+bool tcc_emit_is_fixed(tcc_emit_value value) { return LLVMIsConstant(value); }
+
+bool tcc_emit_masks_are_slow(const tcc_llvm_target *t) { return !t->lane_groups && t->lanes < 16; }
+
+tcc_emit_value tcc_emit_load_masked_if(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask,
+                                       tcc_emit_value condition) {
+    tcc_emit_if wanted;
+    tcc_emit_if_begin(e, &wanted, condition);
+    tcc_emit_value value = mask ? tcc_host_load_masked(e, type, address, mask) : tcc_emit_load(e, type, address, 0);
+    tcc_emit_if_end(e, &wanted);
+    return tcc_emit_if_value(e, &wanted, value, tcc_emit_null(type));
 }
 
 /* Elements of less than 32 bits, which no instruction gathers: the aligned words that they lie in. A word lies in one

@@ -20,6 +20,7 @@ typedef struct pointwise {
     bool peeled;      /* whole vectors of the innermost loop, then what is left of it */
     int phase_var;    /* a short innermost loop, all turns of which make one vector: see choose_phases; -1: none */
     int jam_var;      /* a short loop, in all turns of which a fold is made at once: see find_jam; -1: none */
+    bool rest_apart;  /* what is left of a row of whole vectors is written out */
     bool written_out; /* the vectors of the innermost loop, one by one */
 } pointwise;
 
@@ -119,11 +120,11 @@ static void emit_vectors(tcc_body_run *r, const pointwise *p, int lanes, int var
     if (end != to) emit_vectors(r, p, 1, var, end, to, true);
 }
 
-/* All vectors of a row, one by one: wide ones, and in the end as few registers as hold the rest. */
-static void emit_written_out(tcc_body_run *r, const pointwise *p, int var, int64_t extent) {
+/* All vectors of a row from `from` on, one by one: wide ones, and in the end as few registers as hold the rest. */
+static void emit_written_out(tcc_body_run *r, const pointwise *p, int var, int64_t from, int64_t extent) {
     tcc_emitter *e = r->e;
     int lanes = p->lanes;
-    for (int64_t index = 0; index < extent; index += lanes) {
+    for (int64_t index = from; index < extent; index += lanes) {
         while (lanes > e->lanes && extent - index <= lanes - e->lanes) lanes /= 2;
         emit_vector(r, p, lanes, var, tcc_emit_i64(e, index), tcc_emit_i64(e, extent), index + lanes <= extent);
     }
@@ -139,7 +140,13 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, tcc_emit_value from, 
         int64_t extent = r->body->vars.data[var].high + 1;
         if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
         if (i == last && p->written_out && i > cut->cut) {
-            emit_written_out(r, p, var, extent);
+            emit_written_out(r, p, var, 0, extent);
+            break;
+        }
+        if (i == last && p->rest_apart && i > cut->cut) {
+            const int64_t end = extent / p->lanes * p->lanes;
+            if (end) emit_vectors(r, p, p->lanes, var, from, tcc_emit_i64(e, end), true);
+            emit_written_out(r, p, var, end, extent);
             break;
         }
         if (i == last) {
@@ -311,6 +318,18 @@ static bool widens(const tcc_lowering *l, const pointwise *p, int64_t row, bool 
     return wide <= MOST_REGISTERS * l->target->lanes;
 }
 
+/* Whether rows have borders whose masks are constants where all vectors are written out, and slow ones otherwise. */
+static bool has_slow_masks(const tcc_lowering *l, const tcc_body *b, int lane_var) {
+    enum { LITTLE = 16 };
+    bool border = false;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        border |= x->kind == TCC_EXPR_WITHIN && !(x->loops >> b->n_space) && x->operands[0]->kind == TCC_EXPR_INDEX &&
+                  tcc_affine_coefficient(&x->operands[0]->affine, lane_var);
+    }
+    return border && tcc_emit_masks_are_slow(l->target) && tcc_body_cost(b) <= LITTLE;
+}
+
 /* Blocks that a GPU's processor should hold where a thread of a flat kernel has more values at once than registers by
  * which the assembler lets more blocks share a processor: it would spill some. An update of many parameters is such. 0:
  * as the assembler likes. */
@@ -367,10 +386,12 @@ static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, in
     while (chain && widens(l, p, inner, border)) p->lanes *= 2;
     if (p->phase_var >= 0 && p->lanes > l->target->lanes) p->lanes = l->target->lanes;
     if (n) TCC_TRY(tcc_settle_lanes(l, b, var, inner, &p->lanes));
-    p->written_out = (border || (!l->target->lane_groups && n > 1 && has_parts(l, b, var))) &&
+    p->written_out = (border ||
+                      (!l->target->lane_groups && n > 1 && (has_parts(l, b, var) || has_slow_masks(l, b, var)))) &&
                      inner <= MOST_WRITTEN * l->target->lanes;
     /* Of any extent there are two kernels: one has masks. A GPU's vectors are whole without. */
     p->whole = inner_extent(p, order, n) % p->lanes == 0 && !(p->any_extent && l->target->lane_groups);
+    p->rest_apart = n > 1 && p->lanes > 1 && !p->whole && p->phase_var < 0 && tcc_emit_masks_are_slow(l->target);
     p->shape = tcc_choose_threads(l->target, inner, p->lanes);
     if (n) TCC_TRY(tcc_settle_threads(l, &p->shape));
     p->shape.blocks = choose_blocks(l, p);
@@ -423,9 +444,10 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     launch->kernel.emit = emit;
     launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d%s phases=%d jam=%d%s%s", p->lanes,
+    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d%s phases=%d jam=%d%s%s%s", p->lanes,
                             p->any_extent && p->whole ? " whole" : "", (int)turns_of(b, p->phase_var),
-                            (int)turns_of(b, jam), p->written_out ? " written out" : "", p->peeled ? " peeled" : "");
+                            (int)turns_of(b, jam), p->written_out ? " written out" : "",
+                            p->rest_apart ? " rest apart" : "", p->peeled ? " peeled" : "");
 }
 
 tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {

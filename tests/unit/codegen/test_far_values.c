@@ -31,6 +31,22 @@ static void large_results_alone(void **state) {
     assert_int_equal(count_past_caches(text), 0);
 }
 
+/* Rows that are no whole lines: what one row begins of a line, the next one ends. */
+static void whole_lines_alone(void **state) {
+    (void)state;
+    skip_without(ON_X86_64, "it looks at code for x86-64-v3");
+    for (int width = 1000; width <= 1024; width += 24) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "graph @rows {\n"
+                 "  %%0 = input {name=\"x\"} : f32[4096,%d]\n"
+                 "  %%1 = flip(%%0) {axes=[1]} : f32[4096,%d]\n"
+                 "  output \"o\" %%1\n}\n",
+                 width, width);
+        assert_int_equal(count_past_caches(text) > 0, width == 1024);
+    }
+}
+
 static void not_what_the_next_kernel_reads(void **state) {
     (void)state;
     skip_without(ON_X86_64, "it looks at code for x86-64-v3");
@@ -90,6 +106,7 @@ static void the_same_values(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_results_alone),
+        cmocka_unit_test(whole_lines_alone),
         cmocka_unit_test(not_what_the_next_kernel_reads),
         cmocka_unit_test(not_what_is_overwritten),
         cmocka_unit_test(the_same_values),

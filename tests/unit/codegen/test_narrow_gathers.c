@@ -63,15 +63,15 @@ static void elements_a_stride_apart(void **state) {
             }
 }
 
-/* Without loads under a mask: one question about the lanes of a load, not one for each vector of what lies between
- * them. A load asks, and so does a store; what is not whole goes from bit to bit. */
-static void whole_vectors_are_looked_for(void **state) {
+/* Without loads under a mask: what is left of a row of whole vectors has masks that are constants, so nothing goes from
+ * bit to bit. */
+static void rests_of_rows_have_constant_masks(void **state) {
     (void)state;
     skip_without(ON_X86_64, "it looks at code for x86-64-v3");
     for (int stride = 2; stride <= 4; stride++) {
         tcc_diag diag = {0};
         tcc_graph *g = slice("bf16", 100 * stride + 1, 1, stride, &diag);
-        assert_int_equal(count_in_code(g, "x86-64-v3", "call i64 @llvm.cttz.i64"), 2);
+        assert_int_equal(count_in_code(g, "x86-64-v3", "call i64 @llvm.cttz.i64"), 0);
         tcc_graph_destroy(g);
     }
 }
@@ -139,9 +139,11 @@ static void choices_are_of_bits(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_of_all_sizes),        cmocka_unit_test(elements_a_stride_apart),
-        cmocka_unit_test(whole_vectors_are_looked_for), cmocka_unit_test(masks_are_of_the_last_vector),
-        cmocka_unit_test(choices_are_of_bits),          cmocka_unit_test(wide_vectors_gather_less)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(elements_of_all_sizes),
+                                       cmocka_unit_test(elements_a_stride_apart),
+                                       cmocka_unit_test(rests_of_rows_have_constant_masks),
+                                       cmocka_unit_test(masks_are_of_the_last_vector),
+                                       cmocka_unit_test(choices_are_of_bits),
+                                       cmocka_unit_test(wide_vectors_gather_less)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,8 +127,28 @@ static void nothing_is_gathered(void **state) {
         }
 }
 
+/* Rows with borders: masks are constants, and such lanes are parts of registers. Nothing goes lane by lane. */
+static void borders_are_parts_of_vectors(void **state) {
+    (void)state;
+    static const int widths[] = {3, 17, 56, 100, 150};
+    for (int w = 0; w < 5; w++)
+        for (int t = 0; t < TYPES; t++)
+            for (int before = 0; before <= 5; before += 1 + t % 2) {
+                tcc_diag diag = {0};
+                check_exact(apart(types[t], widths[w], 1, before, 1 + (w + t) % 3, (w + before) % 2, &diag), 3);
+            }
+    if (!(ON_X86_64)) return;
+    for (int t = 0; t < 2; t++) {
+        tcc_diag diag = {0};
+        tcc_graph *g = apart(types[t], 56, 1, 1, 1, true, &diag);
+        assert_int_equal(count_in_code(g, "x86-64-v3", "@llvm.cttz.i64"), 0);
+        tcc_graph_destroy(g);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(elements_lie_apart), cmocka_unit_test(diagonals_of_matrices),
-                                       cmocka_unit_test(borders_are_added), cmocka_unit_test(nothing_is_gathered)};
+                                       cmocka_unit_test(borders_are_added), cmocka_unit_test(nothing_is_gathered),
+                                       cmocka_unit_test(borders_are_parts_of_vectors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
