@@ -150,3 +150,23 @@ tcc_status tcc_group_copy_graph(const tcc_graph *in, const int *order, tcc_graph
     tcc_rewrite_abort(&rw);
     return status;
 }
+
+static bool has_equal_parts(const tcc_node *n) {
+    for (int k = 1; n->op == TCC_OP_CONCAT && k < n->n_operands; k++)
+        if (!tcc_type_equal(&n->operands[k]->type, &n->operands[0]->type)) return false;
+    return n->op == TCC_OP_CONCAT;
+}
+
+bool tcc_group_weaves(tcc_node *const *outputs, int count, int64_t *part) {
+    int stores = 0;
+    *part = count ? tcc_type_numel(&outputs[0]->type) : 0;
+    for (int i = 1; i < count; i++)
+        if (tcc_type_numel(&outputs[i]->type) < *part) *part = tcc_type_numel(&outputs[i]->type);
+    for (int i = 0; i < count; i++) {
+        const bool whole = tcc_type_numel(&outputs[i]->type) == *part;
+        if (!whole && (!has_equal_parts(outputs[i]) || tcc_type_numel(&outputs[i]->operands[0]->type) != *part))
+            return false;
+        stores += whole ? 1 : outputs[i]->n_operands;
+    }
+    return stores > count && stores <= TCC_GROUP_MAX_WOVEN;
+}

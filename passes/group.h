@@ -12,7 +12,9 @@
  * The hero of a group is the node that gives it its kind.
  *
  * POINTWISE  No reduction inside. All outputs have the hero's number of elements, and the same row-major order as the
- *            hero up to reshape, or are reached from it by a transpose (which the kernel then tiles).
+ *            hero up to reshape, or are reached from it by a transpose (which the kernel then tiles). Or they are
+ *            woven: some outputs are so, and each other one is a concat of equal parts of that size, which nothing in
+ *            the group reads. A point stores its element of each part.
  * REDUCE     The hero is a reduction; its operand's dims are the iteration space, split into kept and reduced dims.
  *            Every other reduction in the group has the same operand dims and axes. A node is `full` (one value an
  *            iteration point) or `kept` (one value a kept point: a reduction, or POINT/reshape work on such values). A
@@ -53,6 +55,8 @@
 
 enum { TCC_GROUP_MAX_REDUCTIONS = 16 }; /* of a group over rows or columns: what a sweep holds in registers */
 
+enum { TCC_GROUP_MAX_WOVEN = 8 }; /* stores of a point, of woven outputs */
+
 /* Of a contraction's group. */
 enum {
     TCC_GROUP_MAX_ACCESSES = 12, /* tensors that the epilogue reads or writes */
@@ -84,6 +88,9 @@ void tcc_group_mark_across(const tcc_group *group, bool *across);
 /* The operand of `dot` (0 or 1) that `sum` adds up over the contracted dims, with one value for each index of its free
  * dims; -1: it is no such sum. */
 int tcc_group_summed_operand(const tcc_node *dot, const tcc_node *sum);
+
+/* Whether the outputs of a POINTWISE group are woven, and of how many elements a part is: *part. */
+bool tcc_group_weaves(tcc_node *const *outputs, int count, int64_t *part);
 
 /* A copy of the graph with every node, output, group and place, groups in the order given: order[i] is the old index of
  * the new group i; NULL keeps it. For passes that change only what groups and places say. */

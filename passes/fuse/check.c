@@ -63,7 +63,8 @@ static bool check_outputs(const tcc_draft *d, tcc_draft_scratch *s, const char *
     for (int i = d->n_nodes - 1; i >= 0; i--) {
         const tcc_node *n = d->nodes[i];
         if (d->stored[i]) s->identity[i] = true;
-        const bool shares = tcc_fusion_of(n) == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE;
+        const bool shares = tcc_fusion_of(n) == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE ||
+                            tcc_draft_weaves(d, s, i);
         for (int k = 0; k < n->n_operands; k++) {
             const int p = position_of(s, n->operands[k]);
             if (p < 0) continue;
@@ -80,7 +81,42 @@ static bool count_places(const tcc_draft *d, tcc_draft_scratch *s, const tcc_nod
            fail(reason, "values would be computed at too many places");
 }
 
+/* Finds out whether the outputs are woven. */
+static void find_weave(const tcc_draft *d, tcc_draft_scratch *s) {
+    tcc_node *outputs[TCC_FUSE_MAX_OUTPUTS];
+    int count = 0;
+    s->part = 0;
+    for (int i = 0; i < d->n_nodes && d->kind == TCC_GROUP_POINTWISE; i++) {
+        if (!d->stored[i]) continue;
+        if (count == TCC_FUSE_MAX_OUTPUTS) return;
+        outputs[count++] = d->nodes[i];
+    }
+    if (!tcc_group_weaves(outputs, count, &s->part)) s->part = 0;
+}
+
+/* All other outputs have the shape of the parts, and nothing reads the concats. */
+static bool check_woven(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    const tcc_type *like = NULL;
+    for (int i = 0; i < d->n_nodes; i++) {
+        s->level[i] = TCC_LEVEL_POINT;
+        if (!tcc_draft_loads_table(d->nodes[i], s)) return fail(reason, "a table that the kernel computes itself");
+        if (!like && tcc_draft_weaves(d, s, i)) like = &d->nodes[i]->operands[0]->type;
+        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
+            const int p = position_of(s, d->nodes[i]->operands[k]);
+            if (p >= 0 && tcc_draft_weaves(d, s, p)) return fail(reason, "a concat is read beside its parts");
+        }
+    }
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        if (!d->stored[i]) continue;
+        const tcc_type *type = tcc_draft_weaves(d, s, i) ? &n->operands[0]->type : &n->type;
+        if (!tcc_dims_alike(type, like) && !merges_to(type, like)) return fail(reason, "outputs of different shapes");
+    }
+    return true;
+}
+
 static bool check_pointwise(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    if (s->part) return check_woven(d, s, reason);
     for (int i = 0; i < d->n_nodes; i++) {
         s->level[i] = TCC_LEVEL_POINT;
         if (!tcc_draft_loads_table(d->nodes[i], s)) return fail(reason, "a table that the kernel computes itself");
@@ -216,6 +252,7 @@ static bool check_kind(const tcc_draft *d, tcc_draft_scratch *s, const char **re
 bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     if (!find_hero(d, s, reason)) return false;
     for (int i = 0; i < d->n_nodes; i++) s->position[d->nodes[i]->id] = i;
+    find_weave(d, s);
     const tcc_node *concat = concat_in_parts(d, s);
     const int most = TCC_FUSE_MAX_NODES + (concat ? 4 * concat->n_operands : 0);
     bool fits = d->n_nodes <= most || fail(reason, "too many nodes");
@@ -274,6 +311,7 @@ void tcc_evaluations_count(tcc_draft_scratch *s, const tcc_group *group, int64_t
         s->level[i] = TCC_LEVEL_POINT;
         d.stored[i] = tcc_group_stores(group, d.nodes[i]);
     }
+    find_weave(&d, s);
     bool counted = d.kind != TCC_GROUP_REDUCE || tcc_draft_check_reduce(&d, s, &reason);
     counted = counted && tcc_draft_count_places(&d, s, concat_in_parts(&d, s), INT_MAX, INT_MAX);
     for (int i = 0; i < d.n_nodes; i++) evaluations[i] = counted ? s->times[i] * sweeps_of(&d, s) : 0;

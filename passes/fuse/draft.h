@@ -28,6 +28,11 @@ bool tcc_draft_reduces_rows(const tcc_node *n);
 
 static inline int position_of(const tcc_draft_scratch *s, const tcc_node *n) { return s->position[n->id]; }
 
+/* A concat whose parts the draft stores beside other outputs. */
+static inline bool tcc_draft_weaves(const tcc_draft *d, const tcc_draft_scratch *s, int at) {
+    return s->part && d->stored[at] && tcc_type_numel(&d->nodes[at]->type) != s->part;
+}
+
 static inline bool fail(const char **reason, const char *text) {
     *reason = text;
     return false;

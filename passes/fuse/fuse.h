@@ -63,6 +63,7 @@ struct tcc_draft_scratch {
     /* What the target answered, by node id; 0: it was not asked. */
     struct tcc_operand_work *work; /* of the two operands of each contraction: repeats -1 none */
     int *summed;                   /* by sum: the id of the dot that was asked about, plus one; negative: no */
+    int64_t part;                  /* elements of a part, of a draft with woven outputs (passes/group.h); else 0 */
     int levels;                    /* of the last REDUCE draft: the reductions of the longest chain of dependent ones */
 };
 

@@ -194,13 +194,17 @@ static bool visit(tcc_draft_places *p, const tcc_node *n, int place) {
 /* The place of a root that is not of one operand: of the draft's results, or of the values that its sums reduce to. */
 enum { RESULTS = -1, KEPT = -2, ACROSS = -3 };
 
+/* The outputs of a pointwise group have loops by their number of elements; n is one of those that have so many. */
+static int place_of_results(tcc_draft_places *p, const tcc_node *n, int64_t numel) {
+    for (int at = 0; at < p->n_places; at++)
+        if (p->places[at].from == NONE && p->places[at].operand == RESULTS && p->places[at].points == numel) return at;
+    return add_root(p, n, RESULTS, numel);
+}
+
 static int own_place(const tcc_draft *d, tcc_draft_scratch *s, int i) {
     const int64_t numel = tcc_type_numel(&d->nodes[i]->type);
     tcc_draft_places *p = &s->places;
-    /* The outputs of a pointwise group have loops by their number of elements. */
-    for (int at = 0; d->kind == TCC_GROUP_POINTWISE && at < p->n_places; at++)
-        if (p->places[at].from == NONE && p->places[at].operand == RESULTS && p->places[at].points == numel) return at;
-    if (d->kind == TCC_GROUP_POINTWISE) return add_root(p, d->nodes[i], RESULTS, numel);
+    if (d->kind == TCC_GROUP_POINTWISE) return place_of_results(p, d->nodes[i], numel);
     const bool reduces = d->kind == TCC_GROUP_REDUCE;
     const int side = reduces && s->level[i] == TCC_LEVEL_KEPT     ? KEPT
                      : reduces && s->level[i] == TCC_LEVEL_ACROSS ? ACROSS
@@ -210,7 +214,8 @@ static int own_place(const tcc_draft *d, tcc_draft_scratch *s, int i) {
 
 /* Visits operand k of node i, which is evaluated at `place`. A hero and the sums of a group have loops of their own. So
  * has each operand of a concat that is stored in parts; it is charged for as many points as all of them have, which
- * makes up for launches: a part that is copied shares that of others, one that is computed has its own. */
+ * makes up for launches: a part that is copied shares that of others, one that is computed has its own. Woven parts
+ * have the loops of the other outputs. */
 static bool visit_operand(const tcc_draft *d, tcc_draft_scratch *s, const tcc_node *parts, int i, int k, int place) {
     const tcc_node *n = d->nodes[i], *x = n->operands[k];
     const int p = s->position[x->id];
@@ -221,6 +226,7 @@ static bool visit_operand(const tcc_draft *d, tcc_draft_scratch *s, const tcc_no
     int at = place;
     if (p < 0) return true;
     if (sums) at = root(&s->places, d->hero, RESULTS, numel);
+    else if (tcc_draft_weaves(d, s, i)) at = place_of_results(&s->places, n, numel);
     else if (n == parts) at = add_root(&s->places, n, k, tcc_type_numel(&n->type));
     else if (!tcc_is_elementwise(n)) at = root(&s->places, n, k, numel);
     else if (s->level[p] == TCC_LEVEL_KEPT && s->level[i] == TCC_LEVEL_FULL) at = own_place(d, s, p);

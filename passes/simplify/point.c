@@ -117,13 +117,27 @@ static tcc_node *scatter_in_shorter(tcc_simplifier *s, tcc_node *n) {
     return base ? tcc__simplify(s, tcc_ir_build(s->g, TCC_OP_SCATTER_ADD, operands, 3, x->attrs, NULL, x->loc)) : NULL;
 }
 
+/* Each part in the shorter type, before they are put together: so a kernel may store the parts where they belong. */
+static tcc_node *cast_of_parts(tcc_simplifier *s, tcc_node *n) {
+    enum { MOST = 4 };
+    tcc_node *x = n->operands[0], *parts[MOST];
+    if (x->op != TCC_OP_CONCAT || x->n_operands > MOST || !tcc__used_once(s, n, 0)) return NULL;
+    if (tcc_dtype_bytes(n->type.dtype) >= tcc_dtype_bytes(x->type.dtype)) return NULL;
+    for (int i = 0; i < x->n_operands; i++) {
+        parts[i] = tcc__simplify(s, tcc_ir_cast(s->g, x->operands[i], n->type.dtype));
+        if (!parts[i]) return NULL;
+    }
+    return tcc__simplify(s, tcc_ir_build(s->g, TCC_OP_CONCAT, parts, x->n_operands, x->attrs, NULL, x->loc));
+}
+
 static tcc_node *simplify_cast(tcc_simplifier *s, tcc_node *n) {
     tcc_node *x = n->operands[0];
     tcc_dtype to = n->type.dtype;
     if (x->type.dtype == to) return x;
     if (x->op == TCC_OP_CAST && tcc_dtype_holds(x->type.dtype, x->operands[0]->type.dtype))
         return tcc__simplify(s, tcc_ir_cast(s->g, x->operands[0], to));
-    return scatter_in_shorter(s, n);
+    tcc_node *parts = cast_of_parts(s, n);
+    return parts ? parts : scatter_in_shorter(s, n);
 }
 
 static tcc_node *simplify_not(tcc_simplifier *s, tcc_node *x) {

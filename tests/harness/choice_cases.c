@@ -280,6 +280,36 @@ const choice_case choice_cases[] = {
              "}\n",
      .host = {"lanes=4,lines=1", "lanes=32"},
      .gpu = {"parts=1,-steps,-group,-lanes_1,-group_1,-split_1,-lanes_2,-group_2,-points_2", "lanes_2=1,-points_2"}},
+    {.name = "woven",
+     .text = "graph @woven {\n"
+             "  %0 = input {name=\"x\"} : f32[7,198]\n"
+             "  %1 = input {name=\"d\"} : f32[7,66]\n"
+             "  %2 = slice(%0) {start=[0,0], limit=[7,66], stride=[1,1]} : f32[7,66]\n"
+             "  %3 = slice(%0) {start=[0,66], limit=[7,132], stride=[1,1]} : f32[7,66]\n"
+             "  %4 = mul(%2, %3) : f32[7,66]\n"
+             "  %5 = mul(%1, %3) : f32[7,66]\n"
+             "  %6 = exp(%4) : f32[7,66]\n"
+             "  %7 = concat(%5, %6, %1) {axis=1} : f32[7,198]\n"
+             "  %8 = reshape(%4) : f32[462]\n"
+             "  output \"y\" %8\n"
+             "  output \"dx\" %7\n"
+             "}\n",
+     .host = {"lanes=1", "lanes=4,points=64"},
+     .gpu = {"lanes=1", "lanes=2,group=4,points=24"}},
+    {.name = "woven_columns",
+     .text = "graph @woven_columns {\n"
+             "  %0 = input {name=\"x\"} : bf16[5,3,40]\n"
+             "  %1 = input {name=\"d\"} : bf16[5,3,40]\n"
+             "  %2 = mul(%0, %1) : bf16[5,3,40]\n"
+             "  %3 = add(%2, %1) : bf16[5,3,40]\n"
+             "  %4 = concat(%3, %2) {axis=0} : bf16[10,3,40]\n"
+             "  %5 = concat(%2, %0) {axis=1} : bf16[5,6,40]\n"
+             "  output \"y\" %3\n"
+             "  output \"a\" %4\n"
+             "  output \"b\" %5\n"
+             "}\n",
+     .host = {"lanes=1"},
+     .gpu = {"lanes=1", "lanes=2,group=4,points=32"}},
 };
 const int n_choice_cases = sizeof choice_cases / sizeof choice_cases[0];
 

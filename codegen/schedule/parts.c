@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Which loops a pointwise group has: those of its outputs, of the parts of a concat, or of parts that are woven with
+ * other outputs. */
+#include "codegen/schedule/lowering.h"
+#include "passes/group.h"
+
+/* The concat that an output is, up to reshapes; NULL: it is none. */
+static const tcc_node *as_concat(const tcc_group *group, const tcc_node *n) {
+    while (n->op == TCC_OP_RESHAPE && tcc_group_has(group, n)) n = n->operands[0];
+    return n->op == TCC_OP_CONCAT && tcc_group_has(group, n) ? n : NULL;
+}
+
+/* Stores x, a part of `concat`, from element `start` of it on, at the place of that in the output. */
+static tcc_status lower_part(tcc_lowering *l, const tcc_node *output, const tcc_node *concat, tcc_node *x,
+                             int64_t start) {
+    tcc_iteration it;
+    tcc_iteration_init(&it, x->type.rank, x->type.dims);
+    for (;;) {
+        tcc_affine coordinates[TCC_MAX_RANK];
+        tcc_body *b = tcc_lowering_body(l, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_open(b, &it, coordinates);
+        const tcc_expr *value = tcc_body_trace(b, x, coordinates);
+        tcc_affine position = tcc_affine_linear(b, coordinates, x->type.rank, concat->type.dims);
+        /* the part's start is in the buffer's address, so that parts of one shape are one kernel */
+        tcc_body_write store = {tcc_body_buffer_of(b, output, start, true), position, value, NULL, .kept = false};
+        if (value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+        if (!tcc_iteration_refine(&it, b)) {
+            const bool first = l->launches.count == 0;
+            TCC_TRY(tcc_schedule_points(l, b));
+            l->launches.data[l->launches.count - 1].beside = !first;
+            return TCC_OK;
+        }
+        tcc_body_free(b);
+    }
+}
+
+/* Each operand of a concat in loops of its own, into its part of the output: no choice at each point, and no lost
+ * contiguity. Where an operand is a concat itself, along another dim, so is each of its operands. `x` is `concat` or
+ * such an operand, from element `start` on. */
+static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tcc_node *concat, const tcc_node *x,
+                               int64_t start) {
+    const int axis = (int)x->attrs->axis.axis;
+    int64_t inner = 1;
+    for (int i = axis + 1; i < concat->type.rank; i++) inner *= concat->type.dims[i];
+    for (int k = 0; k < x->n_operands; k++) {
+        tcc_node *part = x->operands[k];
+        const bool nested = part->op == TCC_OP_CONCAT && tcc_group_has(l->group, part);
+        TCC_TRY(nested ? lower_concat(l, output, concat, part, start) : lower_part(l, output, concat, part, start));
+        start += part->type.dims[axis] * inner;
+    }
+    return TCC_OK;
+}
+
+/* The element of each part of output n that lies `position` elements behind the part's first one. */
+static void store_parts(tcc_body *b, const tcc_node *n, tcc_affine position) {
+    const tcc_type *part = &n->operands[0]->type;
+    const int axis = (int)n->attrs->axis.axis;
+    int64_t step = 1; /* from part to part */
+    for (int i = axis; i < part->rank; i++) step *= part->dims[i];
+    for (int k = 0; k < n->n_operands; k++) {
+        tcc_affine coordinates[TCC_MAX_RANK];
+        tcc_affine_split(b, position, part->rank, part->dims, coordinates);
+        const tcc_expr *value = tcc_body_trace(b, n->operands[k], coordinates);
+        const tcc_affine offset = tcc_affine_linear(b, coordinates, part->rank, n->type.dims);
+        if (!value) return;
+        const tcc_body_write store = {tcc_body_buffer_of(b, n, k * step, true), tcc_affine_whole(b, offset), value,
+                                      NULL, .kept = false};
+        if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(b->diag);
+    }
+}
+
+/* Woven outputs: one launch over the points of a part. */
+static tcc_status lower_woven(tcc_lowering *l, int64_t part) {
+    const tcc_group *group = l->group;
+    const tcc_type *space = NULL;
+    tcc_iteration it;
+    for (int i = 0; i < group->n_outputs && !space; i++)
+        if (tcc_type_numel(&group->outputs[i]->type) != part) space = &group->outputs[i]->operands[0]->type;
+    tcc_iteration_init(&it, space->rank, space->dims);
+    for (;;) { /* refined until reshapes resolve */
+        tcc_affine coordinates[TCC_MAX_RANK];
+        tcc_body *b = tcc_lowering_body(l, group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_open(b, &it, coordinates);
+        tcc_affine position = tcc_affine_linear(b, coordinates, space->rank, space->dims);
+        for (int i = 0; i < group->n_outputs; i++)
+            if (tcc_type_numel(&group->outputs[i]->type) == part) tcc_body_store(b, group->outputs[i], position, false);
+            else store_parts(b, group->outputs[i], position);
+        if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
+        tcc_body_free(b);
+    }
+}
+
+tcc_status tcc_lower_pointwise(tcc_lowering *l) {
+    const tcc_group *group = l->group;
+    int64_t part;
+    if (tcc_group_weaves(group->outputs, group->n_outputs, &part)) return lower_woven(l, part);
+    const tcc_node *concat = group->n_outputs == 1 ? as_concat(group, group->outputs[0]) : NULL;
+    if (concat) return lower_concat(l, group->outputs[0], concat, concat, 0);
+    for (int i = 0; i < group->n_outputs; i++) {
+        int64_t numel = tcc_type_numel(&group->outputs[i]->type);
+        bool done = false;
+        for (int k = 0; k < i; k++) done = done || tcc_type_numel(&group->outputs[k]->type) == numel;
+        if (done) continue;
+        const tcc_type *hero = &group->hero->type; /* its dims, where they fit: views then need no refinement */
+        TCC_TRY(tcc_lower_space(l, tcc_type_numel(hero) == numel ? hero : &group->outputs[i]->type));
+    }
+    return TCC_OK;
+}
