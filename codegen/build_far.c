@@ -3,9 +3,9 @@
  * line that is written as a whole need not be read before. A third of what a copy moves is such reads. */
 #include "codegen/builder.h"
 
-/* Bytes that a step moves before the next read of a value. What a later step or the caller reads is written once more
- * by the next step, and need not be in a cache for that: from half a usual third level on, it is in the way there. */
-enum { LEAST_BYTES = 1 << 20, UNTIL_READ = 32 << 20, UNTIL_NEXT_STEP = 16 << 20 };
+/* Bytes that a step moves before the next read of a value, a usual third level: what no kernel of the step reads may
+ * still be there when the next step writes it. */
+enum { LEAST_BYTES = 1 << 20, UNTIL_READ = 32 << 20, LINE = 64 };
 
 static double traffic_of(const tcc_group *group) {
     const tcc_implementation *x = group->implementation;
@@ -28,8 +28,21 @@ static bool overwrites(const tcc_builder *b, const tcc_group *group, const tcc_n
     return false;
 }
 
+/* Whether the group's own updates find the value in a cache once its base is written: it is small, or they touch much
+ * of it. */
+static bool is_updated(const tcc_group *group, const tcc_node *value) {
+    if (group->kind != TCC_GROUP_SCATTER || group->hero != value) return false;
+    const tcc_type *updates = &value->operands[2]->type;
+    int64_t together = 1; /* elements that go to one place */
+    for (int i = (int)value->attrs->axis.axis + 1; value->op != TCC_OP_SCATTER_ADD_ALONG && i < value->type.rank; i++)
+        together *= value->type.dims[i];
+    const double each = (double)(together * tcc_dtype_bytes(value->type.dtype)),
+                 all = (double)tcc_type_bytes(&value->type),
+                 touched = (double)tcc_type_numel(updates) / (double)together * (each < LINE ? LINE : each);
+    return 2 * all < UNTIL_READ || 2 * touched >= all;
+}
+
 tcc_status tcc_builder_find_far(tcc_builder *b) {
-    enum { LINE = 64 };
     const tcc_graph *g = b->g;
     if (b->target->lane_groups) return TCC_OK;
     double *read = TCC_ARENA_ARRAY(&b->scratch, double, g->nodes.count + 1); /* bytes from there to the end; 0: never */
@@ -41,8 +54,8 @@ tcc_status tcc_builder_find_far(tcc_builder *b) {
         const tcc_group *group = &g->groups.data[i];
         for (int k = 0; k < group->n_outputs; k++) {
             const tcc_node *n = group->outputs[k];
-            const bool until = read[n->id] > 0 ? behind - read[n->id] >= UNTIL_READ : all >= UNTIL_NEXT_STEP;
-            b->far[n->id] = until && tcc_type_bytes(&n->type) >= LEAST_BYTES &&
+            const double between = read[n->id] > 0 ? behind - read[n->id] : all;
+            b->far[n->id] = between >= UNTIL_READ && tcc_type_bytes(&n->type) >= LEAST_BYTES && !is_updated(group, n) &&
                             b->home[n->id].offset_bytes % LINE == 0 && !overwrites(b, group, n);
         }
         behind += traffic_of(group);

@@ -306,13 +306,13 @@ void tcc_emit_scatter_at(tcc_emitter *e, tcc_emit_value value, tcc_emit_value ba
 /* One element, or 0 where the condition is false; base[0] exists. */
 tcc_emit_value tcc_emit_load_if(tcc_emitter *e, tcc_emit_type scalar, tcc_emit_value base, tcc_emit_value offset,
                                 tcc_emit_value condition);
-/* A whole vector where the condition (i1) is true, else zeros. */
 bool tcc_emit_is_fixed(tcc_emit_value value); /* a constant, of any type */
 /* Whether the target has no masked access of all types, or a slow one. */
 bool tcc_emit_masks_are_slow(const tcc_llvm_target *t);
 /* The lanes of the mask (NULL: all), or zeros where the condition, one for all of them, is false. On a host. */
 tcc_emit_value tcc_emit_load_masked_if(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, tcc_emit_value mask,
                                        tcc_emit_value condition);
+/* A whole vector where the condition (i1) is true, else zeros. */
 tcc_emit_value tcc_emit_load_lanes_if(tcc_emitter *e, tcc_emit_type type, tcc_emit_value base, tcc_emit_value offset,
                                       int alignment, tcc_emit_value condition);
 /* The first `count` (i64 or i32) of `lanes` lanes. */
