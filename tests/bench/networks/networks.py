@@ -34,9 +34,6 @@ AIMS = {"f32": 0.60, "bf16": 0.50}
 # What bounds those above, from bench-networks NAME TYPE SECONDS --explain: the share of a step that products,
 # convolutions and attention take, and their rate as a share of the machine's (in bf16 twice that of f32).
 BOUNDS = {
-    ("deeplab", "f32"): "products are 89 % of the step, at 88 % of the machine's rate",
-    ("deeplab", "bf16"): "products are 78 % of the step, at 77 % of the machine's rate",
-    ("diffusion", "bf16"): "products are 74 % of the step, at 49 %: few channels (32, 64), and group norms behind them",
     ("llama", "bf16"): "products are 87 % of the step, at 85 % of the machine's rate",
     ("lstm", "bf16"): "products are 80 % of the step, at 87 % of the machine's rate",
     ("nerf", "bf16"): "products are 95 % of the step, at 83 % of the machine's rate",
