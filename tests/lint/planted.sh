@@ -50,7 +50,7 @@ expect 1 'only its own file calls tcc_planted' "${unused[@]}"
 
 # A figure that the page of benchmarks has not got.
 cp -r "$source/tests/bench/results" "$scratch/results"
-sed -i 's/"mlp", "traincc", "3.18"/"mlp", "traincc", "3.19"/' "$scratch/results/peers_zen5.json"
+sed -i 's/"mlp", "traincc", "[0-9.]*"/"mlp", "traincc", "0.01"/' "$scratch/results/peers_zen5.json"
 expect 1 'is not what its results make' python3 "$source/tests/bench/page.py" --check "$scratch/results" \
     "$source/BENCHMARKS.md"
 
