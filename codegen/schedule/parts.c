@@ -70,13 +70,11 @@ static void store_parts(tcc_body *b, const tcc_node *n, tcc_affine position) {
     }
 }
 
-/* Woven outputs: one launch over the points of a part. */
-static tcc_status lower_woven(tcc_lowering *l, int64_t part) {
+/* One launch over the points of `space`, for all outputs that have as many elements; `woven`: and for the concats of
+ * parts that have. */
+static tcc_status lower_points(tcc_lowering *l, const tcc_type *space, bool woven) {
     const tcc_group *group = l->group;
-    const tcc_type *space = NULL;
     tcc_iteration it;
-    for (int i = 0; i < group->n_outputs && !space; i++)
-        if (tcc_type_numel(&group->outputs[i]->type) != part) space = &group->outputs[i]->operands[0]->type;
     tcc_iteration_init(&it, space->rank, space->dims);
     for (;;) { /* refined until reshapes resolve */
         tcc_affine coordinates[TCC_MAX_RANK];
@@ -84,18 +82,29 @@ static tcc_status lower_woven(tcc_lowering *l, int64_t part) {
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_open(b, &it, coordinates);
         tcc_affine position = tcc_affine_linear(b, coordinates, space->rank, space->dims);
-        for (int i = 0; i < group->n_outputs; i++)
-            if (tcc_type_numel(&group->outputs[i]->type) == part) tcc_body_store(b, group->outputs[i], position, false);
-            else store_parts(b, group->outputs[i], position);
+        for (int i = 0; i < group->n_outputs; i++) {
+            const bool whole = tcc_type_numel(&group->outputs[i]->type) == tcc_type_numel(space);
+            if (whole) tcc_body_store(b, group->outputs[i], position, false);
+            else if (woven) store_parts(b, group->outputs[i], position);
+        }
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
         tcc_body_free(b);
     }
 }
 
+tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) { return lower_points(l, space, false); }
+
+/* The dims of a part, of outputs that are woven. */
+static const tcc_type *part_of(const tcc_group *group, int64_t part) {
+    int i = 0;
+    while (tcc_type_numel(&group->outputs[i]->type) == part) i++;
+    return &group->outputs[i]->operands[0]->type;
+}
+
 tcc_status tcc_lower_pointwise(tcc_lowering *l) {
     const tcc_group *group = l->group;
     int64_t part;
-    if (tcc_group_weaves(group->outputs, group->n_outputs, &part)) return lower_woven(l, part);
+    if (tcc_group_weaves(group->outputs, group->n_outputs, &part)) return lower_points(l, part_of(group, part), true);
     const tcc_node *concat = group->n_outputs == 1 ? as_concat(group, group->outputs[0]) : NULL;
     if (concat) return lower_concat(l, group->outputs[0], concat, concat, 0);
     for (int i = 0; i < group->n_outputs; i++) {

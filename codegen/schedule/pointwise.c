@@ -449,21 +449,3 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
                             (int)turns_of(b, jam), p->written_out ? " written out" : "",
                             p->rest_apart ? " rest apart" : "", p->peeled ? " peeled" : "");
 }
-
-tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {
-    const tcc_group *group = l->group;
-    tcc_iteration it;
-    tcc_iteration_init(&it, space->rank, space->dims);
-    for (;;) { /* refined until reshapes resolve */
-        tcc_affine coordinates[TCC_MAX_RANK];
-        tcc_body *b = tcc_lowering_body(l, group);
-        if (!b) return tcc_enomem(l->diag);
-        tcc_iteration_open(b, &it, coordinates);
-        tcc_affine position = tcc_affine_linear(b, coordinates, space->rank, space->dims);
-        for (int i = 0; i < group->n_outputs; i++)
-            if (tcc_type_numel(&group->outputs[i]->type) == tcc_type_numel(space))
-                tcc_body_store(b, group->outputs[i], position, false);
-        if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
-        tcc_body_free(b);
-    }
-}
