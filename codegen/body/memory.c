@@ -149,6 +149,8 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
                                       access_mask(r, guard));
     } else if (phase >= 0) {
         value = load_spread(r, x, quotient, phase);
+    } else if (tcc_body_near(r, x)) {
+        return tcc_body_emit_near(r, x, tcc_body_near(r, x), access_mask(r, guard));
     } else {
         tcc_emit_value start = tcc_emit_element(e, memory, base, offset);
         value = tcc_emit_gather_at(e, memory, start,

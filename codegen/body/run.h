@@ -47,6 +47,12 @@ const tcc_expr *tcc_body_guard_of_products(const tcc_body_run *r, const tcc_expr
 void tcc_body_cut_products(tcc_body_run *r, const tcc_expr *guard, uint64_t fold, int var, tcc_emit_value *from,
                            tcc_emit_value *to);
 
+/* --- near.c */
+/* How many elements in a row have all lanes of a load among them, which are worth loading; 0: there are none such. */
+int tcc_body_near(const tcc_body_run *r, const tcc_expr *load);
+/* Those lanes in registers, 0 where the mask (NULL: none) is off. */
+tcc_emit_value tcc_body_emit_near(tcc_body_run *r, const tcc_expr *load, int elements, tcc_emit_value mask);
+
 /* --- memory.c */
 tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x);
 

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* Position p of a dim reads first[p] .. first[p] + count[p] - 1 with weights[p * most + k]. */
+/* Position p of a dim reads first[p] .. first[p] + count[p] - 1 with weights[k * n + p]. */
 typedef struct reach {
     int64_t n, most;
     int32_t *first, *count;
@@ -69,7 +69,7 @@ static reach resize_reach(tcc_body *b, const tcc_node *n, int64_t in, int64_t ou
             window_of(n, in, out, o, &first, &count, weight);
             r.first[o] = (int32_t)first;
             r.count[o] = (int32_t)count;
-            for (int64_t k = 0; k < count; k++) r.weights[o * most + k] = weight[k > 1 ? 1 : k];
+            for (int64_t k = 0; k < count; k++) r.weights[k * out + o] = weight[k > 1 ? 1 : k];
         }
         return r;
     }
@@ -90,7 +90,7 @@ static reach resize_reach(tcc_body *b, const tcc_node *n, int64_t in, int64_t ou
         for (int64_t k = 0; k < count; k++) {
             int64_t i = first + k;
             if (r.count[i] == 0) r.first[i] = (int32_t)o;
-            r.weights[i * most + r.count[i]++] = weight[k > 1 ? 1 : k];
+            r.weights[r.count[i]++ * in + i] = weight[k > 1 ? 1 : k];
         }
     }
     return r;
@@ -141,7 +141,7 @@ static tcc_affine through(tcc_body *b, const reach *r, tcc_affine p, tcc_affine 
         counts_equal = counts_equal && r->count[i] == r->most;
         if (r->first[i] > last) last = r->first[i];
         for (int64_t j = 0; j < r->count[i]; j++) {
-            double w = r->weights[i * r->most + j];
+            double w = r->weights[j * r->n + i];
             weights_equal = weights_equal && w == r->weights[0];
             ones = ones && w == 1;
         }
@@ -154,7 +154,7 @@ static tcc_affine through(tcc_body *b, const reach *r, tcc_affine p, tcc_affine 
     else if (weights_equal) *weight = tcc_expr_number(b, dtype, r->weights[0]);
     else
         *weight = weight_table(b, dtype, r->weights, r->n * r->most,
-                               tcc_affine_add(b, tcc_affine_scale(b, p, r->most), k));
+                               tcc_affine_add(b, tcc_affine_scale(b, k, r->n), p));
     if (other_extent == 1) return tcc_affine_constant(0);
     if (regular) return tcc_affine_add(b, tcc_affine_add_constant(tcc_affine_scale(b, p, step), r->first[0]), k);
     const tcc_expr *first = tcc_expr_load(b, tcc_body_literal(b, TCC_I32, r->first, r->n), p, NULL);

@@ -336,6 +336,10 @@ tcc_emit_value tcc_emit_sum_lanes(tcc_emitter *e, tcc_emit_value vector);
 tcc_emit_value tcc_emit_max_lanes(tcc_emitter *e, tcc_emit_value vector);
 /* The lanes of a picked by constant indices; from a and b joined if b is not NULL. Index -1: any. */
 tcc_emit_value tcc_emit_shuffle(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, const int *indices, int n);
+/* The lanes of `from`, of 32 bits, picked by indices (i32) that are below their number; others give any lane. A full
+ * vector, or several, of each, where the target has such instructions. */
+bool tcc_emit_has_permutes(const tcc_llvm_target *t, int lanes);
+tcc_emit_value tcc_emit_permute(tcc_emitter *e, tcc_emit_value from, tcc_emit_value indices);
 /* `lanes` vectors of so many lanes: rows become columns. */
 void tcc_emit_transpose_vectors(tcc_emitter *e, tcc_emit_value *rows, int lanes);
 /* to[i][j] = from[j][i] for i, j below the lane count (f32; strides in elements): `rows` and `columns` (i64, at least

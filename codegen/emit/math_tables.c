@@ -6,13 +6,27 @@ enum { MOST = 64 };
 
 bool tcc_math_has_tables(const tcc_emitter *e) { return e->target->lanes == 16 || e->target->lanes == 8; }
 
+tcc_emit_value tcc_math_permute(tcc_emitter *e, tcc_emit_value x, tcc_emit_value index) {
+    tcc_emit_value arguments[] = {x, index};
+    return tcc_emit_intrinsic(e, e->target->lanes == 16 ? "llvm.x86.avx512.permvar.sf.512" : "llvm.x86.avx2.permps",
+                              NULL, arguments, 2);
+}
+
 tcc_emit_value tcc_math_look_up(tcc_emitter *e, const float *table, tcc_emit_value index) {
-    const int full = e->target->lanes;
     tcc_emit_value entries[MOST];
-    for (int i = 0; i < full; i++) entries[i] = LLVMConstReal(e->f32, (double)table[i]);
-    tcc_emit_value arguments[] = {LLVMConstVector(entries, (unsigned)full), index};
-    return tcc_emit_intrinsic(e, full == 16 ? "llvm.x86.avx512.permvar.sf.512" : "llvm.x86.avx2.permps", NULL,
-                              arguments, 2);
+    for (int i = 0; i < e->target->lanes; i++) entries[i] = LLVMConstReal(e->f32, (double)table[i]);
+    return tcc_math_permute(e, LLVMConstVector(entries, (unsigned)e->target->lanes), index);
+}
+
+tcc_emit_value tcc_math_append(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y) {
+    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(x)), more = tcc_emit_lanes_of(tcc_emit_type_of(y));
+    int indices[MOST];
+    if (more < lanes) { /* both operands of a shuffle have one width */
+        for (int i = 0; i < lanes; i++) indices[i] = i < more ? i : -1;
+        y = tcc_emit_shuffle(e, y, NULL, indices, lanes);
+    }
+    for (int i = 0; i < lanes + more; i++) indices[i] = i;
+    return tcc_emit_shuffle(e, x, y, indices, lanes + more);
 }
 
 /* Lanes first, first + 1, ... of x as a full vector; those past the end of x hold anything. */
@@ -35,14 +49,7 @@ tcc_emit_value tcc_math_by_parts(tcc_emitter *e, tcc_math_of_full f, tcc_emit_va
     if (lanes == 1) return tcc_emit_extract(e, all, tcc_emit_i32(e, 0));
     for (int i = 0; i < MOST; i++) indices[i] = i;
     if (lanes < full) return tcc_emit_shuffle(e, all, NULL, indices, lanes);
-    for (int first = full; first < lanes; first += full) { /* both operands of a shuffle have one width */
-        tcc_emit_value next = f(e, part(e, x, first), y ? part(e, y, first) : NULL);
-        if (first > full) {
-            for (int i = full; i < first; i++) indices[i] = -1;
-            next = tcc_emit_shuffle(e, next, NULL, indices, first);
-        }
-        for (int i = full; i < MOST; i++) indices[i] = i;
-        all = tcc_emit_shuffle(e, all, next, indices, first + full);
-    }
+    for (int first = full; first < lanes; first += full)
+        all = tcc_math_append(e, all, f(e, part(e, x, first), y ? part(e, y, first) : NULL));
     return all;
 }

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ * Loads whose lanes lie near one another at places that are looked up or divided, as those of images that are resized
+ * do. A processor gathers lane by lane. Here all elements in between are loaded, and the lanes are picked from them. */
+#include "codegen/body/access.h"
+#include "codegen/body/run.h"
+
+enum { MOST_VECTORS = 2, FAR = 1 << 20 };
+
+/* Elements from the first lane's entry of an ascending table to the last one's, at most; FAR: it does not ascend. */
+static int64_t reach_in_table(const int32_t *table, int64_t n, int lanes) {
+    int64_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t last = i + lanes - 1 < n ? i + lanes - 1 : n - 1, reach = (int64_t)table[last] - table[i];
+        if (i + 1 < n && table[i + 1] < table[i]) return FAR;
+        if (reach > most) most = reach;
+    }
+    return most;
+}
+
+/* How far the last lane's value of an expression is from the first one's, at most. The values ascend; FAR: it is not
+ * known. */
+static int64_t reach_of(const tcc_body_run *r, const tcc_expr *x) {
+    const tcc_expr *index = x->kind == TCC_EXPR_DIV ? x->operands[0] : x;
+    if ((x->kind != TCC_EXPR_DIV && x->kind != TCC_EXPR_LOAD) || (x->kind == TCC_EXPR_LOAD && x->n_operands))
+        return FAR;
+    if (x->kind == TCC_EXPR_DIV && index->kind != TCC_EXPR_INDEX) return FAR;
+    const int64_t stride = tcc_body_stride(r, &index->affine), reach = stride * (r->lanes - 1);
+    if (stride < 1) return FAR;
+    if (x->kind == TCC_EXPR_DIV) {
+        int64_t low, high;
+        tcc_affine_range(r->body, &index->affine, &low, &high);
+        return low < 0 ? FAR : reach / x->integer + 1; /* quotients of negative numbers are no numbers in particular */
+    }
+    const tcc_body_buffer *from = &r->body->buffers.data[x->buffer];
+    if (!from->literal || from->dtype != TCC_I32 || stride > 1) return FAR;
+    return reach_in_table(from->literal, from->literal_bytes / (int64_t)sizeof(int32_t), r->lanes);
+}
+
+/* The elements that a load's lanes lie within. */
+static int64_t span_of(const tcc_body_run *r, const tcc_affine *a) {
+    int64_t span = 1;
+    for (int i = 0; i < a->n && span < FAR; i++) {
+        const tcc_term t = a->terms[i];
+        const tcc_var *v = &r->body->vars.data[t.var];
+        if (v->kind == TCC_VAR_LOOP ? t.var != r->lane_var : !tcc_body_varies(r, v->value)) continue;
+        if (t.coefficient < 0) return FAR;
+        span += t.coefficient * (v->kind == TCC_VAR_LOOP ? r->lanes - 1 : reach_of(r, v->value));
+    }
+    return span;
+}
+
+int tcc_body_near(const tcc_body_run *r, const tcc_expr *x) {
+    const bool fits = x->dtype == TCC_F32 || x->dtype == TCC_BF16 || x->dtype == TCC_F16 || x->dtype == TCC_I32;
+    if (r->forms || r->any_extent || !fits || !tcc_emit_has_permutes(r->e->target, r->lanes)) return 0;
+    const int64_t span = span_of(r, &x->affine), bytes = tcc_dtype_bytes(x->dtype);
+    const tcc_region region = tcc_region_of_load(r->body, x);
+    int64_t low, high;
+    tcc_affine_range(r->body, &x->affine, &low, &high);
+    for (int elements = r->lanes; elements <= MOST_VECTORS * r->lanes; elements *= 2)
+        if (span <= elements) return low * bytes >= region.from && region.run >= elements * bytes ? elements : 0;
+    return 0;
+}
+
+/* What is loaded begins at the first lane, which exists whatever the mask says of others; or before it, so that it ends
+ * in the region that the load reads. */
+tcc_emit_value tcc_body_emit_near(tcc_body_run *r, const tcc_expr *x, int elements, tcc_emit_value mask) {
+    tcc_emitter *e = r->e;
+    const tcc_region region = tcc_region_of_load(r->body, x);
+    const int64_t last = tcc_region_end(&region) / tcc_dtype_bytes(x->dtype) - elements;
+    const tcc_emit_type memory = tcc_emit_dtype(e, x->dtype), indices = tcc_emit_vector_type(e->i32, r->lanes);
+    tcc_emit_value offset = tcc_body_offset(r, &x->affine);
+    tcc_emit_value part = tcc_body_lane_part(r, &x->affine, tcc_body_offset_type(r, &x->affine));
+    tcc_emit_value first = tcc_emit_extract(e, part, tcc_emit_i32(e, 0));
+    if (tcc_emit_type_of(first) != e->i64) first = tcc_emit_sext(e, first, e->i64);
+    tcc_emit_value from = tcc_emit_min(e, tcc_emit_add(e, offset, first), tcc_emit_i64(e, last));
+    tcc_emit_value loaded = tcc_emit_load(e, tcc_emit_vector_type(memory, elements),
+                                          tcc_emit_at(e, memory, r->bases[x->buffer], from), 0);
+    tcc_emit_value apart = tcc_emit_trunc(e, tcc_emit_sub(e, from, offset), e->i32);
+    if (tcc_emit_type_of(part) != indices) part = tcc_emit_trunc(e, part, indices);
+    tcc_emit_value picked = tcc_emit_permute(e, tcc_scalar_from_memory(e, loaded, x->dtype),
+                                             tcc_emit_isub(e, part, tcc_emit_splat(e, apart, r->lanes)));
+    return mask ? tcc_emit_select(e, mask, picked, tcc_emit_null(tcc_emit_type_of(picked))) : picked;
+}
