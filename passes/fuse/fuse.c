@@ -83,8 +83,8 @@ static tcc_status fuse_from(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *give
         tcc_fuser_inline_wanted(&f); /* before units grow to what they cannot take any more */
         tcc_fuser_merge(&f);
         tcc_fuser_inline_arithmetic(&f);
-        tcc_fuser_merge(&f); /* inlining makes new neighbours */
-        tcc_fuser_move(&f);
+        tcc_fuser_merge(&f);                         /* inlining makes new neighbours */
+        if (tcc_fuser_move(&f)) tcc_fuser_merge(&f); /* and so does moving */
         tcc_fuser_log_borders(&f);
         if (tcc_fuser_fine(&f)) status = add_groups(&f);
     } else if (!created) {

@@ -85,7 +85,7 @@ void tcc_fuser_accumulate(tcc_fuser *f);    /* additions of products, each with 
 void tcc_fuser_inline_wanted(tcc_fuser *f); /* what has the mark PASSES, whatever it costs */
 void tcc_fuser_merge(tcc_fuser *f);
 void tcc_fuser_inline_arithmetic(tcc_fuser *f);
-void tcc_fuser_move(tcc_fuser *f);
+bool tcc_fuser_move(tcc_fuser *f);        /* true: something moved */
 void tcc_fuser_log_borders(tcc_fuser *f); /* why units that read one another were not merged */
 
 /* Merges the units if they may be one group and that gains. None may depend on another through a third one. */
