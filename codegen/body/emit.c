@@ -294,7 +294,8 @@ static void fold_twice(tcc_body_run *r, const fold_cx *f, int64_t steps, tcc_emi
     for (int k = 0; k < f->carries; k++) carry[k] = tcc_emit_phi(r->e, results[k], ends, 2);
 }
 
-void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns, tcc_emit_value *values) {
+/* The carries of all turns, one after the other. */
+static void emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
     const tcc_expr *operand = x->operands[0];
     const int carries = tcc_fold_carries(x->op);
@@ -306,7 +307,6 @@ void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns,
             steps *= r->body->vars.data[v].high + 1;
         }
     tcc_emit_type type = tcc_body_type(r, operand->dtype, tcc_body_varies(r, x));
-    tcc_emit_value carry[MOST_CARRIES];
     for (int i = 0; i < turns; i++)
         tcc_fold_initial(e, x->op, type, tcc_emit_type_like(e, e->i32, type), carry + i * carries);
     /* written out only where nothing inside is a loop itself; an outer loop stays when its inside is short enough */
@@ -319,15 +319,39 @@ void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns,
     if (inside) fold_twice(r, &f, steps, carry, inside);
     else fold_loops(r, &f, 0, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
     r->given[x->id] = false;
+}
+
+void tcc_body_emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns, tcc_emit_value *values) {
+    tcc_emit_value carry[MOST_CARRIES];
+    const int carries = tcc_fold_carries(x->op);
+    emit_turns(r, x, jam, turns, carry);
     for (int i = 0; i < turns; i++) values[i] = carry[(i + 1) * carries - 1];
 }
 
+/* The fold that has the place of a maximum, if it is wanted, too; else NULL. */
+static const tcc_expr *place_of(const tcc_body_run *r, const tcc_expr *max) {
+    if (max->op != TCC_OP_REDUCE_MAX) return NULL;
+    for (int i = max->id + 1; i < r->body->exprs.count; i++) {
+        const tcc_expr *x = r->body->exprs.data[i];
+        if (x->kind == TCC_EXPR_FOLD && x->op == TCC_OP_ARGMAX && x->operands[0] == max->operands[0] &&
+            x->fold == max->fold && r->needed[i] && !r->values[i] && !r->given[i])
+            return x;
+    }
+    return NULL;
+}
+
 static tcc_emit_value emit_fold(tcc_body_run *r, const tcc_expr *x) {
-    tcc_emit_value value;
-    if (x->fold) tcc_body_emit_turns(r, x, -1, 1, &value);
-    else if (x->op == TCC_OP_ARGMAX) value = tcc_emit_int(r->e, tcc_body_type(r, TCC_I32, tcc_body_varies(r, x)), 0);
-    else value = r->values[x->operands[0]->id];
-    return value;
+    tcc_emit_value carry[MOST_CARRIES];
+    const tcc_expr *place = x->fold ? place_of(r, x) : NULL;
+    if (place) {
+        emit_turns(r, place, -1, 1, carry);
+        r->values[place->id] = carry[1];
+        return carry[0];
+    }
+    if (x->fold) tcc_body_emit_turns(r, x, -1, 1, carry);
+    else if (x->op == TCC_OP_ARGMAX) carry[0] = tcc_emit_int(r->e, tcc_body_type(r, TCC_I32, tcc_body_varies(r, x)), 0);
+    else carry[0] = r->values[x->operands[0]->id];
+    return carry[0];
 }
 
 void tcc_body_emit(tcc_body_run *r, uint64_t loops) {

@@ -60,16 +60,19 @@ void tcc_fold_step(tcc_emitter *e, tcc_op op, tcc_emit_value *carry, tcc_emit_va
         carry[0] = mask ? tcc_emit_select(e, mask, extreme, carry[0]) : extreme;
         return;
     }
-    tcc_emit_value win = wins(e, op, value, carry[0]);
+    tcc_emit_value win;
     if (op == TCC_OP_ARGMAX) {
         /* Positions ascend within a lane. The first element wins whatever it is; a NaN that leads is never overtaken.
          */
         tcc_emit_value first = tcc_emit_icmp(e, TCC_ICMP_SLT, carry[1], tcc_emit_null(tcc_emit_type_of(carry[1])));
-        if (tcc_emit_is_float(type)) win = tcc_emit_and(e, win, tcc_emit_fcmp(e, TCC_FCMP_ORD, carry[0], carry[0]));
+        if (tcc_emit_is_float(type))
+            win = tcc_emit_and(e, tcc_emit_fcmp(e, TCC_FCMP_UGT, value, carry[0]),
+                               tcc_emit_fcmp(e, TCC_FCMP_ORD, carry[0], carry[0]));
+        else win = wins(e, op, value, carry[0]);
         win = both(e, tcc_emit_or(e, win, first), mask);
         carry[1] = tcc_emit_select(e, win, index, carry[1]);
     } else {
-        win = both(e, win, mask);
+        win = both(e, wins(e, op, value, carry[0]), mask);
     }
     carry[0] = tcc_emit_select(e, win, value, carry[0]);
 }

@@ -144,7 +144,7 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
         tcc_emit_value mask = access_mask(r, guard);
         tcc_emit_value at = tcc_emit_at(e, memory, base, tcc_emit_sub(e, offset, tcc_emit_i64(e, r->lanes - 1)));
         value = reverse(r, mask ? tcc_emit_load_masked(e, type, at, reverse(r, mask)) : tcc_emit_load(e, type, at, 0));
-    } else if (stride_of(r, x)) {
+    } else if (stride_of(r, x) && !((guard || r->mask) && tcc_body_near(r, x))) {
         value = tcc_emit_load_strided(e, type, tcc_emit_at(e, memory, base, offset), stride_of(r, x),
                                       access_mask(r, guard));
     } else if (phase >= 0) {

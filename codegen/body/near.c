@@ -54,25 +54,27 @@ int tcc_body_near(const tcc_body_run *r, const tcc_expr *x) {
     if (r->forms || r->any_extent || !fits || !tcc_emit_has_permutes(r->e->target, r->lanes)) return 0;
     const int64_t span = span_of(r, &x->affine), bytes = tcc_dtype_bytes(x->dtype);
     const tcc_region region = tcc_region_of_load(r->body, x);
-    int64_t low, high;
-    tcc_affine_range(r->body, &x->affine, &low, &high);
     for (int elements = r->lanes; elements <= MOST_VECTORS * r->lanes; elements *= 2)
-        if (span <= elements) return low * bytes >= region.from && region.run >= elements * bytes ? elements : 0;
+        if (span <= elements)
+            return region.run >= elements * bytes && tcc_emit_has_permutes(r->e->target, elements) ? elements : 0;
     return 0;
 }
 
-/* What is loaded begins at the first lane, which exists whatever the mask says of others; or before it, so that it ends
- * in the region that the load reads. */
+/* What is loaded begins at the first lane, which exists whatever the mask says of others; or near it, so that it lies
+ * in the region that the load reads: a lane that is wanted does. */
 tcc_emit_value tcc_body_emit_near(tcc_body_run *r, const tcc_expr *x, int elements, tcc_emit_value mask) {
     tcc_emitter *e = r->e;
     const tcc_region region = tcc_region_of_load(r->body, x);
-    const int64_t last = tcc_region_end(&region) / tcc_dtype_bytes(x->dtype) - elements;
+    const int64_t bytes = tcc_dtype_bytes(x->dtype), last = tcc_region_end(&region) / bytes - elements;
     const tcc_emit_type memory = tcc_emit_dtype(e, x->dtype), indices = tcc_emit_vector_type(e->i32, r->lanes);
     tcc_emit_value offset = tcc_body_offset(r, &x->affine);
     tcc_emit_value part = tcc_body_lane_part(r, &x->affine, tcc_body_offset_type(r, &x->affine));
     tcc_emit_value first = tcc_emit_extract(e, part, tcc_emit_i32(e, 0));
     if (tcc_emit_type_of(first) != e->i64) first = tcc_emit_sext(e, first, e->i64);
     tcc_emit_value from = tcc_emit_min(e, tcc_emit_add(e, offset, first), tcc_emit_i64(e, last));
+    int64_t low, high;
+    tcc_affine_range(r->body, &x->affine, &low, &high);
+    if (low * bytes < region.from) from = tcc_emit_max(e, from, tcc_emit_i64(e, region.from / bytes));
     tcc_emit_value loaded = tcc_emit_load(e, tcc_emit_vector_type(memory, elements),
                                           tcc_emit_at(e, memory, r->bases[x->buffer], from), 0);
     tcc_emit_value apart = tcc_emit_trunc(e, tcc_emit_sub(e, from, offset), e->i32);

@@ -312,10 +312,25 @@ static const tcc_expr *first_inside(tcc_body *b, const tcc_node *n, const tcc_af
     return number;
 }
 
-/* Padding is -inf, which wins nowhere but in front of elements that are all -inf. */
+/* The maxima whose places a node gives, if they are evaluated here, too; else NULL. */
+static const tcc_node *maxima_of(const tcc_body *b, const tcc_node *place) {
+    for (int i = 0; i < b->n_nodes; i++) {
+        const tcc_node *n = b->nodes[i];
+        if (n->op == TCC_OP_MAX_POOL && n->operands[0] == place->operands[0] &&
+            tcc_attrs_equal(tcc_op_get_info(n->op)->attrs, n->attrs, place->attrs))
+            return n;
+    }
+    return NULL;
+}
+
+/* Padding is -inf, which wins nowhere but in front of elements that are all -inf. Maximum and place are folds of one
+ * value over the same loops, so that one walk makes both. */
 static const tcc_expr *trace_max_pool_place(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
+    const tcc_node *maxima = maxima_of(b, n);
+    const tcc_expr *max = maxima ? tcc_body_trace(b, maxima, c) : NULL, *first = first_inside(b, n, c), *value = NULL;
     uint64_t loops = 0;
-    const tcc_expr *value = pooled(b, n, c, &loops, NULL), *first = first_inside(b, n, c);
+    if (max && max->kind == TCC_EXPR_FOLD) value = max->operands[0], loops = max->fold;
+    else value = pooled(b, n, c, &loops, NULL);
     const tcc_expr *place = tcc_expr_fold(b, TCC_OP_ARGMAX, TCC_I32, value, loops);
     return first ? binary(b, TCC_OP_MAX, TCC_I32, place, first) : place;
 }

@@ -255,6 +255,7 @@ tcc_emit_value tcc_emit_add(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b);
 tcc_emit_value tcc_emit_sub(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b);
 tcc_emit_value tcc_emit_mul(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b);
 tcc_emit_value tcc_emit_min(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b); /* signed */
+tcc_emit_value tcc_emit_max(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b);
 /* a / d and a % d of non-negative a by a positive constant d. */
 tcc_emit_value tcc_emit_div(tcc_emitter *e, tcc_emit_value a, int64_t d);
 tcc_emit_value tcc_emit_rem(tcc_emitter *e, tcc_emit_value a, int64_t d);

@@ -35,10 +35,20 @@ tcc_emit_value tcc_emit_mul(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) 
     return LLVMBuildNSWMul(e->builder, a, b, "");
 }
 
-tcc_emit_value tcc_emit_min(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
+/* The one of two that comes first in an order, which is one of both widths. */
+static tcc_emit_value first_of(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, tcc_emit_icmp_kind narrow,
+                               tcc_emit_icmp_kind wide) {
     tcc_emit_value x = tcc_emit_narrow(e, a), y = tcc_emit_narrow(e, b);
-    if (x && y) return widened(e, tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_ULT, x, y), x, y));
-    return tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_SLT, a, b), a, b);
+    if (x && y) return widened(e, tcc_emit_select(e, tcc_emit_icmp(e, narrow, x, y), x, y));
+    return tcc_emit_select(e, tcc_emit_icmp(e, wide, a, b), a, b);
+}
+
+tcc_emit_value tcc_emit_min(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
+    return first_of(e, a, b, TCC_ICMP_ULT, TCC_ICMP_SLT);
+}
+
+tcc_emit_value tcc_emit_max(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
+    return first_of(e, a, b, TCC_ICMP_UGT, TCC_ICMP_SGT);
 }
 
 /* a op d for a divisor d > 1. */

@@ -42,16 +42,22 @@ static void images_are_resized(void **state) {
     (void)state;
     static const char *const ops[] = {"resize_bilinear", "resize_nearest", "resize_bilinear_grad",
                                       "resize_nearest_grad"};
-    static const int widths[] = {1, 2, 9, 16, 37, 48}, sizes[] = {1, 7, 16, 33, 50, 96, 130};
+    static const int widths[] = {1, 2, 9, 16, 37, 48, 300}, sizes[] = {1, 7, 16, 33, 50, 96, 130};
     int t = 0;
     for (int op = 0; op < 4; op++)
-        for (int w = 0; w < 6; w++)
+        for (int w = 0; w < 7; w++)
             for (int s = 0; s < 7; s++, t++) {
                 tcc_diag diag = {0};
                 check(resized(ops[op], types[t % TYPES], widths[w], s % 2 ? 5 : ROWS, sizes[s], t % 5 == 0, &diag),
                       op == 1);
                 tcc_diag_clear(&diag);
             }
+    for (t = 0; t < TYPES; t++) /* the widest vectors, and two of them */
+        for (int out = 700; out <= 2800; out += 700) {
+            tcc_diag diag = {0};
+            check(resized("resize_nearest", types[t], 1400, 5, out, false, &diag), true);
+            tcc_diag_clear(&diag);
+        }
 }
 
 /* With a border: rows and columns of the image are asked for that there are not. */
@@ -74,6 +80,54 @@ static void borders_are_left_out(void **state) {
             check(parse_graph(text, &diag), op == 0);
             tcc_diag_clear(&diag);
         }
+}
+
+static tcc_graph *pooled(const char *type, int width, int window, int stride, bool places, tcc_diag *diag) {
+    const int pad = window / 2, out = (width + 2 * pad - window) / stride + 1;
+    const int rows = (ROWS + 2 * pad - window) / stride + 1;
+    char text[1024], attrs[256];
+    snprintf(attrs, sizeof attrs, "{window=[%d, %d], stride=[%d, %d], pad_lo=[%d, %d], pad_hi=[%d, %d]}", window,
+             window, stride, stride, pad, pad, pad, pad);
+    int at = snprintf(text, sizeof text,
+                      "graph @rows {\n"
+                      "  %%0 = input {name=\"x\"} : %s[2,2,%d,%d]\n"
+                      "  %%1 = max_pool(%%0) %s : %s[2,2,%d,%d]\n",
+                      type, ROWS, width, attrs, type, rows, out);
+    if (places)
+        at += snprintf(text + at, sizeof text - (size_t)at,
+                       "  %%2 = max_pool_place(%%0) %s : i32[2,2,%d,%d]\n  output \"places\" %%2\n", attrs, rows, out);
+    snprintf(text + at, sizeof text - (size_t)at, "  output \"o\" %%1\n}\n");
+    return parse_graph(text, diag);
+}
+
+/* Windows that reach over the border, a stride apart. */
+static void windows_are_guarded(void **state) {
+    (void)state;
+    int t = 0;
+    for (int window = 2; window <= 5; window++)
+        for (int stride = 1; stride <= 4; stride++)
+            for (int width = 6; width < 300; width += width < 100 ? 13 : 60, t++) {
+                tcc_diag diag = {0};
+                check(pooled(types[t % TYPES], width, window, stride, t % 2, &diag), true);
+                tcc_diag_clear(&diag);
+            }
+}
+
+/* A maximum and its place are made together, of elements that are picked once, under no mask. */
+static void places_come_with_maxima(void **state) {
+    (void)state;
+    skip_without(ON_X86_64, "it looks at code for x86-64-v4");
+    int picked[2];
+    for (int places = 0; places < 2; places++) {
+        tcc_diag diag = {0};
+        tcc_graph *g = pooled("f32", 60, 3, 2, places, &diag);
+        picked[places] = count_in_code(g, "x86-64-v4", "@llvm.x86.avx512.vpermi2var");
+        assert_int_equal(count_in_code(g, "x86-64-v4", "@llvm.masked.load"), 0);
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+    assert_int_equal(picked[0], picked[1]);
+    assert_true(picked[0] >= 9);
 }
 
 /* Each element so many times: what is divided ascends. */
@@ -123,8 +177,9 @@ static void near_lanes_are_not_gathered(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(images_are_resized), cmocka_unit_test(borders_are_left_out),
-                                       cmocka_unit_test(elements_are_repeated),
-                                       cmocka_unit_test(near_lanes_are_not_gathered)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(images_are_resized),    cmocka_unit_test(borders_are_left_out),
+        cmocka_unit_test(windows_are_guarded),   cmocka_unit_test(places_come_with_maxima),
+        cmocka_unit_test(elements_are_repeated), cmocka_unit_test(near_lanes_are_not_gathered)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
