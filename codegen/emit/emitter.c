@@ -121,7 +121,8 @@ void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, tcc_emit_value 
         loop->carry[i] = LLVMBuildPhi(e->builder, tcc_emit_type_of(initial[i]), "");
         LLVMAddIncoming(loop->carry[i], &loop->initial[i], &before, 1);
     }
-    loop->index = loop->narrow ? tcc_emit_zext(e, loop->counter, e->i64) : tcc_emit_anchor(e, loop->counter);
+    if (loop->narrow) loop->index = tcc_emit_zext(e, loop->counter, e->i64);
+    else loop->index = e->target->lane_groups ? loop->counter : tcc_emit_anchor(e, loop->counter);
 }
 
 void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const tcc_emit_value *next) {
@@ -200,6 +201,8 @@ void tcc_emit_lane_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, tcc_emit_valu
                               const tcc_emit_value *initial, int n_carry) {
     if (e->shape.shape.group > 1) from = tcc_emit_add(e, from, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, lanes)));
     tcc_emit_loop_begin(e, loop, from, to, tcc_emit_group_lanes(e, lanes), initial, n_carry);
+    /* Steps of the thread's places in all buffers would take two registers each. */
+    if (e->shape.shape.group > 1 && !loop->narrow) loop->index = tcc_emit_anchor(e, loop->counter);
 }
 
 void tcc_emit_split_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, tcc_emit_value from, tcc_emit_value to,

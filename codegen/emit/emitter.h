@@ -148,7 +148,7 @@ tcc_emit_value tcc_emit_call(tcc_emitter *e, const tcc_emit_function *f, tcc_emi
  * value inside the body, tcc_emit_loop_end takes the next ones and leaves the final ones in `carry`. A loop whose
  * bounds are constants is known to run or dropped to its initial values. */
 typedef struct tcc_emit_loop {
-    tcc_emit_value index; /* anchored */
+    tcc_emit_value index; /* anchored on the host, and where it counts a GPU's items */
     int n_carry;
     tcc_emit_value carry[TCC_EMIT_MAX_CARRY];
     tcc_emit_value initial[TCC_EMIT_MAX_CARRY], to, step, counter;
@@ -279,7 +279,7 @@ tcc_emit_value tcc_emit_at_bytes(tcc_emitter *e, tcc_emit_value base, int64_t of
 /* The same pointer, i64 or vector of a register's size, but a unit for the optimizer: what is addressed from it by
  * constants stays base plus displacement, and the rewriting of induction variables, which costs half of all compile
  * time and gains nothing here, stops at it; so does the search for better shuffles. Loop indices are anchored
- * already. */
+ * already. On a GPU, of an index alone. */
 tcc_emit_value tcc_emit_anchor(tcc_emitter *e, tcc_emit_value value);
 tcc_emit_value tcc_emit_load(tcc_emitter *e, tcc_emit_type type, tcc_emit_value address, int alignment);
 void tcc_emit_store(tcc_emitter *e, tcc_emit_value value, tcc_emit_value address, int alignment);

@@ -220,6 +220,18 @@ static tcc_emit_value param(tcc_emitter *e, int index) {
     return e->row ? row_word(e, 2 + index) : LLVMGetParam(e->function, (unsigned)index);
 }
 
+/* A move, of an index. No pass computes what follows from it by steps, or a part of that before a loop. */
+static tcc_emit_value anchor(tcc_emitter *e, tcc_emit_value value) {
+    tcc_emit_type type = tcc_emit_type_of(value), function = LLVMFunctionType(type, &type, 1, false);
+    if (LLVMIsConstant(value) || (type != e->i64 && type != e->i32)) return value;
+    const bool wide = type == e->i64;
+    const char *text = wide ? "mov.b64 $0, $1;" : "mov.b32 $0, $1;", *constraint = wide ? "=l,l" : "=r,r";
+    tcc_emit_value move = LLVMGetInlineAsm(function, text, strlen(text), constraint, strlen(constraint), false, false,
+                                           LLVMInlineAsmDialectATT, false);
+    return LLVMBuildCall2(e->builder, function, move, &value, 1, "");
+}
+
+/* Mostly a thread has one item. A step from an address to the next item's would take a register of 64 bits in it. */
 static void items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
     tcc_emit_value step = tcc_emit_i64(e, 1);
     if (!e->row) {
@@ -227,6 +239,10 @@ static void items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
         step = tcc_emit_within(e, tcc_emit_mul(e, blocks, tcc_emit_i64(e, tcc_shape_items(e->shape.shape))), INT32_MAX);
     }
     tcc_emit_loop_begin_by(e, loop, e->begin, e->end, step, NULL, 0);
+    if (!e->row) {
+        tcc_emit_value item = anchor(e, loop->counter);
+        loop->index = loop->narrow ? tcc_emit_zext(e, item, e->i64) : item;
+    }
     loop->once = e->row != NULL;
 }
 
@@ -334,11 +350,6 @@ static tcc_emit_value tail_mask(tcc_emitter *e, int lanes, tcc_emit_value to, tc
 
 static tcc_emit_value vectors_end(tcc_emitter *e, tcc_emit_value to, int lanes) {
     return lanes == 1 ? to : tcc_emit_and(e, to, tcc_emit_i64(e, -lanes));
-}
-
-static tcc_emit_value anchor(tcc_emitter *e, tcc_emit_value value) {
-    (void)e;
-    return value;
 }
 
 const tcc_emit_functions tcc_emit_nvptx = {
