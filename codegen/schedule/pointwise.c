@@ -331,15 +331,19 @@ static bool has_slow_masks(const tcc_lowering *l, const tcc_body *b, int lane_va
 }
 
 /* Blocks that a GPU's processor should hold where a thread of a flat kernel has more values at once than registers by
- * which the assembler lets more blocks share a processor: it would spill some. An update of many parameters is such. 0:
- * as the assembler likes. */
+ * which the assembler lets more blocks share a processor: it would spill some. An update of many parameters is such,
+ * and so are two sines, or a sine and a cosine: each reduces the arguments of all lanes side by side, in f64. 0: as the
+ * assembler likes. */
 static int choose_blocks(const tcc_lowering *l, const pointwise *p) {
     enum { ADDRESS = 2, ROOMY = 128, TIGHT = 80 };
     const tcc_body *b = p->body;
-    int registers = b->stores.count * (ADDRESS + p->lanes);
-    for (int i = 0; i < b->exprs.count; i++)
-        if (b->exprs.data[i]->kind == TCC_EXPR_LOAD) registers += b->exprs.data[i]->affine.n ? ADDRESS + p->lanes : 1;
-    if (!l->target->lane_groups || !p->any_extent || registers <= TIGHT) return 0;
+    int registers = b->stores.count * (ADDRESS + p->lanes), sines = 0;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind == TCC_EXPR_LOAD) registers += x->affine.n ? ADDRESS + p->lanes : 1;
+        sines += x->kind == TCC_EXPR_POINT && (x->op == TCC_OP_SIN || x->op == TCC_OP_COS);
+    }
+    if (!l->target->lane_groups || !p->any_extent || (registers <= TIGHT && sines < 2)) return 0;
     return tcc_hardware_threads(&l->target->hw, ROOMY) / p->shape.threads;
 }
 
