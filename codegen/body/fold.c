@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reductions: the identity, one step, and the combination of lanes, of a lane group's threads and of lane groups. */
 #include "codegen/body/body.h"
+#include "codegen/emit/math.h"
 
 #include <string.h>
 
@@ -54,9 +55,12 @@ void tcc_fold_step(tcc_emitter *e, tcc_op op, tcc_emit_value *carry, tcc_emit_va
         /* What each step waits for is an instruction of the host, which gives the second of two where one is NaN, and
          * a move; whether the value is a NaN does not wait for the carry. */
         const tcc_emit_fcmp_kind before = op == TCC_OP_REDUCE_MIN ? TCC_FCMP_OLT : TCC_FCMP_OGT;
-        tcc_emit_value is_nan = tcc_emit_fcmp(e, TCC_FCMP_UNO, value, value);
-        tcc_emit_value extreme = tcc_emit_select(e, tcc_emit_fcmp(e, before, value, carry[0]), value, carry[0]);
-        extreme = tcc_emit_select(e, is_nan, value, extreme);
+        tcc_emit_value extreme = tcc_math_extreme(e, value, carry[0], op == TCC_OP_REDUCE_MIN);
+        if (!extreme) {
+            tcc_emit_value is_nan = tcc_emit_fcmp(e, TCC_FCMP_UNO, value, value);
+            extreme = tcc_emit_select(e, tcc_emit_fcmp(e, before, value, carry[0]), value, carry[0]);
+            extreme = tcc_emit_select(e, is_nan, value, extreme);
+        }
         carry[0] = mask ? tcc_emit_select(e, mask, extreme, carry[0]) : extreme;
         return;
     }

@@ -157,6 +157,8 @@ static tcc_emit_value rule_pow(const scalar_cx *c, tcc_emit_value *v) {
 static tcc_emit_value extreme(const scalar_cx *c, tcc_emit_value a, tcc_emit_value b, tcc_emit_fcmp_kind real,
                               tcc_emit_icmp_kind whole) {
     if (!c->is_float) return select_(c, icompare(c, whole, a, b), a, b);
+    tcc_emit_value by_instruction = tcc_math_extreme(c->e, a, b, real == TCC_FCMP_OLT);
+    if (by_instruction) return by_instruction;
     tcc_emit_value first = tcc_emit_or(c->e, compare(c, real, a, b), compare(c, TCC_FCMP_UNO, a, a));
     return select_(c, first, a, b);
 }

@@ -5,21 +5,25 @@
  * undefined for NaN. */
 #include "codegen/emit/math_ops.h"
 
-/* GPUs from sm_80 on have an instruction for either. */
-static tcc_emit_value limited(tcc_emitter *e, tcc_emit_value x, double limit, tcc_emit_fcmp_kind beyond,
-                              const char *intrinsic) {
+/* GPUs from sm_80 on have an instruction for either, on f32. */
+tcc_emit_value tcc_math_extreme(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, bool least) {
     enum { FIRST = 80 };
-    tcc_emit_value bound = constant(e, x, limit), arguments[] = {x, bound};
-    if (e->target->hw.sm >= FIRST) return tcc_emit_intrinsic(e, intrinsic, tcc_emit_type_of(x), arguments, 2);
-    return tcc_emit_select(e, tcc_emit_fcmp(e, beyond, x, bound), bound, x);
+    tcc_emit_value arguments[] = {a, b};
+    if (e->target->hw.sm < FIRST || tcc_emit_scalar_of(tcc_emit_type_of(a)) != e->f32) return NULL;
+    return tcc_emit_intrinsic(e, least ? "llvm.minimum" : "llvm.maximum", tcc_emit_type_of(a), arguments, 2);
+}
+
+static tcc_emit_value limited(tcc_emitter *e, tcc_emit_value x, double limit, tcc_emit_fcmp_kind beyond, bool most) {
+    tcc_emit_value bound = constant(e, x, limit), by_instruction = tcc_math_extreme(e, x, bound, most);
+    return by_instruction ? by_instruction : tcc_emit_select(e, tcc_emit_fcmp(e, beyond, x, bound), bound, x);
 }
 
 tcc_emit_value tcc_math_at_most(tcc_emitter *e, tcc_emit_value x, double limit) {
-    return limited(e, x, limit, TCC_FCMP_OGT, "llvm.minimum");
+    return limited(e, x, limit, TCC_FCMP_OGT, true);
 }
 
 tcc_emit_value tcc_math_at_least(tcc_emitter *e, tcc_emit_value x, double limit) {
-    return limited(e, x, limit, TCC_FCMP_OLT, "llvm.maximum");
+    return limited(e, x, limit, TCC_FCMP_OLT, false);
 }
 
 tcc_emit_value tcc_math_polynomial(tcc_emitter *e, tcc_emit_value x, const float *coefficients, int count) {

@@ -37,6 +37,8 @@ tcc_emit_value tcc_math_cos(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math_abs(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math_sqrt(tcc_emitter *e, tcc_emit_value x); /* correctly rounded */
 
+/* The larger of two, or the smaller; NaN where either is, and of zeros 0 is the larger. One instruction, or NULL. */
+tcc_emit_value tcc_math_extreme(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, bool least);
 /* x, or `limit` when x is beyond it; NaN stays. */
 tcc_emit_value tcc_math_at_most(tcc_emitter *e, tcc_emit_value x, double limit);
 tcc_emit_value tcc_math_at_least(tcc_emitter *e, tcc_emit_value x, double limit);

@@ -5,11 +5,12 @@
     ninja -C build gpu-counts
     python3 tests/bench/ops/gpu_counts.py [--build build] [--only add,softmax] [--types f32,bf16] [--archs 90,80]
                                           [--json FILE] [--markdown FILE] [--table FILE] [--most RATIO] [--spilled N]
+                                          [--instructions N]
 
 ops.def has the operations; gpu_counts.c says how large their operands are made. Nothing is timed, so that the figures
 are the same on each run. --table makes the table of figures that --json wrote. --most fails where a row of those moves
-more than so many times the least, --spilled where a kernel spills more bytes than that. Registers and spills are
-ptxas's, where there is one.
+more than so many times the least, --spilled where a kernel spills more bytes than that, --instructions where forward
+executes more for an element. Registers and spills are ptxas's, where there is one.
 gpu_counts.json and gpu_counts.md are what was committed last: --types f32 --archs 90."""
 import argparse
 import glob
@@ -45,6 +46,7 @@ def arguments():
     p.add_argument("--archs", default="90,80", help="the first is counted, all are assembled")
     p.add_argument("--most", type=float, default=math.inf, help="fails where more than this is moved, of the least")
     p.add_argument("--spilled", type=float, default=math.inf, help="fails where a kernel spills more bytes than this")
+    p.add_argument("--instructions", type=float, default=math.inf, help="fails where forward has more for an element")
     p.add_argument("--table", help="of the figures in this file; nothing is run")
     p.add_argument("--json", help="write all figures here")
     p.add_argument("--markdown", help="write the table here, which is always printed")
@@ -119,12 +121,15 @@ def table(results):
 
 
 def beyond(a, results):
-    """What moves or spills more than it may, or fails."""
+    """What moves, spills or executes more than it may, or fails."""
     found = [f"{row['op']} {row['type']}: {row['error']}" for row in results if "error" in row]
     for row, part in parts_of(results):
         moved = ratio(row[part], "once")
         if moved > a.most or max(spills(row[part]).values(), default=0) > a.spilled:
             found.append(f"{row['op']} {row['type']} {part}: {moved} of the least, spills {spills(row[part])}")
+        executed = row[part]["instructions"] / row[part]["elements"]
+        if part == "forward" and executed > a.instructions:
+            found.append(f"{row['op']} {row['type']}: {executed:.2f} instructions for an element")
     return found
 
 
