@@ -31,8 +31,10 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     return y;
 }
 
-/* Lanes along `var` (-1: none), threads, and lines of an item. */
+/* Lanes along `var` (-1: none), threads, and lines of an item. Left to itself the assembler aims at more threads on a
+ * GPU's processor than a product's gradient has registers for. */
 static tcc_status plan_items(tcc_lowering *l, tcc_scan *p, int var, bool along, tcc_thread_shape *shape) {
+    enum { REGISTERS = 85 };
     const tcc_body *b = p->body;
     const int64_t extent = var < 0 ? 1 : b->vars.data[var].high + 1;
     double line = 1;
@@ -41,6 +43,7 @@ static tcc_status plan_items(tcc_lowering *l, tcc_scan *p, int var, bool along, 
     if (var >= 0) TCC_TRY(tcc_settle_lanes(l, b, var, extent, &p->lanes));
     *shape = tcc_choose_threads(l->target, extent, p->lanes);
     if (var >= 0) TCC_TRY(tcc_settle_threads(l, shape));
+    if (shape->group) shape->blocks = tcc_hardware_threads(&l->target->hw, REGISTERS) / shape->threads;
     int64_t lines = shape->group ? along ? 1 : tcc_group_lanes(*shape, p->lanes) : (int64_t)(ITEM_POINTS / line);
     if (lines < 1) lines = 1;
     if (!shape->group && p->n_kept)
