@@ -127,7 +127,8 @@ typedef struct tcc_contract_place {
 /* What is done with finished sums, called while the kernel is emitted. Members may be NULL. */
 typedef struct tcc_contract_epilogue {
     void *user;
-    bool plain;                                                  /* nothing is computed: the vectors are only stored */
+    bool plain; /* nothing is computed: the vectors are only stored */
+    bool wide;  /* `vector` also takes sums of several vectors side by side, in full rows */
     void (*begin)(void *user, tcc_emitter *e, int first_buffer); /* at the kernel's start */
     void (*end)(void *user, tcc_emitter *e);                     /* at its end */
     void (*row)(void *user, tcc_emitter *e,

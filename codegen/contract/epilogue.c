@@ -48,6 +48,12 @@ static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
     if (value && !tcc_vec_push(&b->stores, s)) b->status = tcc_enomem(b->diag);
 }
 
+static bool draws(const tcc_body *b) {
+    for (int i = 0; i < b->exprs.count; i++)
+        if (b->exprs.data[i]->kind == TCC_EXPR_POINT && tcc_op_draws(b->exprs.data[i]->op)) return true;
+    return false;
+}
+
 tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims,
                                tcc_epilogue *out) {
     tcc_body *b = tcc_lowering_body(l, l->group);
@@ -79,6 +85,7 @@ tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims
     out->body = b;
     out->port = cx.port;
     out->plain = l->group->n_outputs == 1 && in_memory_of(b, hero, l->group->outputs[0]) == hero;
+    out->wide = !draws(b);
     out->n_forms = tcc_body_forms(b, out->forms, TCC_EPILOGUE_MAX_FORMS);
     if (out->n_forms < 0)
         return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc,

@@ -24,6 +24,7 @@ typedef struct tcc_epilogue {
     int n_forms;
     tcc_affine forms[TCC_EPILOGUE_MAX_FORMS]; /* tcc_affine_coefficient(&forms[i], loop) is its stride in dim `loop` */
     bool plain;                               /* the hero itself is the one output: nothing is computed on it */
+    bool wide; /* vectors may be several times as long as the target's: nothing is drawn, which takes all registers */
 } tcc_epilogue;
 /* Errors: TCC_EUNSUPPORTED where there are too many forms. */
 tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims,

@@ -150,7 +150,8 @@ static tcc_status emit_on_host(tcc_emitter *e, const char *symbol, hooks *h, con
 
 static tcc_status emit_contraction(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     hooks h = {.k = plan->data};
-    const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector, prefetch};
+    const tcc_contract_epilogue epilogue = {
+        &h, h.k->epilogue.plain, h.k->epilogue.wide, begin, end, row, row_end, vector, prefetch};
     if (!h.k->on_gpu) return emit_on_host(e, symbol, &h, &epilogue);
     tcc_prologue_run runs[2] = {0};
     tcc_contract_prologue open[2];
@@ -163,7 +164,8 @@ static tcc_status emit_contraction(tcc_emitter *e, const tcc_kernel_plan *plan, 
 
 static tcc_status emit_combination(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     hooks h = {.k = plan->data};
-    const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector, prefetch};
+    const tcc_contract_epilogue epilogue = {
+        &h, h.k->epilogue.plain, h.k->epilogue.wide, begin, end, row, row_end, vector, prefetch};
     if (h.k->on_gpu) tcc_contract_gpu_emit_combine(e, symbol, &h.k->gpu, &epilogue);
     else tcc_contract_emit_combine(e, symbol, &h.k->plan, &epilogue);
     return h.status;

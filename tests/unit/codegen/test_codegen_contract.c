@@ -249,6 +249,46 @@ static void narrow_operands(void **state) {
     type = types;
 }
 
+/* What is computed on products is computed on as many vectors of a row at once as there are registers for, where the
+ * row has them; not what lies apart from lane to lane, nor draws. */
+static void vectors_are_finished_together(void **state) {
+    (void)state;
+    static const struct {
+        int columns;
+        const char *perm, *with;
+        bool together;
+    } rows[] = {
+        {128, "0, 1", "%3", true}, {100, "0, 1", "%3", false}, {128, "1, 0", "%3", false}, {128, "0, 1", "%4", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const int n = rows[i].columns;
+        const bool turned = rows[i].perm[0] == '1';
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "graph @rows {\n"
+                 "  %%0 = input {name=\"a\"} : f32[120,64]\n"
+                 "  %%1 = input {name=\"b\"} : f32[64,%d]\n"
+                 "  %%2 = input {name=\"c\"} : f32[%d,%d]\n"
+                 "  %%3 = transpose(%%2) {perm=[%s]} : f32[120,%d]\n"
+                 "  %%8 = constant {values=[7, 1]} : i64[2]\n"
+                 "  %%4 = rng_uniform(%%8) {id=7} : f32[120,%d]\n"
+                 "  %%5 = dot(%%0, %%1) {contract_a=[1], contract_b=[0]} : f32[120,%d]\n"
+                 "  %%6 = erf(%%5) : f32[120,%d]\n"
+                 "  %%7 = mul(%%6, %s) : f32[120,%d]\n"
+                 "  output \"y\" %%7\n"
+                 "}\n",
+                 n, turned ? n : 120, turned ? 120 : n, rows[i].perm, n, n, n, n, rows[i].with, n);
+        check(text);
+        tcc_diag diag = {0};
+        tcc_graph *g = parse_graph(text, &diag);
+        if (ON_X86_64) {
+            assert_int_equal(count_in_code(g, "x86-64-v4", "load <64 x float>") > 0, rows[i].together);
+            assert_int_equal(count_in_code(g, "x86-64-v3", "load <16 x float>") > 0, rows[i].together);
+        }
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+}
+
 int main(void) {
     type = types;
     const struct CMUnitTest tests[] = {
@@ -264,6 +304,7 @@ int main(void) {
         cmocka_unit_test(fewer_products_on_any_number_of_threads),
         cmocka_unit_test(narrow_operands),
         cmocka_unit_test(convolutions_in_groups_and_channels_first),
+        cmocka_unit_test(vectors_are_finished_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
