@@ -2,6 +2,8 @@
  * Vectors and arithmetic on them. */
 #include "codegen/emit/functions.h"
 
+#include <string.h>
+
 tcc_emit_value tcc_emit_splat(tcc_emitter *e, tcc_emit_value scalar, int lanes) {
     if (lanes == 1) return scalar;
     if (LLVMIsConstant(scalar)) return tcc_emit_splat_constant(scalar, lanes);
@@ -137,6 +139,22 @@ static tcc_emit_value scalar_behind(tcc_emit_value x) {
     return LLVMIsAConstantInt(at) && !LLVMConstIntGetZExtValue(at) ? LLVMGetOperand(one, 1) : NULL;
 }
 
+static unsigned fabs_id(void) { return LLVMLookupIntrinsicID("llvm.fabs", strlen("llvm.fabs")); }
+
+static tcc_emit_value bits_behind(tcc_emitter *e, tcc_emit_value x, bool chosen);
+
+/* Of -y and |y|, which differ from y in a bit. */
+static tcc_emit_value bits_of_sign(tcc_emitter *e, tcc_emit_value x) {
+    enum { SIGN = 0x8000 };
+    const bool minus = LLVMIsAUnaryOperator(x) && LLVMGetInstructionOpcode(x) == LLVMFNeg;
+    if (!minus && (!LLVMIsACallInst(x) || LLVMGetIntrinsicID(LLVMGetCalledValue(x)) != fabs_id())) return NULL;
+    tcc_emit_value half = bits_behind(e, LLVMGetOperand(x, 0), true);
+    if (!half) return NULL;
+    tcc_emit_type type = tcc_emit_type_of(half);
+    return minus ? tcc_emit_xor(e, half, tcc_emit_int(e, type, SIGN))
+                 : tcc_emit_and(e, half, tcc_emit_int(e, type, SIGN - 1));
+}
+
 static tcc_emit_value bits_behind(tcc_emitter *e, tcc_emit_value x, bool chosen) {
     tcc_emit_value half = half_behind(x), scalar = half ? NULL : scalar_behind(x);
     if (LLVMIsConstant(x)) {
@@ -146,6 +164,7 @@ static tcc_emit_value bits_behind(tcc_emitter *e, tcc_emit_value x, bool chosen)
     }
     if (scalar) half = half_behind(scalar);
     if (scalar && half) return tcc_emit_splat(e, half, tcc_emit_lanes_of(tcc_emit_type_of(x)));
+    if (!half) half = bits_of_sign(e, x);
     if (half || !LLVMIsASelectInst(x)) return half;
     /* A choice that somebody else needs as a float is made once. */
     LLVMUseRef use = LLVMGetFirstUse(x);

@@ -107,7 +107,8 @@ static void masks_are_of_the_last_vector(void **state) {
     }
 }
 
-/* A choice between elements, one of a row for all, or a number: made of their 16 bits, unless it is computed with. */
+/* A choice between elements, one of a row for all, or a number, and a change of signs: made of their 16 bits, unless it
+ * is computed with. */
 static void choices_are_of_bits(void **state) {
     (void)state;
     static const struct {
@@ -117,6 +118,11 @@ static void choices_are_of_bits(void **state) {
                  {"  %4 = select(%0, %1, %3) : bf16[3,1000]\n", false},
                  {"  %5 = constant {values=[-3]} : bf16[3,1000]\n  %6 = select(%0, %3, %5) : bf16[3,1000]\n"
                   "  %4 = select(%0, %6, %1) : bf16[3,1000]\n",
+                  false},
+                 {"  %4 = neg(%1) : bf16[3,1000]\n", false},
+                 {"  %4 = abs(%1) : bf16[3,1000]\n", false},
+                 {"  %5 = abs(%1) : bf16[3,1000]\n  %6 = neg(%5) : bf16[3,1000]\n"
+                  "  %4 = select(%0, %6, %2) : bf16[3,1000]\n",
                   false},
                  {"  %5 = select(%0, %1, %2) : bf16[3,1000]\n  %4 = mul(%5, %3) : bf16[3,1000]\n", true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
