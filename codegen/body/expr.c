@@ -293,6 +293,7 @@ void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out) {
         tcc_strbuf_printf(out, ")b%d i%lld n%a f%llx%s ", x->buffer, (long long)x->integer, x->number,
                           describe_loops(x->fold, loop_names), x->products ? "p" : "");
         describe_affine(b, &x->affine, loop_names, out);
+        if (x->kind == TCC_EXPR_LOAD) tcc_body_describe_near(b, x, out);
     }
     for (int i = 0; i < b->stores.count; i++) {
         const tcc_body_write *s = &b->stores.data[i];

@@ -6,15 +6,29 @@
 
 enum { MOST_VECTORS = 2, FAR = 1 << 20 };
 
+/* Whether a load is one of a table of the program, which is known now. */
+static bool is_table(const tcc_body *b, const tcc_expr *x) {
+    if (x->kind != TCC_EXPR_LOAD || x->n_operands || x->dtype != TCC_I32) return false;
+    const tcc_body_buffer *of = &b->buffers.data[x->buffer];
+    return of->literal || (of->node && of->node->op == TCC_OP_CONSTANT && of->node->attrs->constant.values.count > 1);
+}
+
+static int64_t entry(const tcc_body_buffer *table, int64_t i) {
+    return table->literal ? ((const int32_t *)table->literal)[i]
+                          : (int64_t)table->node->attrs->constant.values.v[table->offset + i];
+}
+
 /* Elements from the first lane's entry of an ascending table to the last one's, at most; FAR: it does not ascend. */
-static int64_t reach_in_table(const int32_t *table, int64_t n, int lanes) {
+static int64_t reach_in_table(const tcc_body_buffer *table, int lanes) {
+    const int64_t n = table->literal ? table->literal_bytes / (int64_t)sizeof(int32_t)
+                                     : table->node->attrs->constant.values.count - table->offset;
     int64_t most = 0;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t last = i + lanes - 1 < n ? i + lanes - 1 : n - 1, reach = (int64_t)table[last] - table[i];
-        if (i + 1 < n && table[i + 1] < table[i]) return FAR;
+        const int64_t last = i + lanes - 1 < n ? i + lanes - 1 : n - 1, reach = entry(table, last) - entry(table, i);
+        if (i + 1 < n && entry(table, i + 1) < entry(table, i)) return FAR;
         if (reach > most) most = reach;
     }
-    return most;
+    return most < FAR ? most : FAR;
 }
 
 /* How far the last lane's value of an expression is from the first one's, at most. The values ascend; FAR: it is not
@@ -31,9 +45,8 @@ static int64_t reach_of(const tcc_body_run *r, const tcc_expr *x) {
         tcc_affine_range(r->body, &index->affine, &low, &high);
         return low < 0 ? FAR : reach / x->integer + 1; /* quotients of negative numbers are no numbers in particular */
     }
-    const tcc_body_buffer *from = &r->body->buffers.data[x->buffer];
-    if (!from->literal || from->dtype != TCC_I32 || stride > 1) return FAR;
-    return reach_in_table(from->literal, from->literal_bytes / (int64_t)sizeof(int32_t), r->lanes);
+    if (!is_table(r->body, x) || stride > 1) return FAR;
+    return reach_in_table(&r->body->buffers.data[x->buffer], r->lanes);
 }
 
 /* The elements that a load's lanes lie within. */
@@ -47,6 +60,19 @@ static int64_t span_of(const tcc_body_run *r, const tcc_affine *a) {
         span += t.coefficient * (v->kind == TCC_VAR_LOOP ? r->lanes - 1 : reach_of(r, v->value));
     }
     return span;
+}
+
+void tcc_body_describe_near(const tcc_body *b, const tcc_expr *x, tcc_strbuf *out) {
+    enum { LEAST = 8, MOST = 64 /* lanes */ };
+    for (int i = 0; i < x->affine.n; i++) {
+        const tcc_var *v = &b->vars.data[x->affine.terms[i].var];
+        const bool table = v->kind == TCC_VAR_VALUE && is_table(b, v->value);
+        if (!table && (v->kind != TCC_VAR_VALUE || v->value->kind != TCC_EXPR_DIV)) continue;
+        const tcc_region region = tcc_region_of_load(b, x);
+        tcc_strbuf_printf(out, " near%lld+%lld", (long long)region.from, (long long)region.run);
+        for (int lanes = LEAST; table && lanes <= MOST; lanes *= 2)
+            tcc_strbuf_printf(out, ",%lld", (long long)reach_in_table(&b->buffers.data[v->value->buffer], lanes));
+    }
 }
 
 int tcc_body_near(const tcc_body_run *r, const tcc_expr *x) {

@@ -152,6 +152,79 @@ static void elements_are_repeated(void **state) {
         }
 }
 
+/* Elements i / slow of rows of `width`, the last one `jump` more. */
+static tcc_graph *taken(const char *type, int width, int count, int slow, int jump, tcc_diag *diag) {
+    char text[2048], places[1024];
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        const int at = i / slow + (i == count - 1 ? jump : 0);
+        n += snprintf(places + n, sizeof places - (size_t)n, "%s%d", i ? ", " : "", at < width ? at : width - 1);
+    }
+    snprintf(text, sizeof text,
+             "graph @rows {\n"
+             "  %%0 = input {name=\"x\"} : %s[3,%d]\n"
+             "  %%1 = constant {values=[%s]} : i32[%d]\n"
+             "  %%2 = take(%%0, %%1) {axis=1} : %s[3,%d]\n"
+             "  output \"o\" %%2\n}\n",
+             type, width, places, count, type, count);
+    return parse_graph(text, diag);
+}
+
+/* By a constant of the graph. */
+static void elements_are_taken(void **state) {
+    (void)state;
+    int t = 0;
+    for (int width = 11; width < 80; width += 34)
+        for (int count = 8; count < 80; count += 27)
+            for (int slow = 1; slow < 4; slow++)
+                for (int jump = 0; jump <= 20; jump += 20) {
+                    tcc_diag diag = {0};
+                    check(taken(types[t++ % TYPES], width, count, slow, jump, &diag), true);
+                    tcc_diag_clear(&diag);
+                }
+}
+
+/* What goes back is gathered. */
+static void taken_elements_are_not_gathered(void **state) {
+    (void)state;
+    skip_without(ON_X86_64, "it looks at code for x86-64");
+    static const int jumps[] = {0, 1, -2};
+    for (int i = 0; i < 3; i++) {
+        tcc_diag diag = {0};
+        tcc_graph *g = taken("f32", 128, 32, 1, jumps[i], &diag);
+        assert_int_equal(count_in_code(g, "x86-64-v3", "@llvm.masked.gather") > 0, jumps[i] < 0);
+        assert_int_equal(count_in_code(g, "x86-64-v4", "@llvm.masked.gather") > 0, jumps[i] < 0);
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+}
+
+/* Kernels of one text but for their tables: what one loads for a vector does not reach for the other. */
+static void tables_tell_kernels_apart(void **state) {
+    (void)state;
+    static const char *const ops[] = {"resize_nearest", "resize_bilinear"};
+    static const int sizes[][2] = {{18, 17}, {35, 33}, {66, 32}, {67, 65}, {131, 64}};
+    for (int op = 0; op < 2; op++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (int first = 0; first < 2; first++) {
+                tcc_diag diag = {0};
+                char text[512];
+                snprintf(text, sizeof text,
+                         "graph @rows {\n"
+                         "  %%0 = input {name=\"x\"} : f32[1,2,5,%d]\n"
+                         "  %%1 = %s(%%0) {align_corners=%s} : f32[1,2,7,%d]\n"
+                         "  %%2 = %s(%%1) : f32[1,2,5,%d]\n"
+                         "  %%3 = %s(%%2) {align_corners=%s} : f32[1,2,7,%d]\n"
+                         "  output \"o\" %%1\n  output \"p\" %%3\n}\n",
+                         sizes[i][0], ops[op], first ? "true" : "false", sizes[i][1], ops[op], sizes[i][0], ops[op],
+                         first ? "false" : "true", sizes[i][1]);
+                tcc_graph *g = parse_graph(text, &diag);
+                check_compiled(g, &(compiled_options){.eager = true, .exact = op == 0});
+                tcc_graph_destroy(g);
+                tcc_diag_clear(&diag);
+            }
+}
+
 /* Two vectors are worth it, more are not. */
 static void near_lanes_are_not_gathered(void **state) {
     (void)state;
@@ -177,9 +250,14 @@ static void near_lanes_are_not_gathered(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_are_resized),    cmocka_unit_test(borders_are_left_out),
-        cmocka_unit_test(windows_are_guarded),   cmocka_unit_test(places_come_with_maxima),
-        cmocka_unit_test(elements_are_repeated), cmocka_unit_test(near_lanes_are_not_gathered)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(images_are_resized),
+                                       cmocka_unit_test(borders_are_left_out),
+                                       cmocka_unit_test(windows_are_guarded),
+                                       cmocka_unit_test(places_come_with_maxima),
+                                       cmocka_unit_test(elements_are_repeated),
+                                       cmocka_unit_test(near_lanes_are_not_gathered),
+                                       cmocka_unit_test(tables_tell_kernels_apart),
+                                       cmocka_unit_test(elements_are_taken),
+                                       cmocka_unit_test(taken_elements_are_not_gathered)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
