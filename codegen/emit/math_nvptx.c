@@ -94,4 +94,30 @@ tcc_emit_value tcc_nvptx_rsqrt(tcc_emitter *e, tcc_emit_value x) { return hardwa
 
 tcc_emit_value tcc_nvptx_log(tcc_emitter *e, tcc_emit_value x) { return tcc_math_log_by_bits(e, x); }
 
+/* 1 + x = 2^k (1 + f), 3/4 <= 1 + f < 3/2: k ln 2 + log(1 + f), where f = 2^-k x + (2^-k - 1) is exact, as both have
+ * other signs and are near each other unless k is 0 or x is large. log(1 + f) = f - f^2 / 2 + f^3 p(f). */
+tcc_emit_value tcc_nvptx_log1p(tcc_emitter *e, tcc_emit_value x) {
+    static const float p[] = {0.333333403f,  -0.250001639f, 0.199995741f,  -0.16655311f, 0.142769486f,
+                              -0.127287462f, 0.116959743f,  -0.091025047f, 0.0375719517f}; /* 9.2e-10 */
+    enum { LEAST = 0x3f400000 /* 3/4 */, FOUR = 0x40800000, EXPONENT = -0x800000 };
+    const double of_exponent = 0x1.62e43p-1 * 0x1p-23;
+    tcc_emit_type real = tcc_emit_type_of(x), whole = tcc_emit_type_like(e, e->i32, real);
+    tcc_emit_value bits = tcc_emit_bitcast(e, one_plus(e, x), whole), none = constant(e, x, -__builtin_inf());
+    bits = tcc_emit_isub(e, bits, tcc_emit_int(e, whole, LEAST));
+    tcc_emit_value exponent = tcc_emit_and(e, bits, tcc_emit_int(e, whole, EXPONENT)); /* k, 23 places to the left */
+    tcc_emit_value near = tcc_emit_bitcast(e, tcc_emit_isub(e, tcc_emit_bitcast(e, x, whole), exponent), real);
+    tcc_emit_value four = tcc_emit_isub(e, tcc_emit_int(e, whole, FOUR), exponent); /* 2^-k may be no number */
+    tcc_emit_value f = tcc_emit_fma(e, tcc_emit_bitcast(e, four, real), constant(e, x, 0.25), constant(e, x, -1));
+    f = tcc_emit_fadd(e, near, f);
+    tcc_emit_value square = mul(e, f, f), y = mul(e, mul(e, square, f), tcc_math_polynomial(e, f, p, COUNT(p)));
+    y = tcc_emit_fadd(e, f, tcc_emit_fma(e, square, constant(e, x, -0.5), y));
+    y = tcc_emit_fma(e, tcc_emit_sitofp(e, exponent, real), constant(e, x, of_exponent), y);
+    /* -0 stays, -1 -> -inf, less -> NaN, inf -> inf, NaN -> NaN */
+    y = tcc_emit_select(e, tcc_emit_fcmp(e, TCC_FCMP_OEQ, x, constant(e, x, 0)), x, y);
+    tcc_emit_value end = constant(e, x, -1), less = tcc_emit_fcmp(e, TCC_FCMP_OLT, x, end);
+    y = tcc_emit_select(e, tcc_emit_fcmp(e, TCC_FCMP_OEQ, x, end), none, y);
+    y = tcc_emit_select(e, less, constant(e, x, __builtin_nan("")), y);
+    return tcc_emit_select(e, tcc_emit_fcmp(e, TCC_FCMP_OLT, x, constant(e, x, __builtin_inf())), y, x);
+}
+
 tcc_emit_value tcc_nvptx_erf(tcc_emitter *e, tcc_emit_value x) { return tcc_math_erf_by_exp(e, x, exp_rough); }

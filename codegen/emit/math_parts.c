@@ -70,6 +70,7 @@ tcc_emit_value tcc_math_log1p(tcc_emitter *e, tcc_emit_value x) {
     static const float p[] = {0.333333135f,  -0.250000089f, 0.200020716f,  -0.166679889f, 0.142203599f,
                               -0.124062411f, 0.118835397f,  -0.116700068f, 0.0674915463f}; /* 7.7e-10 */
     enum { ROOT = 0x3f3504f3, ONE = 0x3f800000 };
+    if (e->target->functions->log1p) return e->target->functions->log1p(e, x);
     tcc_emit_value one = constant(e, x, 1), lost,
                    u = sum_of(e, tcc_math_at_least(e, x, 1), tcc_math_at_most(e, x, 1), &lost);
     /* The exponent that brings the mantissa there: carry out of the bits of sqrt(1/2). */
