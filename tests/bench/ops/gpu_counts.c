@@ -1,34 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * gpu-counts NAME f32|bf16 [FOLDER]: what one row of ops.def does on a GPU, forward and with gradients, as the stand-in
- * driver counts it; prints one JSON line, for gpu_counts.py. The PTX of both is written to FOLDER/forward_N.ptx and
- * FOLDER/both_N.ptx. gpu-counts --list prints the names. Run it with LD_LIBRARY_PATH=build/ptxsim; PTXSIM_SM is the
- * GPU. With TCC_LIBRARIES=none nothing is left to libraries, whose work is not counted. */
-#include "op_rows.h"
+ * gpu-counts NAME f32|bf16 [FOLDER [PLAIN]]: what one row of ops.def does on a GPU, forward and with gradients, as
+ * the stand-in driver counts it; prints one JSON line, for gpu_counts.py. The PTX of both is written to
+ * FOLDER/forward_N.ptx and FOLDER/both_N.ptx. PLAIN is what nvcc made of gpu_plain.cu: where the row has a kernel
+ * there, that is counted too. gpu-counts --list prints the names. PTXSIM_SM is the GPU. With TCC_LIBRARIES=none nothing
+ * is left to libraries, whose work is not counted. */
+#include "gpu_plain.h"
 
 #include "frontend/run/model.h"
 #include "ir/support/dtype.h"
 #include "ptxsim/ptxsim.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Operands are made no larger than this: the stand-in runs some ten million instructions of threads a second. */
 enum { MOST_ELEMENTS = 1 << 18 };
-
-static struct stand_in {
-    int (*get_stats)(const char *kernel, ptxsim_stats *stats);
-    void (*reset_stats)(void);
-} sim;
-
-static bool find_stand_in(void) {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!driver) return false;
-    *(void **)&sim.get_stats = dlsym(driver, "ptxsim_get_stats");
-    *(void **)&sim.reset_stats = dlsym(driver, "ptxsim_reset_stats");
-    return sim.get_stats && sim.reset_stats;
-}
 
 static int64_t numel(const tcc_array *a) {
     int64_t n = 1;
@@ -79,7 +66,7 @@ static double result_bytes(tcc_model *m, tcc_array *y) {
 
 static void print_counts(const char *what, const tcc_program *p, double least, double elements) {
     ptxsim_stats s = {0};
-    sim.get_stats(NULL, &s);
+    ptxsim_get_stats(NULL, &s);
     double copied = 0;
     int copies = 0;
     for (int i = 0; i < p->n_steps; i++) {
@@ -100,8 +87,21 @@ static void print_counts(const char *what, const tcc_program *p, double least, d
            (unsigned long long)(s.local_read_bytes + s.local_write_bytes), elements);
 }
 
+/* The row's kernel in plain CUDA, whose result must be ours. */
+static void count_plain(const char *path, const op_bench *b, const tcc_array *y) {
+    static const double furthest = 1e-4; /* sums in another order */
+    double error;
+    ptxsim_reset_stats();
+    const int ran = gpu_plain_run(path, b, y, &error);
+    if (ran > 0 && !(error <= furthest)) fprintf(stderr, "gpu-counts: plain CUDA differs by %g\n", error);
+    if (ran < 0 || (ran > 0 && !(error <= furthest))) exit(1);
+    ptxsim_stats s = {0};
+    ptxsim_get_stats(NULL, &s);
+    if (ran) printf(", \"plain\": {\"instructions\": %llu}", (unsigned long long)s.lane_instructions);
+}
+
 /* The second evaluation is counted: the first may prepare what stays. */
-static tcc_status count(tcc_context *cx, op_bench *b, const char *folder) {
+static tcc_status count(tcc_context *cx, op_bench *b, const char *folder, const char *plain) {
     tcc_model *m;
     tcc_array y = {0};
     const char *what = b->gradients ? "both" : "forward";
@@ -110,7 +110,7 @@ static tcc_status count(tcc_context *cx, op_bench *b, const char *folder) {
     if (status != TCC_OK) return status;
     const int n = b->n + (b->gradients && b->has_gradient);
     for (int i = 0; i < 2 && status == TCC_OK; i++) {
-        sim.reset_stats();
+        ptxsim_reset_stats();
         status = tcc_model_evaluate(m, b->x, n);
         if (status == TCC_OK) status = tcc_model_synchronize(m);
     }
@@ -119,6 +119,7 @@ static tcc_status count(tcc_context *cx, op_bench *b, const char *folder) {
         for (int i = 0; i < n; i++) least += bytes_of(&b->x[i]);
         print_counts(what, m->last->program, least, (double)numel(&y));
         write_modules(m->last->program, folder, what);
+        if (!b->gradients && plain && b->dtype == TCC_F32) count_plain(plain, b, &y);
         if (!b->gradients) op_bench_result_gradient(b, &y);
     }
     tcc_model_destroy(m);
@@ -130,23 +131,19 @@ int main(int argc, char **argv) {
     if (argc == 2 && !strcmp(argv[1], "--list")) return 0;
     op_bench b = {.row = argc > 2 ? op_row_find(argv[1]) : NULL};
     if (!b.row || (strcmp(argv[2], "f32") && strcmp(argv[2], "bf16"))) {
-        fprintf(stderr, "usage: gpu-counts --list | NAME f32|bf16 [FOLDER]\n");
+        fprintf(stderr, "usage: gpu-counts --list | NAME f32|bf16 [FOLDER [PLAIN]]\n");
         return 2;
-    }
-    if (!find_stand_in()) {
-        fprintf(stderr, "gpu-counts: libcuda.so.1 is not the stand-in: LD_LIBRARY_PATH=build/ptxsim\n");
-        return 1;
     }
     tcc_context *cx;
     if (tcc_context_create(&cx) != TCC_OK) return 1;
-    const char *folder = argc > 3 ? argv[3] : NULL;
+    const char *folder = argc > 3 ? argv[3] : NULL, *plain = argc > 4 ? argv[4] : NULL;
     b.dtype = strcmp(argv[2], "f32") ? TCC_BF16 : TCC_F32;
     const int divisor = op_row_divisor(b.row, MOST_ELEMENTS);
     op_bench_operands(&b, divisor);
     printf("{\"op\": \"%s\", \"type\": \"%s\", \"divisor\": %d", b.row->name, argv[2], divisor);
-    tcc_status status = count(cx, &b, folder);
+    tcc_status status = count(cx, &b, folder, plain);
     b.gradients = true;
-    if (status == TCC_OK && b.has_gradient) status = count(cx, &b, folder);
+    if (status == TCC_OK && b.has_gradient) status = count(cx, &b, folder, plain);
     puts("}");
     if (status != TCC_OK) fprintf(stderr, "gpu-counts: %s\n", tcc_context_error(cx));
     op_bench_clear(&b);

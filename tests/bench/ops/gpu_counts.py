@@ -5,12 +5,14 @@
     ninja -C build gpu-counts
     python3 tests/bench/ops/gpu_counts.py [--build build] [--only add,softmax] [--types f32,bf16] [--archs 90,80]
                                           [--json FILE] [--markdown FILE] [--table FILE] [--most RATIO] [--spilled N]
-                                          [--instructions N]
+                                          [--instructions N] [--beside RATIO]
 
 ops.def has the operations; gpu_counts.c says how large their operands are made. Nothing is timed, so that the figures
 are the same on each run. --table makes the table of figures that --json wrote. --most fails where a row of those moves
 more than so many times the least, --spilled where a kernel spills more bytes than that, --instructions where forward
-executes more for an element. Registers and spills are ptxas's, where there is one.
+executes more for an element, --beside where it executes more than so many times what nvcc's kernel does. Registers and
+spills are ptxas's, where there is one. Where there is nvcc, gpu_plain.cu has rows in plain CUDA, which are counted
+beside ours and compared with their results.
 gpu_counts.json and gpu_counts.md are what was committed last: --types f32 --archs 90."""
 import argparse
 import glob
@@ -25,7 +27,15 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-PTXAS = shutil.which("ptxas") or next((p for p in ["/usr/local/cuda/bin/ptxas"] if os.access(p, os.X_OK)), None)
+
+def of_cuda(tool):
+    usual = "/usr/local/cuda/bin/" + tool
+    return shutil.which(tool) or (usual if os.access(usual, os.X_OK) else None)
+
+
+PTXAS = of_cuda("ptxas")
+NVCC = of_cuda("nvcc")
+NEWEST_DRIVER = "13000"  # which the stand-in says it is: it takes PTX of the newest nvcc
 SKIPPED = 77  # the code by which ctest knows it
 HEADING = """<!-- made by gpu_counts.py --markdown -->
 Counted by the stand-in driver for sm_90. `once`: bytes of memory that launches read and write, each counted once a
@@ -47,6 +57,7 @@ def arguments():
     p.add_argument("--most", type=float, default=math.inf, help="fails where more than this is moved, of the least")
     p.add_argument("--spilled", type=float, default=math.inf, help="fails where a kernel spills more bytes than this")
     p.add_argument("--instructions", type=float, default=math.inf, help="fails where forward has more for an element")
+    p.add_argument("--beside", type=float, default=math.inf, help="fails where forward has more, of nvcc's")
     p.add_argument("--table", help="of the figures in this file; nothing is run")
     p.add_argument("--json", help="write all figures here")
     p.add_argument("--markdown", help="write the table here, which is always printed")
@@ -66,16 +77,32 @@ def assembled(folder, part, arch):
     return {"registers": registers, "spilled": spilled}
 
 
-def counted(a, name, dtype):
+def plain_of(folder, arch):
+    """What nvcc makes of gpu_plain.cu; None where there is no nvcc."""
+    if not NVCC:
+        print("gpu_counts.py: no nvcc, so nothing is counted of gpu_plain.cu", file=sys.stderr)
+        return None
+    made = os.path.join(folder, "plain.ptx")
+    done = subprocess.run([NVCC, "-ptx", f"-arch=sm_{arch}", "-o", made, os.path.join(HERE, "gpu_plain.cu")],
+                          capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"gpu_counts.py: {done.stderr}")
+    return made
+
+
+def counted(a, name, dtype, plain):
     figures = None
     for arch in a.archs.split(","):
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "LD_LIBRARY_PATH": os.path.join(a.build, "ptxsim"), "PTXSIM_SM": arch,
-                           "TCC_CACHE_DISABLE": "1", "TCC_LIBRARIES": "none"}
-            done = subprocess.run([os.path.join(a.build, "bin", "gpu-counts"), name, dtype, folder], env=environment,
-                                  capture_output=True, text=True)
+                           "PTXSIM_DRIVER": NEWEST_DRIVER, "TCC_CACHE_DISABLE": "1", "TCC_LIBRARIES": "none"}
+            command = [os.path.join(a.build, "bin", "gpu-counts"), name, dtype, folder]
+            command += [plain] if plain and not figures else []
+            done = subprocess.run(command, env=environment, capture_output=True, text=True)
             if done.returncode:
-                return {"op": name, "type": dtype, "error": (done.stderr.strip().splitlines() or ["it died"])[-1]}
+                said = done.stderr.splitlines()
+                said = [line for line in said if line.startswith("gpu-counts:")] or said or ["it died"]
+                return {"op": name, "type": dtype, "error": said[-1]}
             figures = figures or json.loads(done.stdout.splitlines()[-1])
             for part in ("forward", "both"):
                 if PTXAS and part in figures:
@@ -100,6 +127,23 @@ def line(row, part):
             f"| {f['instructions'] / f['elements']:.1f} | {registers} | {spilled} |")
 
 
+def beside_nvcc(results):
+    """Rows that have a kernel in plain CUDA, those first which execute most of what it does."""
+    rows = []
+    for row in results:
+        if "plain" in row:
+            ours, plain = (row[part]["instructions"] / row["forward"]["elements"] for part in ("forward", "plain"))
+            rows.append((ours / plain, f"| {row['op']} | {ours:.1f} | {plain:.1f} | {ours / plain:.2f} |"))
+    if not rows:
+        return []
+    rows.sort(reverse=True)
+    mean = math.exp(sum(math.log(r) for r, _ in rows) / len(rows))
+    return ["", "Instructions for an element of f32 results, forward, beside gpu_plain.cu as nvcc compiles it. They",
+            "are of PTX: what the assembler makes several of, as of a division, counts as one in both.", "",
+            "| op | instructions | nvcc's | ratio |", "| --- | --- | --- | --- |", *(text for _, text in rows), "",
+            f"geometric mean {mean:.2f}; {sum(r <= 1.3 for r, _ in rows)} of {len(rows)} execute at most 1.3 of nvcc's"]
+
+
 def parts_of(results):
     return [(row, part) for row in results for part in ("forward", "both") if part in row]
 
@@ -117,7 +161,7 @@ def table(results):
                 lines.append(f"\n{dtype}, {part}: {sum(r <= 1.1 for r in ratios)} of {len(ratios)} move at most 1.1 of "
                              f"the least, geometric mean {mean:.2f}; {sum(bool(spills(f)) for f in of)} spill")
     lines += [f"\n{row['op']} {row['type']}: {row['error']}" for row in results if "error" in row]
-    return "\n".join(lines)
+    return "\n".join(lines + beside_nvcc(results))
 
 
 def beyond(a, results):
@@ -130,6 +174,10 @@ def beyond(a, results):
         executed = row[part]["instructions"] / row[part]["elements"]
         if part == "forward" and executed > a.instructions:
             found.append(f"{row['op']} {row['type']}: {executed:.2f} instructions for an element")
+    for row in (row for row in results if "plain" in row):
+        executed = row["forward"]["instructions"] / row["plain"]["instructions"]
+        if executed > a.beside:
+            found.append(f"{row['op']}: {executed:.2f} of the instructions of nvcc's kernel")
     return found
 
 
@@ -146,10 +194,12 @@ def main():
         if unknown:
             sys.exit(f"gpu_counts.py: no row {', '.join(sorted(unknown))} in ops.def")
         results = []
-        for name in listed:
-            for dtype in a.types.split(",") if name in only else []:
-                results.append(counted(a, name, dtype))
-                print(name, dtype, results[-1].get("error", ""), file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            plain = plain_of(folder, a.archs.split(",")[0])
+            for name in listed:
+                for dtype in a.types.split(",") if name in only else []:
+                    results.append(counted(a, name, dtype, plain))
+                    print(name, dtype, results[-1].get("error", ""), file=sys.stderr, flush=True)
     if a.json:
         with open(a.json, "w") as file:
             file.write("[" + ",\n ".join(json.dumps(row) for row in results) + "]\n")
@@ -162,6 +212,8 @@ def main():
         sys.exit("gpu_counts.py: more than may be:\n" + "\n".join(found))
     if a.spilled < math.inf and not PTXAS:
         print("gpu_counts.py: no ptxas, so nobody knows what spills")
+        sys.exit(SKIPPED)
+    if a.beside < math.inf and not NVCC:
         sys.exit(SKIPPED)
 
 
