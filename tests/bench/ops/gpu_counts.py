@@ -144,6 +144,20 @@ def beside_nvcc(results):
             f"geometric mean {mean:.2f}; {sum(r <= 1.3 for r, _ in rows)} of {len(rows)} execute at most 1.3 of nvcc's"]
 
 
+def above(results):
+    """Rows that move more than 1.1 of the least, each with its cause, if ops.def has it."""
+    with open(os.path.join(HERE, "ops.def")) as file:
+        causes = dict(re.findall(r'^GPU_BOUND\((\w+), "(.*)"\)', file.read(), re.MULTILINE))
+    lines = []
+    for row in results:
+        ratios = [(part, ratio(row[part], "once")) for r, part in parts_of([row]) if r[part]["least_bytes"]]
+        if any(r > 1.1 for _, r in ratios):
+            moved = ", ".join(f"{part} {r:.2f}" for part, r in ratios)
+            lines.append(f"| {row['op']} | {row['type']} | {moved} | {causes.get(row['op'], 'not stated')} |")
+    heading = ["", "Above 1.1 of the least:", "", "| op | type | once | why |", "| --- | --- | --- | --- |"]
+    return heading + lines if lines else []
+
+
 def parts_of(results):
     return [(row, part) for row in results for part in ("forward", "both") if part in row]
 
@@ -161,7 +175,7 @@ def table(results):
                 lines.append(f"\n{dtype}, {part}: {sum(r <= 1.1 for r in ratios)} of {len(ratios)} move at most 1.1 of "
                              f"the least, geometric mean {mean:.2f}; {sum(bool(spills(f)) for f in of)} spill")
     lines += [f"\n{row['op']} {row['type']}: {row['error']}" for row in results if "error" in row]
-    return "\n".join(lines + beside_nvcc(results))
+    return "\n".join(lines + above(results) + beside_nvcc(results))
 
 
 def beyond(a, results):
