@@ -17,8 +17,10 @@ enum {
     MOST_LINES = 1 << 24,
     LEAST_EXTENT = 4,
     LEAST_BLOCK_EXTENT = 8,
-    SQUARES = 4, /* along either side of a block, at most */
-    BLOCK_BYTES = 1 << 15,
+    SQUARES = 4,           /* of an item of dense rows */
+    MOST_COLUMNS = 64,     /* of a block; and rows: */
+    MOST_ROWS = 128,       /* two lines of each f32 that is staged are read, and as many of a result written */
+    BLOCK_BYTES = 1 << 15, /* of scratch */
     DENSE_VECTORS = 2
 };
 
@@ -84,6 +86,19 @@ static void emit_lanes(tcc_body_run *r, const tcc_tile *p, tcc_emit_value at) {
     for (int i = 0; i < p->body->stores.count; i++) tcc_body_emit_store(r, &p->body->stores.data[i]);
 }
 
+/* Fetches the lines of the square that the next block has here. Each lies in a page of its own, where the processor
+ * fetches nothing ahead by itself. */
+static void fetch_next(tcc_body_run *r, const tcc_tile *p, const tcc_expr *x) {
+    enum { INTO_L2 = 2 };
+    tcc_emitter *e = r->e;
+    const int64_t stride = tcc_affine_coefficient(&x->affine, p->along);
+    tcc_emit_value offset = tcc_body_offset(r, &x->affine);
+    for (int i = 0; i < p->lanes; i++) {
+        tcc_emit_value at = tcc_emit_add(e, offset, tcc_emit_i64(e, (p->columns + i) * stride));
+        tcc_emit_prefetch(e, tcc_emit_at(e, tcc_emit_dtype(e, x->dtype), r->bases[x->buffer], at), INTO_L2);
+    }
+}
+
 /* Brings the squares of a block into scratch: `count` rows from `first` on, `width` columns from `along` on. */
 static void stage_block(tcc_body_run *r, const tcc_tile *p, tcc_emit_value first, tcc_emit_value count,
                         tcc_emit_value along, tcc_emit_value width) {
@@ -94,8 +109,10 @@ static void stage_block(tcc_body_run *r, const tcc_tile *p, tcc_emit_value first
     r->loops[p->across] = tcc_emit_add(e, first, row.index);
     r->loops[p->along] = tcc_emit_add(e, along, column.index);
     tcc_emit_value to = tcc_emit_add(e, row_at(e, p, row.index), column.index);
-    for (int i = 0; i < p->n_staged; i++)
+    for (int i = 0; i < p->n_staged; i++) {
+        if (p->far) fetch_next(r, p, p->staged[i]);
         stage(r, p, i, to, tcc_emit_sub(e, count, row.index), tcc_emit_sub(e, width, column.index));
+    }
     tcc_emit_loop_end(e, &column, NULL);
     tcc_emit_loop_end(e, &row, NULL);
 }
@@ -116,6 +133,7 @@ static void emit_blocks(tcc_body_run *r, const tcc_tile *p, tcc_emit_value first
     r->lane_var = p->along;
     r->lanes = p->lanes;
     r->mask = extent % p->lanes ? tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, width, column.index)) : NULL;
+    r->begins_whole = true;
     tcc_body_enter(r, p->along, tcc_emit_add(e, along.index, column.index));
     emit_lanes(r, p, tcc_emit_add(e, row_at(e, p, row.index), column.index));
     tcc_body_leave(r, p->along);
@@ -228,13 +246,19 @@ static bool may_be_dense(const tcc_tile *p) {
     return true;
 }
 
+static int64_t whole_squares(const tcc_tile *p, int64_t points, int64_t extent) {
+    const int64_t all = (extent + p->lanes - 1) / p->lanes * p->lanes, some = points / p->lanes * p->lanes;
+    return all < some ? all : some < p->lanes ? p->lanes : some;
+}
+
 /* Rows and columns of a block: whole squares, no more than there are of both, that scratch in the first cache holds. */
 static void choose_block(tcc_tile *p) {
-    const int64_t lanes = p->lanes, across = extent_of(p->body, p->across), along = extent_of(p->body, p->along);
-    int64_t squares = SQUARES;
-    while (squares > 1 && p->n_staged * squares * squares * lanes * lanes * 4 > BLOCK_BYTES) squares /= 2;
-    p->rows = (int)(lanes * (across < squares * lanes ? (across + lanes - 1) / lanes : squares));
-    p->columns = (int)(lanes * (along < squares * lanes ? (along + lanes - 1) / lanes : squares));
+    const int64_t across = extent_of(p->body, p->across), along = extent_of(p->body, p->along);
+    int64_t columns = MOST_COLUMNS;
+    while (columns > p->lanes && p->n_staged * columns * columns * 4 > BLOCK_BYTES) columns /= 2;
+    p->columns = (int)whole_squares(p, columns, along);
+    const int64_t rows = BLOCK_BYTES / (p->n_staged * p->columns * 4);
+    p->rows = (int)whole_squares(p, rows < MOST_ROWS ? rows : MOST_ROWS, across);
 }
 
 /* Lanes, and rows of an item: all loops but the lane loop. */
@@ -290,7 +314,8 @@ bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, t
     const bool block = l->target->lane_groups;
     const int64_t least = block ? LEAST_BLOCK_EXTENT : LEAST_EXTENT;
     if (n < 2) return false;
-    tcc_tile found = {.body = b, .along = order[n - 1], .across = -1, .lanes = l->target->lanes};
+    tcc_tile found = {
+        .body = b, .along = order[n - 1], .across = -1, .lanes = l->target->lanes, .far = tcc_lowering_mark_far(l, b)};
     if (b->vars.data[found.along].high + 1 < least) return false;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];

@@ -15,6 +15,7 @@ typedef struct tcc_tile {
     int along;        /* the lane loop */
     int lanes, n_staged;
     int side;          /* a block's: points along either side of a tile */
+    bool far;          /* a result is not in the caches when it is read, and so are, about, its operands */
     bool dense;        /* all but what is staged lies densely along both loops: a vector goes over the ends of rows */
     int rows, columns; /* of a block of tiles: along `across` and `along` */
     const tcc_expr *staged[TCC_TILE_MOST_STAGED];

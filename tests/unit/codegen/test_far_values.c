@@ -47,6 +47,33 @@ static void whole_lines_alone(void **state) {
     }
 }
 
+static const char transposed[] = "graph @rows {\n"
+                                 "  %%0 = input {name=\"x\"} : %s[%d,%d]\n"
+                                 "  %%1 = transpose(%%0) {perm=[1, 0]} : %s[%d,%d]\n"
+                                 "  output \"o\" %%1\n}\n";
+
+/* Squares are transposed: their rows are whole lines where a row of the result is such. What the next squares read is
+ * fetched before. */
+static void transposed_ones_too(void **state) {
+    (void)state;
+    skip_without(ON_X86_64, "it looks at code for x86-64-v3");
+    static const struct {
+        int rows, columns;
+        bool past_caches, fetched;
+    } cases[] = {{2048, 2064, true, true}, {2050, 2048, false, true}, {1024, 1024, false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(text, sizeof text, transposed, "f32", cases[i].rows, cases[i].columns, "f32", cases[i].columns,
+                 cases[i].rows);
+        assert_int_equal(count_past_caches(text) > 0, cases[i].past_caches);
+        tcc_diag diag = {0};
+        tcc_graph *g = parse_graph(text, &diag);
+        assert_int_equal(count_in_code(g, "x86-64-v3", "call void @llvm.prefetch") > 0, cases[i].fetched);
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+}
+
 static void not_what_the_next_kernel_reads(void **state) {
     (void)state;
     skip_without(ON_X86_64, "it looks at code for x86-64-v3");
@@ -120,16 +147,17 @@ static void the_same_values(void **state) {
                      types[t], rows, width, types[t], rows, width, types[t], rows, width, types[t], rows, width,
                      types[t], rows, 2 * width);
             check_exact(text, (uint64_t)(10 * t + w));
+            snprintf(text, sizeof text, transposed, types[t], 2 * rows + w, 2 * width, types[t], 2 * width,
+                     2 * rows + w);
+            check_exact(text, (uint64_t)(10 * t + w));
         }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_results_alone),
-        cmocka_unit_test(whole_lines_alone),
-        cmocka_unit_test(not_what_the_next_kernel_reads),
-        cmocka_unit_test(not_what_is_overwritten),
-        cmocka_unit_test(not_what_updates_touch),
+        cmocka_unit_test(large_results_alone),     cmocka_unit_test(whole_lines_alone),
+        cmocka_unit_test(transposed_ones_too),     cmocka_unit_test(not_what_the_next_kernel_reads),
+        cmocka_unit_test(not_what_is_overwritten), cmocka_unit_test(not_what_updates_touch),
         cmocka_unit_test(the_same_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
