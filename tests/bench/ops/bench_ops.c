@@ -64,8 +64,9 @@ static int list(int64_t most) {
         char operands[OP_OPERANDS_SIZE];
         op_row_operands(r, divisor, operands);
         printf("{\"name\": \"%s\", \"operands\": \"%s\", \"divisor\": %d, \"module\": \"%s\", \"pytorch\": \"%s\", "
-               "\"chain\": %s, \"bound\": \"%s\"}\n",
-               r->name, operands, divisor, r->module, r->in_pytorch, r->is_chain ? "true" : "false", op_row_bound(r));
+               "\"chain\": %s, \"bound\": \"%s\", \"kind\": \"%s\", \"limit\": \"%s\"}\n",
+               r->name, operands, divisor, r->module, r->in_pytorch, r->is_chain ? "true" : "false", op_row_bound(r),
+               op_row_kind(r), op_row_limit(r));
     }
     return 0;
 }

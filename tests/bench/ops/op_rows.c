@@ -10,6 +10,7 @@ enum { MOST_WANTED = 8, MOST_DIGITS = 24 };
 
 #define BENCH(name, operands, in_c, in_pytorch) LAYER(name, operands, "", in_c, "", in_pytorch)
 #define CHAIN BENCH
+#define KIND(name, why)
 #define BOUND(name, why)
 #define GPU_BOUND(name, why)
 #define LAYER(name, operands, parameters, in_c, module, in_pytorch) \
@@ -51,9 +52,9 @@ static tcc_tensor mesh(const tcc_tensor *x) {
 #undef CHAIN
 
 const op_row op_rows[] = {
-#define CHAIN(name, operands, in_c, in_pytorch) {#name, operands, "", "", in_pytorch, true, make_##name},
+#define CHAIN(name, operands, in_c, in_pytorch) {#name, operands, "", "", in_pytorch, true, __LINE__, make_##name},
 #define LAYER(name, operands, parameters, in_c, module, in_pytorch) \
-    {#name, operands, parameters, module, in_pytorch, false, make_##name},
+    {#name, operands, parameters, module, in_pytorch, false, __LINE__, make_##name},
 #include "ops.def"
 #undef LAYER
 #undef CHAIN
@@ -62,18 +63,33 @@ const op_row op_rows[] = {
 };
 const int op_rows_count = sizeof op_rows / sizeof op_rows[0];
 
-typedef struct bound {
+typedef struct reason {
     const char *name, *why;
-} bound;
+    int line; /* of ops.def */
+} reason;
 
-static const bound bounds[] = {
 #define BENCH(name, operands, in_c, in_pytorch)
 #define CHAIN(name, operands, in_c, in_pytorch)
 #define LAYER(name, operands, parameters, in_c, module, in_pytorch)
-#define BOUND(name, why) {#name, why},
+static const reason bounds[] = {
+#define BOUND(name, why) {#name, why, __LINE__},
+#include "ops.def"
+#undef BOUND
+};
+#undef KIND
+static const reason kinds[] = {
+#define KIND(name, why) {#name, why, __LINE__},
+#define BOUND(name, why)
 #include "ops.def"
 };
-enum { BOUNDS = sizeof bounds / sizeof bounds[0] };
+enum { BOUNDS = sizeof bounds / sizeof bounds[0], KINDS = sizeof kinds / sizeof kinds[0] };
+
+/* The last one in front of the row. */
+static const reason *kind_of(const op_row *row) {
+    int i = KINDS - 1;
+    while (kinds[i].line > row->line) i--;
+    return &kinds[i];
+}
 
 const op_row *op_row_find(const char *name) {
     for (int i = 0; i < op_rows_count; i++)
@@ -86,6 +102,9 @@ const char *op_row_bound(const op_row *row) {
         if (!strcmp(bounds[i].name, row->name)) return bounds[i].why;
     return "";
 }
+
+const char *op_row_kind(const op_row *row) { return kind_of(row)->name; }
+const char *op_row_limit(const op_row *row) { return kind_of(row)->why; }
 
 static bool is_wanted(char kind) { return kind == 'p' || kind == 'u'; }
 

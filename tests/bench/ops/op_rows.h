@@ -10,6 +10,7 @@ enum { OP_MOST_OPERANDS = 4, OP_OPERANDS_SIZE = 256 };
 typedef struct op_row {
     const char *name, *operands, *parameters, *module, *in_pytorch;
     bool is_chain;
+    int line; /* of ops.def */
     tcc_tensor (*make)(const tcc_tensor *x);
 } op_row;
 extern const op_row op_rows[];
@@ -17,6 +18,8 @@ extern const int op_rows_count;
 
 const op_row *op_row_find(const char *name); /* NULL: there is none */
 const char *op_row_bound(const op_row *row); /* "": none is known */
+const char *op_row_kind(const op_row *row);
+const char *op_row_limit(const op_row *row); /* what keeps rows of its kind from the roofline; "": nothing */
 
 /* What the model's function gets, and what it tells of the result. */
 typedef struct op_bench {

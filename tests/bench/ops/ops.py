@@ -11,9 +11,9 @@
 ops.def has the operations. All take turns for `--rounds` rounds; a figure is the fastest call of all. The table has
 milliseconds, and ours / that of PyTorch eager, or, for chains, of the faster of eager and torch.compile. The rate is
 that of our forward: GFLOP/s of products, else GB/s of operands and result. The roofline is the least time in which the
-machine copies as many bytes and multiplies as much, by ours: beyond 100 % where caches hold the operands. Rows above
-1.0 are listed with what bounds them, as ops.def says. --table makes the table of figures that --json wrote.
-results.json and results.md are what was committed last:
+machine copies as many bytes and multiplies as much, by ours: beyond 100 % where caches hold the operands; it is summed
+up by kinds of rows. Rows above 1.0 are listed with what bounds them, as ops.def says. --table makes the table of
+figures that --json wrote. results.json and results.md are what was committed last:
 
     venv/bin/python tests/bench/ops/ops.py --rounds 4 --json tests/bench/ops/results.json \\
                                            --markdown tests/bench/ops/results.md
@@ -215,38 +215,64 @@ def percent(share):
     return f"{100 * share:.0f} %" if share else "-"
 
 
-def above(all_figures, bounds):
+def mean(numbers):
+    return math.exp(sum(map(math.log, numbers)) / len(numbers))
+
+
+PARTS = (("forward_ms", "forward"), ("both_ms", "with gradients"))
+
+
+def above(all_figures, rows):
     """Rows that take longer than PyTorch in something, with what bounds them."""
     slower = {}
     for f in all_figures:
-        for key, words in (("forward_ms", "forward"), ("both_ms", "with gradients")):
+        for key, words in PARTS:
             if (ratio(f, key) or 0) > 1.005:
                 slower.setdefault(f["op"], []).append(f"{f['type']} {words} {ratio(f, key):.2f}")
-    lines = [textwrap.fill(f"- {op}: {', '.join(slower[op])}{': ' + bounds[op] if bounds[op] else ''}", 118,
-                           subsequent_indent="  ") for op in slower]
+    lines = [textwrap.fill(f"- {op}: {', '.join(slower[op])}{': ' if rows[op]['bound'] else ''}{rows[op]['bound']}",
+                           118, subsequent_indent="  ") for op in slower]
     return "\n\nAbove 1.0, and what bounds that where it is known:\n\n" + "\n".join(lines) if lines else ""
 
 
-def table(about, bounds):
-    all_figures, parts = about["results"], (("forward_ms", "forward"), ("both_ms", "with gradients"))
+def kinds(about, rows):
+    """Shares of the roofline by kinds of rows."""
+    columns = [(dtype, key, words) for dtype in TYPES for key, words in PARTS]
+    lines = ["\n\nRows at 60 % of the roofline at least, and the geometric mean of all shares:\n",
+             "| kind | " + " | ".join(f"{dtype} {words}" for dtype, _, words in columns) + " |",
+             "| --- |" + " --- |" * len(columns)]
+    limits = {row["kind"]: row["limit"] for row in rows.values()}
+    for kind in limits:
+        cells = []
+        for dtype, key, _ in columns:
+            shares = [s for f in about["results"] if f["type"] == dtype and rows[f["op"]]["kind"] == kind
+                      for s in [roofline(f, about, key)] if s]
+            cells.append(f"{sum(s >= 0.6 for s in shares)} of {len(shares)}, {percent(mean(shares))}" if shares
+                         else "-")
+        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+    lines += ["", "What keeps rows from it:", ""]
+    lines += [textwrap.fill(f"- {kind}: {why}", 118, subsequent_indent="  ") for kind, why in limits.items() if why]
+    return "\n".join(lines)
+
+
+def table(about, rows):
+    all_figures = about["results"]
     lines = ["| op | type | forward, ours / PyTorch / compiled | rate | roofline | with gradients | roofline |",
              "| --- | --- | --- | --- | --- | --- | --- |"]
     for f in all_figures:
-        shares = [percent(roofline(f, about, key)) for key, _ in parts]
+        shares = [percent(roofline(f, about, key)) for key, _ in PARTS]
         lines.append(f"| {f['op']} | {f['type']} | {cell(f, 'forward_ms')} | {rate(f)} | {shares[0]} | "
                      f"{cell(f, 'both_ms')} | {shares[1]} |")
     for dtype in sorted({f["type"] for f in all_figures}):
-        for key, words in parts:
+        for key, words in PARTS:
             of_type = [f for f in all_figures if f["type"] == dtype]
             ratios = sorted(r for f in of_type for r in [ratio(f, key)] if r)
             shares = [s for f in of_type for s in [roofline(f, about, key)] if s]
             if not ratios:
                 continue
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             lines.append(f"\n{dtype}, {words}: {sum(r <= 1 for r in ratios)} of {len(ratios)} at most 1.0, geometric "
-                         f"mean {mean:.2f}, median {ratios[len(ratios) // 2]:.2f}; {sum(s >= 0.6 for s in shares)} of "
-                         f"{len(shares)} at 60 % of the roofline")
-    return "\n".join(lines) + above(all_figures, bounds)
+                         f"mean {mean(ratios):.2f}, median {ratios[len(ratios) // 2]:.2f}; "
+                         f"{sum(s >= 0.6 for s in shares)} of {len(shares)} at 60 % of the roofline")
+    return "\n".join(lines) + kinds(about, rows) + above(all_figures, rows)
 
 
 def heading(about):
@@ -259,8 +285,8 @@ def heading(about):
     return f"<!-- made by ops.py --markdown -->\n{words}\n\n"
 
 
-def show(a, about, bounds):
-    text = table(about, bounds)
+def show(a, about, rows):
+    text = table(about, rows)
     print(text)
     if a.markdown:
         with open(a.markdown, "w") as file:
@@ -275,10 +301,10 @@ def main():
     unknown = set(only) - {row["name"] for row in rows}
     if unknown:
         sys.exit(f"ops.py: no row {', '.join(sorted(unknown))} in ops.def")
-    bounds = {row["name"]: row["bound"] for row in rows}
+    by_name = {row["name"]: row for row in rows}
     if a.table:
         with open(a.table) as file:
-            return show(a, json.load(file), bounds)
+            return show(a, json.load(file), by_name)
     types = a.types.split(",")
     about = {"torch": torch.__version__, "threads": a.threads, "most": a.most, "note": a.note,
              "copy_gb_s": round(copied(), 1), "product_gflop_s": {t: round(multiplied(a, t)) for t in types},
@@ -293,7 +319,7 @@ def main():
         with open(a.json, "w") as file:
             json.dump(about, file, indent=1)
             file.write("\n")
-    show(a, about, bounds)
+    show(a, about, by_name)
 
 
 main()
