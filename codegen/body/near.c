@@ -64,15 +64,17 @@ static int64_t span_of(const tcc_body_run *r, const tcc_affine *a) {
 
 void tcc_body_describe_near(const tcc_body *b, const tcc_expr *x, tcc_strbuf *out) {
     enum { LEAST = 8, MOST = 64 /* lanes */ };
+    bool looks_up = false;
     for (int i = 0; i < x->affine.n; i++) {
         const tcc_var *v = &b->vars.data[x->affine.terms[i].var];
         const bool table = v->kind == TCC_VAR_VALUE && is_table(b, v->value);
-        if (!table && (v->kind != TCC_VAR_VALUE || v->value->kind != TCC_EXPR_DIV)) continue;
-        const tcc_region region = tcc_region_of_load(b, x);
-        tcc_strbuf_printf(out, " near%lld+%lld", (long long)region.from, (long long)region.run);
+        looks_up |= table || (v->kind == TCC_VAR_VALUE && v->value->kind == TCC_EXPR_DIV);
         for (int lanes = LEAST; table && lanes <= MOST; lanes *= 2)
-            tcc_strbuf_printf(out, ",%lld", (long long)reach_in_table(&b->buffers.data[v->value->buffer], lanes));
+            tcc_strbuf_printf(out, " near%lld", (long long)reach_in_table(&b->buffers.data[v->value->buffer], lanes));
     }
+    if (!looks_up && !x->n_operands) return;
+    const tcc_region region = tcc_region_of_load(b, x); /* what a guard leaves of it may end with the value */
+    tcc_strbuf_printf(out, " in%lld+%lld", (long long)region.from, (long long)region.run);
 }
 
 int tcc_body_near(const tcc_body_run *r, const tcc_expr *x) {
