@@ -17,6 +17,7 @@
  *
  * Optimizer updates are kept apart from the rest of the step, as one pointwise group a parameter. All of these are
  * alike, so they run as a few multi-tensor kernels, and they may be written over the state that they read. */
+#include "ir/build.h"
 #include "ir/support/alloc.h"
 #include "passes/fuse/units.h"
 #include "passes/group.h"
@@ -142,6 +143,25 @@ static tcc_group *map_given(const tcc_rewrite *rw, int count) {
     return given;
 }
 
+static bool is_read(const tcc_graph *g, const tcc_node *input) {
+    for (int i = 0; i < g->nodes.count; i++)
+        for (int k = 0; k < g->nodes.data[i]->n_operands; k++)
+            if (g->nodes.data[i]->operands[k] == input) return true;
+    return false;
+}
+
+/* An output that is an input, such as a gradient that is that of a sum, is a node of its own where others read the
+ * input: then the group that reads it stores it too. Else it is a copy of memory, and needs no kernel. */
+static tcc_status store_inputs(tcc_graph *g) {
+    for (int i = 0; i < g->outputs.count; i++) {
+        tcc_output *o = &g->outputs.data[i];
+        if (o->alias >= 0 || o->node->op != TCC_OP_INPUT || !is_read(g, o->node)) continue;
+        o->node = tcc_ir_build(g, TCC_OP_CAST, &o->node, 1, NULL, &o->node->type, o->node->loc);
+        if (!o->node) return g->diag->status;
+    }
+    return TCC_OK;
+}
+
 tcc_status tcc_pass_fuse(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     tcc_rewrite rw;
     TCC_TRY(tcc_rewrite_begin(&rw, in));
@@ -152,7 +172,9 @@ tcc_status tcc_pass_fuse(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) 
     if (!given) tcc_rewrite_abort(&rw);
     if (!given) return tcc_enomem(in->diag);
     TCC_TRY(tcc_rewrite_end(&rw, &g));
-    tcc_status status = cx->options && cx->options->eager ? fuse_nothing(g) : fuse_greedily(cx, g, given, count);
+    const bool eager = cx->options && cx->options->eager;
+    tcc_status status = eager ? TCC_OK : store_inputs(g);
+    if (status == TCC_OK) status = eager ? fuse_nothing(g) : fuse_greedily(cx, g, given, count);
     if (status != TCC_OK) {
         tcc_graph_destroy(g);
         return status;

@@ -99,7 +99,7 @@ tcc_status tcc_remat_apply(const tcc_remat_model *m, const tcc_graph *g, const t
     c.listed = tcc__calloc((size_t)g->nodes.count + 1, sizeof *c.listed);
     c.operands = tcc__malloc(sizeof *c.operands * (size_t)most);
     const bool ok = c.copies && c.listed && c.operands && copy_all(&c, g) &&
-                    tcc_remat_give_groups(m, target, c.rw.map, c.copies, c.rw.to) == TCC_OK;
+                    tcc_remat_give_groups(m, target, g, c.rw.map, c.copies, c.rw.to) == TCC_OK;
     tcc__free(c.copies);
     tcc__free(c.listed);
     tcc__free(c.operands);

@@ -8,6 +8,7 @@
 typedef struct giver {
     const tcc_remat_model *m;
     const tcc_pass_target *target;
+    const tcc_graph *from;
     tcc_node *const *map, *const *copies;
     tcc_graph *to;
     tcc_arena scratch;
@@ -24,13 +25,19 @@ static bool is_late(const giver *v, const tcc_group *group) {
     return false;
 }
 
-/* What late work evaluates where it evaluated `n`. */
+/* What late work evaluates where it evaluated `n`; NULL: fuse had added that. */
 static tcc_node *late_node(const giver *v, const tcc_node *n) {
+    if (n->id >= v->from->nodes.count) return NULL;
     return !v->m->late[n->id] && v->m->stale[n->id] && v->copies[n->id] ? v->copies[n->id] : v->map[n->id];
 }
 
-static tcc_node *early_node(const giver *v, const tcc_node *n) { return v->map[n->id]; }
-static tcc_node *copied_node(const giver *v, const tcc_node *n) { return v->copies[n->id]; }
+static tcc_node *early_node(const giver *v, const tcc_node *n) {
+    return n->id < v->from->nodes.count ? v->map[n->id] : NULL;
+}
+
+static tcc_node *copied_node(const giver *v, const tcc_node *n) {
+    return n->id < v->from->nodes.count ? v->copies[n->id] : NULL;
+}
 
 /* What has become of the hero, or of another node of its kind: of attention's result and the sums beside it, of two
  * sums over rows. NULL: nothing. */
@@ -76,9 +83,9 @@ static tcc_status give_all(giver *v) {
     return TCC_OK;
 }
 
-tcc_status tcc_remat_give_groups(const tcc_remat_model *m, const tcc_pass_target *target, tcc_node *const *map,
-                                 tcc_node *const *copies, tcc_graph *to) {
-    giver v = {.m = m, .target = target, .map = map, .copies = copies, .to = to};
+tcc_status tcc_remat_give_groups(const tcc_remat_model *m, const tcc_pass_target *target, const tcc_graph *from,
+                                 tcc_node *const *map, tcc_node *const *copies, tcc_graph *to) {
+    giver v = {.m = m, .target = target, .from = from, .map = map, .copies = copies, .to = to};
     const tcc_status status = give_all(&v);
     tcc_arena_free(&v.scratch);
     return status;

@@ -9,8 +9,9 @@
 #include "passes/select.h"
 
 /* Adds to `to` the groups of the model's graph, without outputs, and those of what is computed again. By old id: `map`
- * has each node, `copies` the value computed again or NULL. `target` NULL: none has a choice. */
-tcc_status tcc_remat_give_groups(const tcc_remat_model *m, const tcc_pass_target *target, tcc_node *const *map,
-                                 tcc_node *const *copies, tcc_graph *to);
+ * has each node of graph `from`, `copies` the value computed again or NULL. Fuse may have added nodes behind those of
+ * `from`, and adds them again. `target` NULL: none has a choice. */
+tcc_status tcc_remat_give_groups(const tcc_remat_model *m, const tcc_pass_target *target, const tcc_graph *from,
+                                 tcc_node *const *map, tcc_node *const *copies, tcc_graph *to);
 
 #endif
