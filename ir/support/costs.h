@@ -6,6 +6,7 @@
 #ifndef TCC_SUPPORT_COSTS_H
 #define TCC_SUPPORT_COSTS_H
 
+#include "ir/support/dtype.h"
 #include "ir/support/hardware.h"
 
 /* The part of the multiply-adds that a target's figures promise which kernels reach whose name begins with `kernel`. */
@@ -38,6 +39,7 @@ typedef struct tcc_costs {
     double avoided_launch_ns;    /* what a launch less is worth */
     double beside_ns;            /* an instruction for an element of an operand of a product, in the product's kernel */
     double operand_part;         /* of what the work for an operand costs elsewhere, in the product's kernel */
+    double operand_part_bf16;    /* the same of an operand of bf16 */
     double operand_instructions; /* that it takes for an element, as the plan of a GPU's product assumes */
 
     /* Products on a GPU (codegen/contract/gpu_plan.c). */
@@ -67,6 +69,9 @@ typedef struct tcc_costs {
 
 void tcc_costs_of_host(const tcc_hardware *hw, tcc_costs *out);
 void tcc_costs_of_gpu(const tcc_hardware *hw, tcc_costs *out);
+
+/* Of a product's operand of that type. */
+double tcc_costs_operand_part(const tcc_costs *costs, tcc_dtype type);
 
 /* NULL: of no kernel that is made for products. */
 const tcc_reached *tcc_costs_reached(const tcc_costs *costs, const char *kernel);

@@ -21,7 +21,7 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static double cost_of_repeats(const tcc_draft *d, tcc_draft_scratch *s) {
     int64_t repeats[TCC_FUSE_MAX_NODES] = {0};
     const double beside = tcc_traffic_of(&s->costs, s->costs.beside_ns);
-    const double part = s->costs.operand_part;
+    const double part = tcc_costs_operand_part(&s->costs, d->hero->operands[0]->type.dtype);
     double work = 0, bytes = 0;
     bool computes = false;
     for (int i = d->n_nodes - 1; i >= 0; i--) {

@@ -236,7 +236,8 @@ static double add_evaluation(const tcc_remat_model *m, int t, const tcc_node *x,
     }
     const double repeats = (double)work->repeats, cached = tcc_traffic_of(&m->costs, m->costs.cached_byte_ns);
     const double again = e->all > own ? cached * (repeats - 1) * (e->all - own) : 0;
-    return m->costs.operand_part * (repeats * e->work_ns + m->ns_per_byte * (loaded + again));
+    return tcc_costs_operand_part(&m->costs, x->type.dtype) *
+           (repeats * e->work_ns + m->ns_per_byte * (loaded + again));
 }
 
 static double longer(tcc_remat_times x) { return x.traffic > x.work ? x.traffic : x.work; }

@@ -162,8 +162,9 @@ static void costs(void **state) {
     static const char *const archs[] = {NULL, "sm_75", "sm_90", "sm_121"};
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
         const tcc_costs c = told(archs[i]);
-        const double both[] = {c.launch_ns, c.bytes_a_ns, c.reached_elsewhere, c.byte_ns,      c.cached_byte_ns,
-                               c.exposed,   c.beside_ns,  c.instruction_ns,    c.operand_part, c.avoided_launch_ns},
+        const double both[] = {c.launch_ns,      c.bytes_a_ns,        c.reached_elsewhere, c.byte_ns,
+                               c.cached_byte_ns, c.exposed,           c.beside_ns,         c.instruction_ns,
+                               c.operand_part,   c.operand_part_bf16, c.avoided_launch_ns},
                      gpu[] = {c.operand_instructions, c.block_cycles, c.combine_cycles,
                               c.combine_reached,      c.idle_rate,    c.least_call_fma,
                               c.planned_call_bytes,   c.padding_flop, c.least_aligned_flop},
@@ -174,6 +175,9 @@ static void costs(void **state) {
         for (size_t k = 0; k < sizeof both / sizeof *both; k++) assert_true(both[k] > 0);
         for (size_t k = 0; k < n; k++) assert_true(own[k] > 0);
         assert_true(c.cached_byte_ns < c.byte_ns && c.exposed <= 1 && c.operand_part <= 1);
+        /* a host's products of bf16 hide less of the work for an operand, a GPU's kernels none of it */
+        assert_true(tcc_costs_operand_part(&c, TCC_F32) == c.operand_part && c.operand_part_bf16 <= 1);
+        assert_int_equal(tcc_costs_operand_part(&c, TCC_BF16) > tcc_costs_operand_part(&c, TCC_F32), !archs[i]);
         assert_true(tcc_costs_reached(&c, "contract.tiles")->matrices > 0);
         assert_true(tcc_costs_reached(&c, "attention")->plain > 0);
         assert_true(!tcc_costs_reached(&c, "pointwise"));
