@@ -149,6 +149,9 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
                                       access_mask(r, guard));
     } else if (phase >= 0) {
         value = load_spread(r, x, quotient, phase);
+    } else if (tcc_body_has_columns(r, x)) {
+        tcc_body_load_columns(r, x);
+        return r->values[x->id];
     } else if (tcc_body_near(r, x)) {
         return tcc_body_emit_near(r, x, tcc_body_near(r, x), access_mask(r, guard));
     } else {

@@ -47,6 +47,11 @@ const tcc_expr *tcc_body_guard_of_products(const tcc_body_run *r, const tcc_expr
 void tcc_body_cut_products(tcc_body_run *r, const tcc_expr *guard, uint64_t fold, int var, tcc_emit_value *from,
                            tcc_emit_value *to);
 
+/* --- columns.c */
+/* Whether each lane has a row of its own, all elements of which are loaded, as x is; and all those loads. */
+bool tcc_body_has_columns(const tcc_body_run *r, const tcc_expr *x);
+void tcc_body_load_columns(tcc_body_run *r, const tcc_expr *x);
+
 /* --- near.c */
 /* How many elements in a row have all lanes of a load among them, which are worth loading; 0: there are none such. */
 int tcc_body_near(const tcc_body_run *r, const tcc_expr *load);

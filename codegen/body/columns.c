@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * Loads of all elements of short rows, a row for each lane: the first of all lanes, the second, and so on. Whole rows
+ * are loaded and transposed in registers. A processor would gather the lanes one by one, for each element of a row. */
+#include "codegen/body/run.h"
+
+enum { MOST = 32 /* elements of a row */, MOST_LANES = 64, MOST_PARTS = 8 /* of a vector of lanes */ };
+
+static int lanes_of_part(const tcc_body_run *r) { return r->lanes < r->e->lanes ? r->lanes : r->e->lanes; }
+
+/* The loads of all elements of the rows that x loads one of, in order; their number, 0: they are not all there. */
+static int find_row(const tcc_body_run *r, const tcc_expr *x, const tcc_expr **row) {
+    const int64_t stride = tcc_body_stride(r, &x->affine), part = lanes_of_part(r);
+    if (stride < part || stride > MOST || stride % part || x->n_operands) return 0;
+    int64_t first = x->affine.constant;
+    int n = 0;
+    for (int pass = 0; pass < 2; pass++) /* where the row begins, and what it has */
+        for (int i = 0; i < r->body->exprs.count; i++) {
+            const tcc_expr *y = r->body->exprs.data[i];
+            if (y->kind != TCC_EXPR_LOAD || y->buffer != x->buffer || y->n_operands || !r->needed[i] || r->values[i])
+                continue;
+            tcc_affine moved = y->affine;
+            moved.constant = x->affine.constant;
+            if (!tcc_affine_equal(&moved, &x->affine)) continue;
+            const int64_t at = y->affine.constant - first;
+            if (pass == 0) first += at < 0 ? at : 0;
+            else if (at >= stride) return 0;
+            else row[at] = y, n++;
+        }
+    return n == stride ? n : 0;
+}
+
+bool tcc_body_has_columns(const tcc_body_run *r, const tcc_expr *x) {
+    const tcc_expr *row[MOST];
+    const tcc_emit_type f32 = r->e->f32;
+    return !r->e->target->lane_groups && !r->mask && !r->forms && tcc_scalar_register(r->e, x->dtype) == f32 &&
+           lanes_of_part(r) > 1 && r->lanes / lanes_of_part(r) <= MOST_PARTS && find_row(r, x, row);
+}
+
+/* Elements `from`, ... of the rows of lanes `first`, ...: as many as a register has lanes. */
+static void load_square(tcc_body_run *r, const tcc_expr *x, int first, int64_t from, tcc_emit_value *columns) {
+    tcc_emitter *e = r->e;
+    const int lanes = lanes_of_part(r);
+    const int64_t stride = tcc_body_stride(r, &x->affine);
+    const tcc_emit_type memory = tcc_emit_dtype(e, x->dtype), type = tcc_emit_vector_type(memory, lanes);
+    tcc_emit_value begin = tcc_body_offset(r, &x->affine);
+    for (int i = 0; i < lanes; i++) {
+        tcc_emit_value at = tcc_emit_add(e, begin, tcc_emit_i64(e, (first + i) * stride + from));
+        columns[i] = tcc_emit_load(e, type, tcc_emit_at(e, memory, r->bases[x->buffer], at), 0);
+        columns[i] = tcc_scalar_from_memory(e, columns[i], x->dtype);
+    }
+    tcc_emit_transpose_vectors(e, columns, lanes);
+}
+
+/* Vectors of equal width behind each other; their number is a power of two. */
+static tcc_emit_value joined(tcc_emitter *e, tcc_emit_value *const *parts, int column, int n, int lanes) {
+    int order[MOST_LANES];
+    if (n == 1) return parts[0][column];
+    for (int i = 0; i < lanes; i++) order[i] = i;
+    return tcc_emit_shuffle(e, joined(e, parts, column, n / 2, lanes / 2),
+                            joined(e, parts + n / 2, column, n / 2, lanes / 2), order, lanes);
+}
+
+void tcc_body_load_columns(tcc_body_run *r, const tcc_expr *x) {
+    const tcc_expr *row[MOST];
+    const int n = find_row(r, x, row), part = lanes_of_part(r), parts = r->lanes / part;
+    tcc_emit_value columns[MOST_PARTS][MOST], *of[MOST_PARTS];
+    for (int from = 0; from < n; from += part) {
+        for (int i = 0; i < parts; i++) load_square(r, row[0], i * part, from, of[i] = columns[i]);
+        for (int i = 0; i < part; i++) r->values[row[from + i]->id] = joined(r->e, of, i, parts, r->lanes);
+    }
+}
