@@ -13,7 +13,7 @@ more than so many times the least, --spilled where a kernel spills more bytes th
 executes more for an element, --beside where it executes more than so many times what nvcc's kernel does. Registers and
 spills are ptxas's, where there is one. Where there is nvcc, gpu_plain.cu has rows in plain CUDA, which are counted
 beside ours and compared with their results.
-gpu_counts.json and gpu_counts.md are what was committed last: --types f32 --archs 90."""
+gpu_counts.json and gpu_counts.md are what was committed last: --types f32 --archs 90,80."""
 import argparse
 import glob
 import json
@@ -42,8 +42,8 @@ Counted by the stand-in driver for sm_90. `once`: bytes of memory that launches 
 launch, as if caches held what a launch reads again, by the least: operands once and results once. `sectors`: all
 sectors of 32 bytes that accesses of warps touch, caches left out, by the same. What forward keeps for the gradients is
 not in the least; a table is in it whole, also where few of its rows are taken. All is done by our own kernels, none by
-libraries. Instructions are of threads, for an element of the result. Spills are bytes that
-ptxas stores in the worst kernel.
+libraries. Instructions are of threads, for an element of the result. Registers and spills, in bytes, are those of the
+worst kernel for each GPU that was assembled for.
 
 """
 
