@@ -233,8 +233,8 @@ int tcc_body_forms(tcc_body *b, tcc_affine *out, int most);
 /* Appends a canonical text of the program, equal for equal programs. The extent of loop `any_extent`, if not -1, is
  * left out. */
 void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out);
-/* And what the code of a load has from tables of the program by which it is addressed, and from the end of what it
- * reads (near.c). */
+/* And what the code of a load has from tables of the program by which it is addressed, and from where that begins and
+ * ends (near.c). */
 void tcc_body_describe_near(const tcc_body *b, const tcc_expr *x, tcc_strbuf *out);
 /* Arithmetic operations, about (work.c). */
 double tcc_body_flop(const tcc_body *b);

@@ -45,17 +45,6 @@ static int stride_of(const tcc_body_run *r, const tcc_expr *x) {
     return !t->lane_groups && stride > 1 && stride <= most && stride <= r->lanes ? (int)stride : 0;
 }
 
-/* Whether what a load addresses lies in the value's memory, whatever the guard says. */
-static bool lies_there(const tcc_body_run *r, const tcc_expr *x) {
-    const tcc_body_buffer *from = &r->body->buffers.data[x->buffer];
-    int64_t low, high;
-    for (int i = 0; i < x->affine.n; i++)
-        if (r->body->vars.data[x->affine.terms[i].var].kind != TCC_VAR_LOOP) return false;
-    tcc_affine_range(r->body, &x->affine, &low, &high);
-    return from->node && !r->any_extent && low + from->offset >= 0 &&
-           high + from->offset < tcc_type_numel(&from->node->type);
-}
-
 /* Whether a guard is false wherever the index that is divided is no multiple. */
 static bool asks_for_whole(const tcc_expr *guard, const tcc_expr *quotient) {
     if (tcc_expr_is_and(guard))
@@ -128,7 +117,8 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
         value = guard ? tcc_emit_load_if(e, memory, base, offset, r->values[guard->id])
                       : tcc_emit_load(e, memory, tcc_emit_at(e, memory, base, offset), 0);
     } else if (step == TCC_STEP_NONE) {
-        value = tcc_emit_load_one(e, type, base, offset, lies_there(r, x), access_mask(r, guard));
+        value = tcc_emit_load_one(e, type, base, offset, !r->any_extent && tcc_body_lies_there(r->body, x),
+                                  access_mask(r, guard));
     } else if (step == TCC_STEP_ONE && guard && !guard_varies && !r->mask) { /* all lanes or none */
         value = tcc_emit_load_lanes_if(e, type, base, offset, tcc_body_alignment(r, x->buffer, &x->affine),
                                        r->values[guard->id]);

@@ -62,6 +62,15 @@ static int64_t span_of(const tcc_body_run *r, const tcc_affine *a) {
     return span;
 }
 
+bool tcc_body_lies_there(const tcc_body *b, const tcc_expr *load) {
+    const tcc_body_buffer *from = &b->buffers.data[load->buffer];
+    int64_t low, high;
+    for (int i = 0; i < load->affine.n; i++)
+        if (b->vars.data[load->affine.terms[i].var].kind != TCC_VAR_LOOP) return false;
+    tcc_affine_range(b, &load->affine, &low, &high);
+    return from->node && low + from->offset >= 0 && high + from->offset < tcc_type_numel(&from->node->type);
+}
+
 void tcc_body_describe_near(const tcc_body *b, const tcc_expr *x, tcc_strbuf *out) {
     enum { LEAST = 8, MOST = 64 /* lanes */ };
     bool looks_up = false;
@@ -74,7 +83,8 @@ void tcc_body_describe_near(const tcc_body *b, const tcc_expr *x, tcc_strbuf *ou
     }
     if (!looks_up && !x->n_operands) return;
     const tcc_region region = tcc_region_of_load(b, x); /* what a guard leaves of it may end with the value */
-    tcc_strbuf_printf(out, " in%lld+%lld", (long long)region.from, (long long)region.run);
+    tcc_strbuf_printf(out, " in%lld+%lld%s", (long long)region.from, (long long)region.run,
+                      tcc_body_lies_there(b, x) ? "!" : "");
 }
 
 int tcc_body_near(const tcc_body_run *r, const tcc_expr *x) {

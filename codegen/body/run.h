@@ -53,6 +53,8 @@ bool tcc_body_has_columns(const tcc_body_run *r, const tcc_expr *x);
 void tcc_body_load_columns(tcc_body_run *r, const tcc_expr *x);
 
 /* --- near.c */
+/* Whether what a load addresses lies in the value's memory, whatever the guard says. */
+bool tcc_body_lies_there(const tcc_body *b, const tcc_expr *load);
 /* How many elements in a row have all lanes of a load among them, which are worth loading; 0: there are none such. */
 int tcc_body_near(const tcc_body_run *r, const tcc_expr *load);
 /* Those lanes in registers, 0 where the mask (NULL: none) is off. */
