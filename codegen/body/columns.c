@@ -3,7 +3,7 @@
  * are loaded and transposed in registers. A processor would gather the lanes one by one, for each element of a row. */
 #include "codegen/body/run.h"
 
-enum { MOST = 32 /* elements of a row */, MOST_LANES = 64, MOST_PARTS = 8 /* of a vector of lanes */ };
+enum { MOST = 32 /* elements of a row */, MOST_PARTS = 8 /* of a vector of lanes */ };
 
 static int lanes_of_part(const tcc_body_run *r) { return r->lanes < r->e->lanes ? r->lanes : r->e->lanes; }
 
@@ -51,13 +51,10 @@ static void load_square(tcc_body_run *r, const tcc_expr *x, int first, int64_t f
     tcc_emit_transpose_vectors(e, columns, lanes);
 }
 
-/* Vectors of equal width behind each other; their number is a power of two. */
-static tcc_emit_value joined(tcc_emitter *e, tcc_emit_value *const *parts, int column, int n, int lanes) {
-    int order[MOST_LANES];
+/* A column of squares below each other; their number is a power of two. */
+static tcc_emit_value joined(tcc_emitter *e, tcc_emit_value *const *parts, int column, int n) {
     if (n == 1) return parts[0][column];
-    for (int i = 0; i < lanes; i++) order[i] = i;
-    return tcc_emit_shuffle(e, joined(e, parts, column, n / 2, lanes / 2),
-                            joined(e, parts + n / 2, column, n / 2, lanes / 2), order, lanes);
+    return tcc_emit_append(e, joined(e, parts, column, n / 2), joined(e, parts + n / 2, column, n / 2));
 }
 
 void tcc_body_load_columns(tcc_body_run *r, const tcc_expr *x) {
@@ -66,6 +63,6 @@ void tcc_body_load_columns(tcc_body_run *r, const tcc_expr *x) {
     tcc_emit_value columns[MOST_PARTS][MOST], *of[MOST_PARTS];
     for (int from = 0; from < n; from += part) {
         for (int i = 0; i < parts; i++) load_square(r, row[0], i * part, from, of[i] = columns[i]);
-        for (int i = 0; i < part; i++) r->values[row[from + i]->id] = joined(r->e, of, i, parts, r->lanes);
+        for (int i = 0; i < part; i++) r->values[row[from + i]->id] = joined(r->e, of, i, parts);
     }
 }

@@ -112,6 +112,7 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     const tcc_expr *quotient;
     const int phase = phase_of(r, x, &quotient);
     tcc_lane_step step = tcc_body_step(r, &x->affine);
+    const int near = step == TCC_STEP_ANY ? tcc_body_near(r, x) : 0;
     tcc_emit_type type = tcc_emit_vector_type(memory, r->lanes);
     if (step == TCC_STEP_NONE && !guard_varies) {
         value = guard ? tcc_emit_load_if(e, memory, base, offset, r->values[guard->id])
@@ -134,7 +135,7 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
         tcc_emit_value mask = access_mask(r, guard);
         tcc_emit_value at = tcc_emit_at(e, memory, base, tcc_emit_sub(e, offset, tcc_emit_i64(e, r->lanes - 1)));
         value = reverse(r, mask ? tcc_emit_load_masked(e, type, at, reverse(r, mask)) : tcc_emit_load(e, type, at, 0));
-    } else if (stride_of(r, x) && !((guard || r->mask) && tcc_body_near(r, x))) {
+    } else if (stride_of(r, x) && !(near && (guard || r->mask))) {
         value = tcc_emit_load_strided(e, type, tcc_emit_at(e, memory, base, offset), stride_of(r, x),
                                       access_mask(r, guard));
     } else if (phase >= 0) {
@@ -142,8 +143,8 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     } else if (tcc_body_has_columns(r, x)) {
         tcc_body_load_columns(r, x);
         return r->values[x->id];
-    } else if (tcc_body_near(r, x)) {
-        return tcc_body_emit_near(r, x, tcc_body_near(r, x), access_mask(r, guard));
+    } else if (near) {
+        return tcc_body_emit_near(r, x, near, access_mask(r, guard));
     } else {
         tcc_emit_value start = tcc_emit_element(e, memory, base, offset);
         value = tcc_emit_gather_at(e, memory, start,

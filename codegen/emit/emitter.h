@@ -337,6 +337,8 @@ tcc_emit_value tcc_emit_sum_lanes(tcc_emitter *e, tcc_emit_value vector);
 tcc_emit_value tcc_emit_max_lanes(tcc_emitter *e, tcc_emit_value vector);
 /* The lanes of a picked by constant indices; from a and b joined if b is not NULL. Index -1: any. */
 tcc_emit_value tcc_emit_shuffle(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, const int *indices, int n);
+/* The lanes of x and behind them those of y, which has no more: 64 in all at most. */
+tcc_emit_value tcc_emit_append(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y);
 /* The lanes of `from`, of 32 bits, picked by indices (i32) that are below their number; others give any lane. A full
  * vector, or several, of each, where the target has such instructions. */
 bool tcc_emit_has_permutes(const tcc_llvm_target *t, int lanes);

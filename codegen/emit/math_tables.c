@@ -18,17 +18,6 @@ tcc_emit_value tcc_math_look_up(tcc_emitter *e, const float *table, tcc_emit_val
     return tcc_math_permute(e, LLVMConstVector(entries, (unsigned)e->target->lanes), index);
 }
 
-tcc_emit_value tcc_math_append(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y) {
-    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(x)), more = tcc_emit_lanes_of(tcc_emit_type_of(y));
-    int indices[MOST];
-    if (more < lanes) { /* both operands of a shuffle have one width */
-        for (int i = 0; i < lanes; i++) indices[i] = i < more ? i : -1;
-        y = tcc_emit_shuffle(e, y, NULL, indices, lanes);
-    }
-    for (int i = 0; i < lanes + more; i++) indices[i] = i;
-    return tcc_emit_shuffle(e, x, y, indices, lanes + more);
-}
-
 /* Lanes first, first + 1, ... of x as a full vector; those past the end of x hold anything. */
 static tcc_emit_value part(tcc_emitter *e, tcc_emit_value x, int first) {
     const int full = e->target->lanes, lanes = tcc_emit_lanes_of(tcc_emit_type_of(x));
@@ -50,6 +39,6 @@ tcc_emit_value tcc_math_by_parts(tcc_emitter *e, tcc_math_of_full f, tcc_emit_va
     for (int i = 0; i < MOST; i++) indices[i] = i;
     if (lanes < full) return tcc_emit_shuffle(e, all, NULL, indices, lanes);
     for (int first = full; first < lanes; first += full)
-        all = tcc_math_append(e, all, f(e, part(e, x, first), y ? part(e, y, first) : NULL));
+        all = tcc_emit_append(e, all, f(e, part(e, x, first), y ? part(e, y, first) : NULL));
     return all;
 }

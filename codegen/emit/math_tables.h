@@ -9,7 +9,6 @@
 bool tcc_math_has_tables(const tcc_emitter *e);
 /* The lane of a full vector of f32 that the low bits of each lane's index name. */
 tcc_emit_value tcc_math_permute(tcc_emitter *e, tcc_emit_value x, tcc_emit_value index);
-tcc_emit_value tcc_math_append(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y); /* y has no more lanes than x */
 /* The entry that the low bits of each lane's index name, of a full vector. */
 tcc_emit_value tcc_math_look_up(tcc_emitter *e, const float *table, tcc_emit_value index);
 

@@ -38,7 +38,7 @@ tcc_emit_value tcc_emit_permute(tcc_emitter *e, tcc_emit_value from, tcc_emit_va
         parts[i] = tcc_emit_bitcast(e, part_of(e, from, i * full), tcc_emit_vector_type(e->f32, full));
     for (int first = 0; first < lanes; first += full) {
         tcc_emit_value next = pick(e, parts, n, part_of(e, indices, first));
-        all = all ? tcc_math_append(e, all, next) : next;
+        all = all ? tcc_emit_append(e, all, next) : next;
     }
     return tcc_emit_bitcast(e, all, tcc_emit_vector_type(tcc_emit_scalar_of(tcc_emit_type_of(from)), lanes));
 }

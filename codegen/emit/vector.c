@@ -35,6 +35,17 @@ tcc_emit_value tcc_emit_shuffle(tcc_emitter *e, tcc_emit_value a, tcc_emit_value
                                   tcc_emit_constants(elements, n), "");
 }
 
+tcc_emit_value tcc_emit_append(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y) {
+    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(x)), more = tcc_emit_lanes_of(tcc_emit_type_of(y));
+    int indices[64];
+    if (more < lanes) { /* both operands of a shuffle have one width */
+        for (int i = 0; i < lanes; i++) indices[i] = i < more ? i : -1;
+        y = tcc_emit_shuffle(e, y, NULL, indices, lanes);
+    }
+    for (int i = 0; i < lanes + more; i++) indices[i] = i;
+    return tcc_emit_shuffle(e, x, y, indices, lanes + more);
+}
+
 typedef tcc_emit_value (*combine_fn)(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b);
 
 static tcc_emit_value combine_sum(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) { return tcc_emit_fadd(e, a, b); }
