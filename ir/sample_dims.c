@@ -3,7 +3,7 @@
  * listed here stays whole. */
 #include "ir/sample_dims.h"
 #include "ir/sdpa.h"
-#include "ir/support/gcd.h"
+#include "ir/support/integers.h"
 
 static tcc_sample_dim *at(tcc_sample *s, const tcc_node *n, int dim) { return &s->dims[n->id * TCC_MAX_RANK + dim]; }
 

@@ -9,7 +9,7 @@
  * product: a one-hot mask, a bias spread over the rows, another model's probabilities. They and the values made of them
  * belong to the region if all their readers do. Others are sliced. */
 #include "passes/chunk.h"
-#include "ir/support/gcd.h"
+#include "ir/support/integers.h"
 
 #include <string.h>
 

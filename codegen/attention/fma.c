@@ -11,14 +11,12 @@
 
 #include "codegen/emit/warp.h"
 #include "codegen/emit/math.h"
-#include "ir/support/gcd.h"
+#include "ir/support/integers.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { GROUPS = TCC_ATTENTION_GPU_WIDTH / 32, WARP_ROWS = 16, ROW_THREADS = 8, UNROLL = 8 };
-
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static tcc_emit_value i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
 static tcc_emit_value i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
@@ -45,10 +43,11 @@ typedef struct layout {
 static layout layout_of(const tcc_attention_gpu_plan *p) {
     const tcc_attention *a = &p->a;
     layout l = {.d = tcc_round_up(a->D, UNROLL), .e = tcc_round_up(a->E, UNROLL)};
-    int64_t widest = p->kind == TCC_ATTENTION_GPU_QUERIES ? a->D : max64(a->D, a->E), summed = max64(l.d, l.e);
+    int64_t widest = p->kind == TCC_ATTENTION_GPU_QUERIES ? a->D : tcc_max_i64(a->D, a->E),
+            summed = tcc_max_i64(l.d, l.e);
     l.first = l.d * (p->rows + 4);
     l.second = p->kind == TCC_ATTENTION_GPU_FORWARD ? 0 : l.e * (p->rows + 4);
-    l.columns = max64(summed * (p->columns + 4), p->columns * (tcc_round_up(widest, 32) + 4));
+    l.columns = tcc_max_i64(summed * (p->columns + 4), p->columns * (tcc_round_up(widest, 32) + 4));
     l.scores = (int64_t)p->columns * p->rows;
     return l;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Attention on the host: the plan of both kernels, and the memory of their operands. */
 #include "codegen/attention/bf16.h"
-#include "ir/support/gcd.h"
+#include "ir/support/integers.h"
 
 enum {
     FORWARD_KEYS =
@@ -19,8 +19,6 @@ enum {
     LEAST_BF16_ROWS = 8,
     LEAST_BF16_WIDTH = 16,
 };
-
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t batches(const tcc_attention *a) {
     int64_t n = 1;
@@ -66,7 +64,7 @@ static double rate_of(const tcc_hardware *hw, int64_t k_at_once) {
 
 static tcc_contract_multiply fastest(const tcc_hardware *hw, const tcc_attention *a) {
     tcc_contract_multiply best = TCC_CONTRACT_FMA;
-    if (min64(a->T, a->S) < LEAST_BF16_ROWS || min64(a->D, a->E) < LEAST_BF16_WIDTH) return best;
+    if (tcc_min_i64(a->T, a->S) < LEAST_BF16_ROWS || tcc_min_i64(a->D, a->E) < LEAST_BF16_WIDTH) return best;
     if (rate_of(hw, TCC_CONTRACT_PAIRS) > rate_of(hw, best)) best = TCC_CONTRACT_PAIRS;
     return rate_of(hw, TCC_CONTRACT_TILES) > rate_of(hw, best) ? TCC_CONTRACT_TILES : best;
 }
@@ -90,8 +88,8 @@ static tcc_status plan_multiply(const tcc_llvm_target *target, tcc_params *param
 /* Rows of the register tile, and keys of a block: the last one has a whole tile of them. */
 static tcc_status plan_keys(const tcc_llvm_target *target, tcc_params *params, tcc_attention_plan *p) {
     const tcc_attention *a = &p->a;
-    const tcc_param_range rows =
-        tcc_param_between(1, min64(target->registers >= 32 ? 8 : 4, min64(a->T, a->backward ? a->S : a->T)));
+    const tcc_param_range rows = tcc_param_between(
+        1, tcc_min_i64(target->registers >= 32 ? 8 : 4, tcc_min_i64(a->T, a->backward ? a->S : a->T)));
     p->rows = (int)rows.most;
     TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_ROWS, rows, &p->rows));
     p->key_block = choose_key_block(a->S, a->backward ? BACKWARD_KEYS : FORWARD_KEYS, p->rows);
@@ -115,7 +113,7 @@ static tcc_status plan_queries(tcc_params *params, tcc_attention_plan *p) {
     p->query_block = !a->backward ? FORWARD_QUERIES : a->T <= BACKWARD_AT_ONCE ? BACKWARD_AT_ONCE : BACKWARD_QUERIES;
     if (!a->backward && heads >= FEW_ITEMS && a->T <= 4 * FORWARD_QUERIES) p->query_block = a->T;
     if (a->S <= p->rows) p->query_block = tcc_round_up(p->query_block, p->rows); /* tiles may be of fewer rows then */
-    p->query_block = min64(p->query_block, a->T);
+    p->query_block = tcc_min_i64(p->query_block, a->T);
     const tcc_param_range queries = {.least = p->rows, .most = a->T, .multiple = p->rows, .also = a->T};
     TCC_TRY(tcc_params_settle(params, TCC_PARAM_QUERIES, queries, &p->query_block));
     if (!a->backward) blocks = (a->T + p->query_block - 1) / p->query_block;
@@ -155,7 +153,7 @@ static tcc_status plan_bf16(tcc_params *params, tcc_attention_plan *p) {
                                        : tcc_param_powers(1, PAIR_ROWS);
     TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_ROWS, rows, &p->rows));
     enum { GROUP = TCC_ATTENTION_GROUP };
-    p->key_block = min64(a->S, BF16_KEYS);
+    p->key_block = tcc_min_i64(a->S, BF16_KEYS);
     const tcc_param_range keys = {.least = GROUP, .most = a->S, .multiple = GROUP, .also = a->S};
     TCC_TRY(tcc_params_settle(params, TCC_PARAM_KEYS, keys, &p->key_block));
     p->key_stride = tcc_round_up(p->key_block, GROUP);
@@ -163,7 +161,7 @@ static tcc_status plan_bf16(tcc_params *params, tcc_attention_plan *p) {
     const int64_t heads = batches(a);
     p->query_block = BF16_QUERIES;
     if (!a->backward && heads < FEW_ITEMS) p->query_block = FORWARD_QUERIES;
-    p->query_block = min64(p->query_block, a->T);
+    p->query_block = tcc_min_i64(p->query_block, a->T);
     const tcc_param_range queries = {.least = GROUP, .most = a->T, .multiple = GROUP, .also = a->T};
     TCC_TRY(tcc_params_settle(params, TCC_PARAM_QUERIES, queries, &p->query_block));
     p->items = a->backward ? heads : heads * ((a->T + p->query_block - 1) / p->query_block);

@@ -2,7 +2,7 @@
  * Affine forms as offsets: the part that all lanes share, the part that differs by lane, and the alignment of
  * addresses. */
 #include "codegen/body/run.h"
-#include "ir/support/gcd.h"
+#include "ir/support/integers.h"
 
 /* The given form that is the loop part of `a`, or -1. */
 static int find_form(const tcc_body_run *r, const tcc_affine *a) {

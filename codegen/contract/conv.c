@@ -11,7 +11,7 @@
 #include "codegen/contract/conv.h"
 #include "codegen/schedule/operand.h"
 
-#include "ir/support/gcd.h"
+#include "ir/support/integers.h"
 
 #include <string.h>
 

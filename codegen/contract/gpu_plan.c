@@ -4,7 +4,7 @@
 
 #include "codegen/contract/internal.h"
 #include "codegen/emit/warp.h"
-#include "ir/support/gcd.h"
+#include "ir/support/integers.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * The host's kernels of a contraction: items, blocks of k, tiles, epilogues. Planning is in plan.c, packing in pack.c,
  * the register tile in tile.c. */
 #include "codegen/contract/internal.h"
-#include "ir/support/gcd.h"
+#include "ir/support/integers.h"
 
 #include <string.h>
 

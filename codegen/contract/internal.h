@@ -28,8 +28,17 @@ tcc_status tcc_contract_settle_k(tcc_contract_dims *k, int n_accesses, tcc_param
 
 /* Windows say which elements of that operand count. */
 bool tcc_contract_has_windows_on(const tcc_contract_plan *p, int operand);
+
+/* --- Blocks (blocks.c) of a plan that has its tile and what it packs */
+bool tcc_contract_reads_bf16(const tcc_contract_plan *p);                                /* as pairs or tiles */
+double tcc_contract_rate(const tcc_llvm_target *target, tcc_contract_multiply multiply); /* multiply-adds a cycle */
+/* Rows of B that a core's cache keeps: those whose distance has a large power of two for a factor share a few sets. */
+int64_t tcc_contract_rows_kept(const tcc_contract_plan *p, const tcc_llvm_target *target);
 /* The extent of a k dimension in packed memory. */
 int64_t tcc_contract_k_extent(const tcc_contract_plan *p, int dim);
+/* Whole inner dimensions of k and a part of one: about `most` elements in a block. */
+void tcc_contract_choose_k_blocks(tcc_contract_plan *p, int64_t most);
+void tcc_contract_choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target);
 
 /* An address among an operand's elements. */
 tcc_emit_value tcc_contract_at(tcc_emitter *e, tcc_dtype dtype, tcc_emit_value base, tcc_emit_value offset);

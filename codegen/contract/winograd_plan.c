@@ -2,7 +2,7 @@
  * Planning Winograd's convolutions; see winograd.h. */
 #include "codegen/contract/internal.h"
 #include "codegen/contract/winograd.h"
-#include "ir/support/gcd.h"
+#include "ir/support/integers.h"
 
 #include <math.h>
 

@@ -48,7 +48,7 @@ typedef struct tcc_costs {
     double combine_reached; /* the part of the memory's bandwidth that its long reads reach */
     double idle_rate;       /* of a processor with next to no threads, as part of its full rate */
 
-    /* Products on a host (codegen/contract/plan.c). */
+    /* Products on a host (codegen/contract/plan.c, blocks.c). */
     tcc_product_cycles f32, bf16;
     double packed_element_cycles; /* of a panel of B, a step of k */
     double far_element_cycles;    /* of B, which leaves the cache between two uses */

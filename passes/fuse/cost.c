@@ -4,13 +4,12 @@
 #include "passes/fuse/draft.h"
 #include "passes/group.h"
 #include "passes/select.h"
+#include "ir/support/integers.h"
 
 /* Random draws are recomputed wherever they are needed, since a stored mask would live from forward to backward. */
 double tcc_op_cost(const tcc_costs *costs, tcc_op op) {
     return tcc_op_draws(op) ? 0 : tcc_traffic_of(costs, costs->instruction_ns) * tcc_op_get_info(op)->cost;
 }
-
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* What a prologue costs beyond doing its work once for each element. Let it have n elements of w bytes. Storing them
  * means to write and to read them: fusing saves 2 n w and a launch. With r repeats fusing costs (r - 1) n (work + half
@@ -35,8 +34,8 @@ static double cost_of_repeats(const tcc_draft *d, tcc_draft_scratch *s) {
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];
             const int p = s->position[x->id];
-            const int64_t again = hero ? larger(tcc_draft_operand_work(s, d->hero, k)->repeats, 1) : repeats[i];
-            if (p >= 0) repeats[p] = larger(repeats[p], again);
+            const int64_t again = hero ? tcc_max_i64(tcc_draft_operand_work(s, d->hero, k)->repeats, 1) : repeats[i];
+            if (p >= 0) repeats[p] = tcc_max_i64(repeats[p], again);
             double read = (double)tcc_dtype_bytes(x->type.dtype) *
                           (double)tcc_type_numel(n->op == TCC_OP_SLICE ? &n->type : &x->type);
             if (hero) bytes -= p >= 0 ? part * (double)(again - 1) * read : 0;

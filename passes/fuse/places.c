@@ -10,6 +10,7 @@
 #include "passes/fuse/draft.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/integers.h"
 
 enum { NONE = -1 };
 
@@ -35,8 +36,6 @@ struct tcc_draft_place {
 struct tcc_draft_visit {
     int place, next; /* of the same node */
 };
-
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 bool tcc_draft_places_create(tcc_draft_places *p, int n_nodes, int most) {
     *p = (tcc_draft_places){.most = most};
@@ -156,7 +155,7 @@ static int find_place(tcc_draft_places *p, const struct tcc_draft_place *like) {
             !tcc_same_dims(&x->asks->type, &like->asks->type))
             continue;
         if (like->moves ? !same_map(&x->map, &like->map, x->end->rank) : !asks_alike(x->asks, like->asks)) continue;
-        x->points = larger(x->points, like->points);
+        x->points = tcc_max_i64(x->points, like->points);
         return at;
     }
     return add_place(p, *like);

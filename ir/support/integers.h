@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The greatest common divisor, and quotients rounded up. */
-#ifndef TCC_SUPPORT_GCD_H
-#define TCC_SUPPORT_GCD_H
+ * Arithmetic of integers. */
+#ifndef TCC_SUPPORT_INTEGERS_H
+#define TCC_SUPPORT_INTEGERS_H
 
 #include <stdint.h>
 
-/* Of both magnitudes, which INT64_MIN has none of; that of 0 and b is |b|. */
+static inline int64_t tcc_min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tcc_max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* The greatest common divisor of both magnitudes, which INT64_MIN has none of; that of 0 and b is |b|. */
 static inline int64_t tcc_gcd(int64_t a, int64_t b) {
     if (a < 0) a = -a;
     while (b) {
