@@ -33,9 +33,9 @@ static bool overwrites(const tcc_builder *b, const tcc_group *group, const tcc_n
 static bool is_updated(const tcc_group *group, const tcc_node *value) {
     if (group->kind != TCC_GROUP_SCATTER || group->hero != value) return false;
     const tcc_type *updates = &value->operands[2]->type;
+    const bool along = value->op == TCC_OP_SCATTER_ADD_ALONG || value->op == TCC_OP_SCATTER_ALONG;
     int64_t together = 1; /* elements that go to one place */
-    for (int i = (int)value->attrs->axis.axis + 1; value->op != TCC_OP_SCATTER_ADD_ALONG && i < value->type.rank; i++)
-        together *= value->type.dims[i];
+    for (int i = (int)value->attrs->axis.axis + 1; !along && i < value->type.rank; i++) together *= value->type.dims[i];
     const double each = (double)(together * tcc_dtype_bytes(value->type.dtype)),
                  all = (double)tcc_type_bytes(&value->type),
                  touched = (double)tcc_type_numel(updates) / (double)together * (each < LINE ? LINE : each);

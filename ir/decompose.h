@@ -53,11 +53,10 @@ typedef struct tcc_ir_softmax {
 /* power / sum */
 tcc_node *tcc_ir_softmax_value(tcc_graph *g, const tcc_ir_softmax *s, int axis);
 
-/* What scatter or scatter_along `n` replaces on these operands. */
+/* What scatter `n` replaces on these operands. */
 typedef struct tcc_ir_replaced {
-    tcc_node
-        *last;     /* integers, [places], of scatter_along [all]: 1 + the position of the update that counts; 0: none */
-    tcc_node *hit; /* bool, dims of the base: it is replaced */
+    tcc_node *last;   /* integers, [places]: 1 + the position of the update that counts; 0: none */
+    tcc_node *hit;    /* bool, dims of the base: it is replaced */
     tcc_node *counts; /* bool, dims of the updates: it is the last one of its place */
 } tcc_ir_replaced;
 tcc_ir_replaced tcc_ir_get_replaced(tcc_graph *g, const tcc_node *n, tcc_node *base, tcc_node *index,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Definitions of scatters that replace. Which update comes last at a place is the largest of the turns, counted from 1,
- * of those that go there; 0: none does. */
+ * The definition of a scatter that replaces whole slices. Which update comes last at a place is the largest of the
+ * turns, counted from 1, of those that go there; 0: none does. */
 #include "ir/build.h"
 #include "ir/decompose.h"
 #include "ir/decompose_rules.h"
@@ -31,24 +31,6 @@ static tcc_node *last_turns(tcc_graph *g, tcc_node *index, int64_t count) {
     return indexed(g, TCC_OP_SCATTER_MAX, (tcc_node *[]){tcc_ir_splat(g, &type, 0), index, turn}, 3, 0);
 }
 
-/* [n]: the place of each index in a row of all places; -1 where it is out of range. */
-static tcc_node *flat_places(tcc_graph *g, const tcc_type *base, tcc_node *index, int axis) {
-    tcc_node *low = tcc_ir_binary_c(g, TCC_OP_GE, index, 0),
-             *high = tcc_ir_binary_c(g, TCC_OP_LT, index, (double)base->dims[axis]);
-    tcc_node *place = NULL, *along = tcc_type_numel(base) > INT32_MAX ? tcc_ir_cast(g, index, TCC_I64) : index;
-    if (!along) return NULL;
-    const tcc_type type = along->type;
-    int64_t step = 1;
-    for (int d = base->rank - 1; d >= 0; step *= base->dims[d--]) {
-        tcc_node *part = d == axis ? along : tcc_ir_iota(g, &type, d);
-        part = tcc_ir_binary_c(g, TCC_OP_MUL, part, (double)step);
-        place = place ? tcc_ir_binary(g, TCC_OP_ADD, place, part) : part;
-        if (!place) return NULL;
-    }
-    tcc_node *inside = tcc_ir_binary(g, TCC_OP_AND, low, high);
-    return flat(g, tcc_ir_select(g, inside, place, tcc_ir_splat_like(g, place, -1)));
-}
-
 /* x, whose dims begin at the axis of the others. */
 static tcc_node *put_at_axis(tcc_graph *g, tcc_node *x, const tcc_type *in, int axis) {
     int dims[TCC_MAX_RANK];
@@ -60,25 +42,17 @@ static tcc_node *put_at_axis(tcc_graph *g, tcc_node *x, const tcc_type *in, int 
 tcc_ir_replaced tcc_ir_get_replaced(tcc_graph *g, const tcc_node *n, tcc_node *base, tcc_node *index,
                                     tcc_node *updates) {
     const int axis = (int)n->attrs->axis.axis;
-    const bool along = n->op == TCC_OP_SCATTER_ALONG;
     tcc_ir_replaced r = {0};
     tcc_node *turn = turns(g, tcc_type_numel(&index->type));
     turn = turn ? tcc_ir_reshape(g, turn, index->type.rank, index->type.dims) : NULL;
-    r.last = along ? last_turns(g, flat_places(g, &base->type, index, axis), tcc_type_numel(&base->type))
-                   : last_turns(g, flat(g, index), base->type.dims[axis]);
+    r.last = last_turns(g, flat(g, index), base->type.dims[axis]);
     if (!r.last || !turn) return r;
-    tcc_node *last = along ? tcc_ir_reshape(g, r.last, base->type.rank, base->type.dims) : r.last;
-    r.hit = tcc_ir_binary_c(g, TCC_OP_GT, last, 0);
-    tcc_node *found = indexed(g, along ? TCC_OP_TAKE_ALONG : TCC_OP_TAKE, (tcc_node *[]){last, index}, 2,
-                              along ? axis : 0);
-    r.counts = tcc_ir_binary(g, TCC_OP_EQ, found, turn);
-    if (along) return r;
-    r.hit = put_at_axis(g, r.hit, &base->type, axis);
-    r.counts = put_at_axis(g, r.counts, &updates->type, axis);
+    r.hit = put_at_axis(g, tcc_ir_binary_c(g, TCC_OP_GT, r.last, 0), &base->type, axis);
+    tcc_node *found = indexed(g, TCC_OP_TAKE, (tcc_node *[]){r.last, index}, 2, 0);
+    r.counts = put_at_axis(g, tcc_ir_binary(g, TCC_OP_EQ, found, turn), &updates->type, axis);
     return r;
 }
 
-/* Whole slices. */
 TCC_DEFINITION(SCATTER) {
     const int axis = (int)n->attrs->axis.axis;
     const tcc_ir_replaced r = tcc_ir_get_replaced(g, n, in[0], in[1], in[2]);
@@ -87,11 +61,4 @@ TCC_DEFINITION(SCATTER) {
     tcc_node *from = tcc_ir_reshape(g, in[2], rows.rank, rows.dims);
     tcc_node *picked[] = {from, tcc_ir_binary_c(g, TCC_OP_ADD, r.last, -1)};
     return tcc_ir_select(g, r.hit, indexed(g, TCC_OP_TAKE, picked, 2, axis), in[0]);
-}
-
-TCC_DEFINITION(SCATTER_ALONG) {
-    const tcc_ir_replaced r = tcc_ir_get_replaced(g, n, in[0], in[1], in[2]);
-    tcc_node *picked[] = {flat(g, in[2]), tcc_ir_binary_c(g, TCC_OP_ADD, r.last, -1)};
-    tcc_node *all = indexed(g, TCC_OP_TAKE, picked, 2, 0);
-    return tcc_ir_select(g, r.hit, all ? tcc_ir_reshape(g, all, n->type.rank, n->type.dims) : NULL, in[0]);
 }

@@ -128,6 +128,7 @@ static void by_index(tcc_sample *s, const tcc_node *n) {
         }
         return;
     case TCC_OP_SCATTER_ADD_ALONG:
+    case TCC_OP_SCATTER_ALONG:
         for (int k = 0; k < n->n_operands; k++) tie_all(s, n, n->operands[k], axis);
         return;
     default: /* of whole slices */

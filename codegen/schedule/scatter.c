@@ -3,9 +3,14 @@
  * the second an item owns some columns (the dims that are not indexed) and visits all index positions in ascending
  * order. So the sums have one order, and no two items write to the same column. Lanes run along the columns. Sums of
  * f16 and bf16 gather in a temporary of f32, which a third launch rounds. On a host, where that takes less memory, they
- * gather in registers (scatter_chains.c). scatter_max takes the larger value where that adds. */
+ * gather in registers (scatter_chains.c). scatter_max takes the larger value where that adds, and scatter_along the
+ * update itself: so the last one of a place stays there. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scatter.h"
+
+static bool is_along(const tcc_node *hero) {
+    return hero->op == TCC_OP_SCATTER_ADD_ALONG || hero->op == TCC_OP_SCATTER_ALONG;
+}
 
 /* Where sums gather: in `temporary`, of f32, or, if that is -1, in the hero's own place. */
 static int sums_buffer(tcc_body *b, const tcc_node *hero, int temporary) {
@@ -65,6 +70,13 @@ static const tcc_expr *load_sum(tcc_body *b, int buffer, tcc_affine offset, cons
     return sum;
 }
 
+/* What an update leaves in its place. */
+static const tcc_expr *updated(tcc_body *b, const tcc_node *hero, const tcc_expr *before, const tcc_expr *update) {
+    const tcc_expr *operands[] = {before, update};
+    if (hero->op == TCC_OP_SCATTER_ALONG) return update;
+    return tcc_expr_point(b, hero->op == TCC_OP_SCATTER_MAX ? TCC_OP_MAX : TCC_OP_ADD, update->dtype, operands, 2);
+}
+
 /* Traces out[place of index] += update over the index positions and the other dims; gives the bits of the position
  * loops and the place. `guarded`: where it is no place at all nothing happens; else that is for the schedule to see to.
  */
@@ -72,8 +84,7 @@ static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tc
                                 const tcc_expr **place_out) {
     const tcc_node *hero = l->group->hero, *index = hero->operands[1], *update = hero->operands[2];
     int axis = (int)hero->attrs->axis.axis;
-    bool along = hero->op == TCC_OP_SCATTER_ADD_ALONG;
-    const tcc_op op = hero->op == TCC_OP_SCATTER_MAX ? TCC_OP_MAX : TCC_OP_ADD;
+    const bool along = is_along(hero);
     int index_rank = along ? 1 : index->type.rank;
     tcc_iteration it;
     tcc_iteration_init(&it, update->type.rank, update->type.dims);
@@ -87,22 +98,23 @@ static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tc
         const tcc_expr *guard =
             tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = extent}, &place, 1);
         const tcc_dtype dtype = sums_dtype(hero, temporary);
-        const tcc_expr *operands[2] = {NULL, cast(b, tcc_body_trace(b, update, c), dtype)};
+        const tcc_expr *value = cast(b, tcc_body_trace(b, update, c), dtype);
         *position_bits = 0;
         *place_out = place;
         if (!guarded) guard = NULL;
         for (int i = 0; i < index_rank; i++) *position_bits |= tcc_affine_loops(b, &c[axis + i]);
-        if (b->status == TCC_OK && place && (guard || !guarded)) {
+        if (b->status == TCC_OK && place && value && (guard || !guarded)) {
             for (int i = 0; i < hero->type.rank; i++)
                 if (i != axis) at[i] = c[i < axis ? i : i - 1 + index_rank];
             at[axis] = extent == 1 ? tcc_affine_constant(0)
                                    : tcc_affine_var(b, tcc_body_value_var(b, place, 0, extent - 1));
             tcc_affine offset = tcc_affine_expand(b, tcc_affine_linear(b, at, hero->type.rank, hero->type.dims));
             int buffer = sums_buffer(b, hero, temporary);
-            operands[0] = load_sum(b, buffer, offset, guard, *position_bits);
-            const tcc_expr *sum = tcc_expr_point(b, op, dtype, operands, 2);
-            tcc_body_write store = {buffer, offset, sum, guard, .kept = false};
-            if (sum && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+            const tcc_expr *before = hero->op == TCC_OP_SCATTER_ALONG
+                                         ? NULL
+                                         : load_sum(b, buffer, offset, guard, *position_bits);
+            tcc_body_write store = {buffer, offset, updated(b, hero, before, value), guard, .kept = false};
+            if (store.value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         }
         if (tcc_iteration_refine(&it, b)) {
             tcc_body_free(b);
@@ -143,7 +155,7 @@ static tcc_status plan_items(tcc_lowering *l, tcc_scatter *p, int var, tcc_threa
 /* Where chains of positions take less than a table of f32 does; they count in 32 bits. */
 static bool has_chains(const tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
-    if (l->target->lane_groups || hero->op == TCC_OP_SCATTER_ADD_ALONG) return false;
+    if (l->target->lane_groups || is_along(hero)) return false;
     const int64_t positions = tcc_type_numel(&hero->operands[1]->type);
     const int64_t rows = hero->type.dims[hero->attrs->axis.axis];
     return positions <= INT32_MAX && positions + 2 * rows < tcc_type_numel(&hero->type);
@@ -156,7 +168,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
     if (!p) return tcc_enomem(l->diag);
     const tcc_expr *place;
-    if (l->target->lane_groups && hero->op != TCC_OP_SCATTER_ADD_ALONG) {
+    if (l->target->lane_groups && !is_along(hero)) {
         TCC_TRY(trace_updates(l, -1, false, &b, &position_bits, &place));
         if (tcc_scatter_finds_rows(p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) {
             TCC_TRY(lower_pass(l, -1, false));
@@ -183,8 +195,8 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     const double points = tcc_part_loops(b, order, n, position_bits, p->positions, &p->n_positions, p->kept,
                                          &p->n_kept);
     bool columns = n > 0 && !(position_bits >> order[n - 1] & 1);
-    const bool along = l->target->lane_groups && hero->op == TCC_OP_SCATTER_ADD_ALONG && !columns &&
-                       tcc_scatter_plan_along(p, place);
+    const bool along = l->target->lane_groups && is_along(hero) && !columns &&
+                       tcc_scatter_plan_along(p, place, hero->op == TCC_OP_SCATTER_ALONG);
     tcc_thread_shape shape = tcc_scatter_along_shape();
     if (!along) TCC_TRY(plan_items(l, p, columns ? order[n - 1] : -1, &shape));
     tcc_plan_launch *launch = tcc_lowering_add(l);

@@ -15,7 +15,8 @@ typedef struct tcc_scatter {
     int lanes;
     tcc_item_cut cut;
     /* by rows (scatter_rows.c), along lines (scatter_along.c) */
-    const tcc_expr *place, *old, *sum; /* the row of an update; the element it is added to; both together */
+    const tcc_expr *place, *sum; /* the row of an update; it and the element that it is added to together, */
+    const tcc_expr *old;         /* and that element. NULL: it is replaced */
     int64_t rows;
     int steps;      /* vectors of a lane group that a row has, in an item */
     int64_t chunks; /* items a row */
@@ -40,7 +41,7 @@ tcc_thread_shape tcc_scatter_row_shape(void);
 
 /* A warp owns a line of the output along the indexed dim, which is the innermost. p has its body, with guards, and its
  * loops. */
-bool tcc_scatter_plan_along(tcc_scatter *p, const tcc_expr *place);
+bool tcc_scatter_plan_along(tcc_scatter *p, const tcc_expr *place, bool replaces);
 tcc_status tcc_scatter_emit_along(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 tcc_thread_shape tcc_scatter_along_shape(void);
 

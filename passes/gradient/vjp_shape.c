@@ -126,12 +126,25 @@ TCC_VJP_RULE(scatter_add_along) {
 }
 
 /* What is replaced has no gradient, nor have the updates that are replaced in turn. */
-static void replacement(tcc_vjp *v, tcc_op reads) {
+TCC_VJP_RULE(scatter) {
     const tcc_ir_replaced r = tcc_ir_get_replaced(v->g, v->y, v->x[0], v->x[1], v->x[2]);
     tcc__vjp_give(v, 0, tcc_ir_select(v->g, r.hit, vjp_zero(v, v->dy), v->dy));
     if (!tcc__vjp_wants(v, 2)) return;
-    tcc__vjp_give(v, 2, vjp_where(v, r.counts, vjp_build(v, reads, (tcc_node *[]){v->dy, v->x[1]}, 2, NULL)));
+    tcc__vjp_give(v, 2, vjp_where(v, r.counts, vjp_build(v, TCC_OP_TAKE, (tcc_node *[]){v->dy, v->x[1]}, 2, NULL)));
 }
 
-TCC_VJP_RULE(scatter) { replacement(v, TCC_OP_TAKE); }
-TCC_VJP_RULE(scatter_along) { replacement(v, TCC_OP_TAKE_ALONG); }
+/* Of the updates that go to one place, the one that comes last is found there when all put their turns, from 1 on. */
+TCC_VJP_RULE(scatter_along) {
+    tcc_node *index = v->x[1], *updates = v->x[2];
+    const int axis = (int)v->y->attrs->axis.axis;
+    tcc_node *zeroed[] = {v->dy, index, vjp_zero(v, updates)};
+    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_SCATTER_ALONG, zeroed, 3, NULL));
+    if (!tcc__vjp_wants(v, 2)) return;
+    tcc_type turns = updates->type, places = v->y->type;
+    turns.dtype = places.dtype = turns.dims[axis] < INT32_MAX ? TCC_I32 : TCC_I64;
+    tcc_node *turn = tcc_ir_binary_c(v->g, TCC_OP_ADD, tcc_ir_iota(v->g, &turns, axis), 1);
+    tcc_node *put[] = {tcc_ir_splat(v->g, &places, 0), index, turn};
+    tcc_node *found[] = {vjp_build(v, TCC_OP_SCATTER_ALONG, put, 3, NULL), index};
+    tcc_node *counts = tcc_ir_binary(v->g, TCC_OP_EQ, vjp_build(v, TCC_OP_TAKE_ALONG, found, 2, NULL), turn);
+    tcc__vjp_give(v, 2, vjp_where(v, counts, vjp_build(v, TCC_OP_TAKE_ALONG, (tcc_node *[]){v->dy, index}, 2, NULL)));
+}
