@@ -247,6 +247,7 @@ typedef struct tcc_body_run {
     const tcc_body *body;
     tcc_emit_value *values;                   /* by expr; NULL: not emitted in the open scopes */
     bool *needed;                             /* by expr */
+    bool *aside;                              /* by expr: room for `needed`, while something else is */
     bool *given;                              /* by expr: the schedule provides the value itself, in tcc_body_give */
     bool *alike;                              /* by expr: the same in all lanes, though it depends on their loop */
     tcc_emit_value *bases;                    /* by buffer: pointer */

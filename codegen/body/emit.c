@@ -6,6 +6,8 @@
 #include "codegen/emit/math.h"
 #include "ir/chain.h"
 
+#include <string.h>
+
 #define BIT(v) (UINT64_C(1) << (v))
 
 static tcc_emit_value emit_index(tcc_body_run *r, const tcc_expr *x) {
@@ -272,6 +274,78 @@ static void fold_rows(tcc_body_run *r, const fold_cx *f, int64_t steps, tcc_emit
     r->unguarded = false;
 }
 
+/* -- Windows of neighbouring rows: see skew.c -- */
+
+typedef struct skew {
+    const fold_cx *f;
+    int64_t inside; /* steps of all loops but the first */
+    int sign;
+} skew;
+
+/* Opens tap `k` and step `at` of the loops inside, and emits x there. */
+static tcc_emit_value emit_at(tcc_body_run *r, const skew *s, const tcc_expr *x, tcc_emit_value k, int64_t at) {
+    const fold_cx *f = s->f;
+    tcc_body_enter(r, f->vars[0], k);
+    for (int i = f->n - 1; i > 0; i--) {
+        const int64_t extent = r->body->vars.data[f->vars[i]].high + 1;
+        tcc_body_enter(r, f->vars[i], tcc_emit_i64(r->e, at % extent));
+        at /= extent;
+    }
+    tcc_body_need_none(r);
+    tcc_body_need(r, x);
+    tcc_body_emit(r, f->x->fold | BIT(f->jam));
+    const tcc_emit_value value = lanes_in_fold(r, f->x, x);
+    for (int i = 0; i < f->n; i++) tcc_body_leave(r, f->vars[i]);
+    return value;
+}
+
+/* The row that lies `row` behind the first: the terms of turns [from, to), counted from the one that comes to it
+ * first. */
+static void skewed_row(tcc_body_run *r, const skew *s, tcc_emit_value row, int from, int to, tcc_emit_value *carry) {
+    tcc_emitter *e = r->e;
+    const fold_cx *f = s->f;
+    const tcc_expr *of = f->x->operands[0];
+    const int seen = tcc_body_seen_factor(f->x, f->jam);
+    for (int64_t at = 0; at < s->inside; at++) {
+        tcc_emit_value factors[2];
+        tcc_body_enter(r, f->jam, tcc_emit_i64(e, s->sign > 0 ? 0 : f->turns - 1));
+        factors[seen] = emit_at(r, s, of->operands[seen], row, at);
+        tcc_body_leave(r, f->jam);
+        for (int i = from; i < to; i++) {
+            tcc_emit_value *sum = &carry[s->sign > 0 ? i : f->turns - 1 - i];
+            factors[1 - seen] = emit_at(r, s, of->operands[1 - seen], tcc_emit_sub(e, row, tcc_emit_i64(e, i)), at);
+            *sum = tcc_emit_fma(e, factors[0], factors[1], *sum);
+        }
+    }
+}
+
+/* The sums of all turns. */
+static void fold_skewed(tcc_body_run *r, const skew *s, tcc_emit_value *carry) {
+    tcc_emitter *e = r->e;
+    const int turns = s->f->turns;
+    const int64_t taps = r->body->vars.data[s->f->vars[0]].high + 1;
+    const size_t n = (size_t)r->body->exprs.count;
+    tcc_emit_loop rows;
+    memcpy(r->aside, r->needed, n * sizeof *r->needed);
+    for (int i = 0; i < turns - 1; i++) skewed_row(r, s, tcc_emit_i64(e, i), 0, i + 1, carry);
+    tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, turns - 1), tcc_emit_i64(e, taps), 1, carry, turns);
+    memcpy(carry, rows.carry, sizeof *carry * (size_t)turns);
+    skewed_row(r, s, rows.index, 0, turns, carry);
+    tcc_emit_loop_end(e, &rows, carry);
+    memcpy(carry, rows.carry, sizeof *carry * (size_t)turns);
+    for (int i = 1; i < turns; i++) skewed_row(r, s, tcc_emit_i64(e, taps - 1 + i), i, turns, carry);
+    memcpy(r->needed, r->aside, n * sizeof *r->needed);
+}
+
+/* All steps of a fold. */
+static void fold_whole(tcc_body_run *r, const fold_cx *f, int64_t steps, bool plain, tcc_emit_value *carry) {
+    const int64_t inside = steps / (r->body->vars.data[f->vars[0]].high + 1);
+    const bool skews = plain && steps > UNROLL && inside <= UNROLL && f->cut < 0 && f->carries == f->turns;
+    const int sign = skews ? tcc_body_skew_of(r, f->x, f->vars[0], f->jam, f->turns) : 0;
+    if (sign) fold_skewed(r, &(skew){f, inside, sign}, carry);
+    else fold_loops(r, f, 0, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
+}
+
 /* A fold whose guards hold in all its steps where `inside` is true. */
 static void fold_twice(tcc_body_run *r, const fold_cx *f, int64_t steps, tcc_emit_value *carry, tcc_emit_value inside) {
     tcc_emit_value results[MOST_CARRIES][2];
@@ -286,7 +360,8 @@ static void fold_twice(tcc_body_run *r, const fold_cx *f, int64_t steps, tcc_emi
         r->unguarded = !guarded;
         for (int k = 0; k < f->carries; k++) all[k] = carry[k];
         if (guarded && f->guard) fold_rows(r, f, steps, all);
-        else fold_loops(r, &whole, 0, 0, steps, steps <= UNROLL, all, NULL);
+        else if (guarded) fold_loops(r, &whole, 0, 0, steps, steps <= UNROLL, all, NULL);
+        else fold_whole(r, &whole, steps, true, all);
         for (int k = 0; k < f->carries; k++) results[k][guarded] = all[k];
         ends[guarded] = tcc_emit_current_block(r->e);
     }
@@ -317,7 +392,7 @@ static void emit_turns(tcc_body_run *r, const tcc_expr *x, int jam, int turns, t
     r->given[x->id] = true; /* a turn is no place to make it again */
     if (inside) f.guard = tcc_body_guard_of_products(r, x, &f.cuts);
     if (inside) fold_twice(r, &f, steps, carry, inside);
-    else fold_loops(r, &f, 0, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
+    else fold_whole(r, &f, steps, plain, carry);
     r->given[x->id] = false;
 }
 

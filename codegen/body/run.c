@@ -28,11 +28,12 @@ tcc_status tcc_body_run_begin(tcc_body_run *r, tcc_emitter *e, const tcc_body *b
     size_t n = (size_t)b->exprs.count + 1;
     r->values = tcc__calloc(n, sizeof *r->values);
     r->needed = tcc__calloc(n, sizeof *r->needed);
+    r->aside = tcc__calloc(n, sizeof *r->aside);
     r->given = tcc__calloc(n, sizeof *r->given);
     r->alike = tcc__calloc(n, sizeof *r->alike);
     r->bases = tcc__calloc((size_t)b->buffers.count + 1, sizeof *r->bases);
     r->nest = tcc__calloc((size_t)b->n_loops + 1, sizeof *r->nest);
-    if (!r->values || !r->needed || !r->given || !r->alike || !r->bases || !r->nest) {
+    if (!r->values || !r->needed || !r->aside || !r->given || !r->alike || !r->bases || !r->nest) {
         tcc_body_run_end(r);
         return tcc_enomem(e->diag);
     }
@@ -46,6 +47,7 @@ tcc_status tcc_body_run_begin(tcc_body_run *r, tcc_emitter *e, const tcc_body *b
 void tcc_body_run_end(tcc_body_run *r) {
     tcc__free(r->values);
     tcc__free(r->needed);
+    tcc__free(r->aside);
     tcc__free(r->given);
     tcc__free(r->alike);
     tcc__free(r->bases);
@@ -53,6 +55,7 @@ void tcc_body_run_end(tcc_body_run *r) {
     r->nest = NULL;
     r->values = NULL;
     r->needed = NULL;
+    r->aside = NULL;
     r->given = NULL;
     r->alike = NULL;
     r->bases = NULL;

@@ -47,6 +47,13 @@ const tcc_expr *tcc_body_guard_of_products(const tcc_body_run *r, const tcc_expr
 void tcc_body_cut_products(tcc_body_run *r, const tcc_expr *guard, uint64_t fold, int var, tcc_emit_value *from,
                            tcc_emit_value *to);
 
+/* --- skew.c */
+/* Whether loop `var` of a sum of products goes along what it sees as the `turns` of loop `jam` outside of it do: 1, or
+ * the other way: -1; 0: it does not. */
+int tcc_body_skew_of(const tcc_body_run *r, const tcc_expr *fold, int var, int jam, int turns);
+/* Then: the factor of its products that moves with the rows; the other is that of taps. */
+int tcc_body_seen_factor(const tcc_expr *fold, int jam);
+
 /* --- columns.c */
 /* Whether each lane has a row of its own, all elements of which are loaded, as x is; and all those loads. */
 bool tcc_body_has_columns(const tcc_body_run *r, const tcc_expr *x);

@@ -137,6 +137,54 @@ static void test_not_numbers(void **state) {
     tcc_diag_clear(&diag);
 }
 
+/* Of all magnitudes, so that hardly two orders of a sum give the same bits, and the same in a row of any image. */
+static void fill_rows(tcc_value *v, uint64_t seed) {
+    const int64_t columns = v->type.dims[3], rows = v->type.dims[2];
+    for (int64_t e = 0, count = tcc_type_numel(&v->type); e < count; e++) {
+        uint64_t x = seed + (uint64_t)(e / (rows * columns) * 10007 + e / columns % rows * 101 + e % columns);
+        x = (x + 1) * 6364136223846793005u;
+        x = (x ^ x >> 32) * 1442695040888963407u;
+        v->f[e] = (float)((double)(x >> 40) / 0x1p23 - 1) * (float)(1 + (x >> 33) % 1000);
+    }
+}
+
+/* Some rows in the middle of the second channel, of an image of so many rows. */
+static void rows_in_the_middle(const char *op, int kernel, int rows, float *out, int from, int to) {
+    enum { COLUMNS = 45 };
+    char text[1024];
+    snprintf(text, sizeof text,
+             "graph @g {\n  %%0 = input {name=\"a\"} : f32[1,2,%d,%d]\n  %%1 = input {name=\"b\"} : f32[2,1,%d,%d]\n"
+             "  %%2 = %s(%%0, %%1) {stride=[1, 1], pad_lo=[%d, %d], pad_hi=[%d, %d], dilation=[1, 1], groups=2} : "
+             "f32[1,2,%d,%d]\n  output \"y\" %%2\n}\n",
+             rows, COLUMNS, kernel, kernel, op, kernel / 2, kernel / 2, kernel / 2, kernel / 2, rows, COLUMNS);
+    tcc_diag diag = {0};
+    tcc_graph *g;
+    assert_int_equal(tcc_graph_parse(text, strlen(text), "text", &diag, &g), TCC_OK);
+    compiled *c = compiled_run_filled(g, &(compiled_options){0}, fill_rows);
+    const float *y = compiled_output(c, 0);
+    memcpy(out, y + (rows + from) * COLUMNS, sizeof *out * (size_t)((to - from) * COLUMNS));
+    compiled_destroy(c);
+    tcc_graph_destroy(g);
+}
+
+/* Positions in neighbouring rows, whose windows share most of what they see, are made together: with the bits that each
+ * has by itself, as those of an image of 23 rows, which no such number divides. */
+static void test_rows_made_together(void **state) {
+    (void)state;
+    enum { MOST = 24 * 45 };
+    static const char *const ops[] = {"conv", "conv_grad_input"};
+    static const int kernels[] = {5, 7, 9};
+    for (int op = 0; op < 2; op++)
+        for (int k = 0; k < 3; k++)
+            for (int rows = 20; rows <= 24; rows++) {
+                float alone[MOST], together[MOST];
+                const int from = kernels[k] / 2, to = 20 - from;
+                rows_in_the_middle(ops[op], kernels[k], 23, alone, from, to);
+                rows_in_the_middle(ops[op], kernels[k], rows, together, from, to);
+                assert_memory_equal(alone, together, sizeof *alone * (size_t)((to - from) * 45));
+            }
+}
+
 /* As many values of y as lie where a value of x comes from, which is not equally many for each. */
 static void test_uneven_windows_of_computed_values(void **state) {
     (void)state;
@@ -150,11 +198,9 @@ static void test_uneven_windows_of_computed_values(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_form),
-        cmocka_unit_test(test_each_form_by_rows),
-        cmocka_unit_test(test_rows_of_other_ranks),
-        cmocka_unit_test(test_not_numbers),
-        cmocka_unit_test(test_uneven_windows_of_computed_values),
+        cmocka_unit_test(test_each_form),           cmocka_unit_test(test_each_form_by_rows),
+        cmocka_unit_test(test_rows_of_other_ranks), cmocka_unit_test(test_not_numbers),
+        cmocka_unit_test(test_rows_made_together),  cmocka_unit_test(test_uneven_windows_of_computed_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
