@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Shared by the files of the reduction schedule: reduce_trace.c makes the scalar program, reduce_sweeps.c and
  * reduce_plan.c plan a launch, in the order of reduce_order.c; reduce_emit.c emits it by the loops of reduce_loops.c,
- * reduce_in_turn.c and reduce_together.c for several rows at a time; reduce_sums.c, reduce_ways.c: their sums.
+ * reduce_in_turn.c and reduce_together.c for several rows at a time, reduce_strips.c for many columns; reduce_sums.c,
+ * reduce_ways.c: their sums.
  * The variants: reduce_split.c cuts the reduced range, reduce_across.c adds column sums, and reduce.c chooses among
  * these. */
 #ifndef TCC_CODEGEN_SCHEDULE_REDUCE_H
@@ -129,6 +130,7 @@ typedef struct tcc_reduce {
     int together;        /* rows that are made at a time (reduce_together.c); 0: one */
     int turns;           /* rows of a block, which take turns in each sweep (reduce_in_turn.c); 0: there are none */
     int64_t *place;      /* then: by expr, the byte of scratch from which on the block's values of it lie; or -1 */
+    int64_t strip;       /* columns that go through some rows at a time (reduce_strips.c); 0: a vector of them */
     int64_t row_bytes, sums_at; /* then: of a row's slots; the first byte of the sums' lanes */
     int64_t row;                /* elements of a row kept in scratch */
     int64_t scratch_bytes;
@@ -263,6 +265,10 @@ tcc_status tcc_reduce_emit_together(tcc_emitter *e, const tcc_kernel_plan *plan,
 tcc_status tcc_reduce_plan_in_turn(tcc_lowering *l, tcc_reduce *p);
 /* Emits the open block of them, of the last kept loop. */
 tcc_status tcc_reduce_emit_in_turn(tcc_body_run *r, const tcc_reduce *p, const tcc_emit_cut_block *block);
+/* Decides whether columns are taken in strips, and settles their scratch. */
+void tcc_reduce_plan_strips(const tcc_lowering *l, tcc_reduce *p);
+/* Emits the open one, of the last kept loop. */
+tcc_status tcc_reduce_emit_strip(tcc_body_run *r, const tcc_reduce *p, const tcc_emit_cut_block *block);
 /* Adds up the lanes of each of `lanes` rows, of which sums[i * stride] has row i's, in the order that a row by itself
  * has: lane i of the result is row i's. Halves of the lanes of each row are added to one another, of two vectors at a
  * time, until each row has one lane (reduce_fold.c). */

@@ -121,6 +121,10 @@ tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const ch
         tcc_emit_cut_block block;
         tcc_emit_cut_blocks_begin(&run, cut, items.index, p->turns, &block, &loops);
         status = tcc_reduce_emit_in_turn(&run, p, &block);
+    } else if (p->strip) {
+        tcc_emit_cut_block block;
+        tcc_emit_cut_blocks_begin(&run, cut, items.index, (int)p->strip, &block, &loops);
+        status = tcc_reduce_emit_strip(&run, p, &block);
     } else {
         tcc_emit_cut_begin(&run, cut, items.index, p->columns ? p->lanes : 0, &loops);
         emit_kept(&run, p, flags, kept, sums);

@@ -25,8 +25,7 @@ static void fold_abreast(tcc_emitter *e, tcc_op op, tcc_emit_value *carry, tcc_e
     for (int k = 0; k < (op == TCC_OP_REDUCE_SUM ? n : 1); k++) tcc_fold_step(e, op, carry, parts[k], NULL, NULL);
 }
 
-/* The innermost point or vector of points: evaluate, fold, store. */
-static void emit_inside(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit_value *carry) {
+void tcc_reduce_emit_inside(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     const tcc_reduce *p = s->p;
@@ -87,7 +86,7 @@ void tcc_reduce_emit_steps(tcc_body_run *r, tcc_reduce_sweep *s, tcc_emit_value 
         if (p->lanes > 1) r->lane_var = var;
         r->lanes = p->lanes;
         tcc_body_enter(r, var, index);
-        emit_inside(r, s, carry);
+        tcc_reduce_emit_inside(r, s, carry);
         tcc_body_leave(r, var);
         r->lane_var = -1;
         r->lanes = 1;
@@ -114,7 +113,7 @@ static tcc_emit_value emit_rest(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_
     tcc_emit_value mask = r->mask = tcc_emit_mask(r->e, p->lanes, tcc_emit_sub(r->e, to, end));
     tcc_body_lanes_begin(r, var, p->lanes, at_multiples(p, p->lanes));
     tcc_body_enter(r, var, end);
-    emit_inside(r, s, carry);
+    tcc_reduce_emit_inside(r, s, carry);
     tcc_body_leave(r, var);
     r->mask = NULL;
     tcc_body_lanes_end(r);
@@ -133,7 +132,7 @@ static void emit_vectors(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit_va
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
     if (tail && p->lanes > 1) r->mask = tcc_emit_tail_mask(e, p->lanes, to, loop.index);
     tcc_body_enter(r, var, loop.index);
-    emit_inside(r, s, carry);
+    tcc_reduce_emit_inside(r, s, carry);
     tcc_body_leave(r, var);
     tcc_emit_loop_end(e, &loop, carry);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
@@ -231,7 +230,7 @@ static void emit_segments(tcc_body_run *r, tcc_reduce_sweep *s, tcc_emit_value f
         else tcc_emit_loop_begin(e, &loop, first, last, 1, inner, n_inner);
         memcpy(inner, loop.carry, sizeof *inner * (size_t)n_inner);
         tcc_body_enter(r, var, loop.index);
-        emit_inside(r, s, inner);
+        tcc_reduce_emit_inside(r, s, inner);
         tcc_body_leave(r, var);
         tcc_emit_loop_end(e, &loop, inner);
         memcpy(inner, loop.carry, sizeof *inner * (size_t)n_inner);
@@ -297,7 +296,7 @@ static void emit_rest_of_ways(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_em
     tcc_emit_loop_begin(r->e, &loop, from, to, 1, carry, n_carry);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
     tcc_body_enter(r, var, loop.index);
-    emit_inside(r, s, carry);
+    tcc_reduce_emit_inside(r, s, carry);
     tcc_body_leave(r, var);
     tcc_emit_loop_end(r->e, &loop, carry);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
@@ -375,7 +374,7 @@ void tcc_reduce_emit_loops(tcc_body_run *r, tcc_reduce_sweep *s, tcc_emit_value 
             emit_row(r, s, from, to, whole, carry, n_carry);
         }
     }
-    if (!s->n_moments && (p->columns || p->n_reduced == 0)) emit_inside(r, s, carry);
+    if (!s->n_moments && (p->columns || p->n_reduced == 0)) tcc_reduce_emit_inside(r, s, carry);
     for (int i = n_loops - 1; i >= 0; i--) {
         tcc_body_leave(r, p->reduced[i]);
         tcc_emit_loop *loop = &r->nest[p->reduced[i]];

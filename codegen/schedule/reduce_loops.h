@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Emission of one sweep of a reduction: shared by those that emit one row at a time (reduce_emit.c) and a block of them
- * (reduce_in_turn.c). */
+ * Emission of one sweep of a reduction: shared by those that emit one row at a time (reduce_emit.c), a block of them
+ * (reduce_in_turn.c) and strips of columns (reduce_strips.c). */
 #ifndef TCC_CODEGEN_SCHEDULE_REDUCE_LOOPS_H
 #define TCC_CODEGEN_SCHEDULE_REDUCE_LOOPS_H
 
@@ -27,6 +27,8 @@ void tcc_reduce_list_folds(tcc_reduce_sweep *s);
 void tcc_reduce_find_kept(tcc_body_run *r, tcc_reduce_sweep *s, bool *in);
 /* Marks what the sweep needs, and emits what of it depends on no loop that is still to be opened. */
 void tcc_reduce_need_sweep(tcc_body_run *r, const tcc_reduce_sweep *s);
+/* The innermost point or vector of points: evaluates, folds, stores. */
+void tcc_reduce_emit_inside(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit_value *carry);
 /* The sweep's loops over the open row. *carry become the folds' carries, whose lanes are not added up yet. */
 void tcc_reduce_emit_loops(tcc_body_run *r, tcc_reduce_sweep *s, tcc_emit_value *carry);
 /* The lane loop of a row, written out. Where the row ends within a step, the threads that are past it leave that step

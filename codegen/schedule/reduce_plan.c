@@ -398,10 +398,11 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     launch->kernel.scratch_bytes = p->scratch_bytes;
     int64_t run = 0;
     const int cut = p->order || p->run ? tcc_reduce_find_cut(p, &run) : -1;
-    return tcc_lowering_key(
-        l, launch, b, -1, "lanes=%d*%d split=%lld slices=%lld together=%d turns=%d ways=%d run=%lld/%d", p->lanes,
-        p->abreast, (long long)(p->split_var >= 0 ? p->split : 0), (long long)(p->slice_var >= 0 ? p->cut.items : 0),
-        p->together, p->turns, p->turned ? p->ways : 0, (long long)run, cut);
+    return tcc_lowering_key(l, launch, b, -1,
+                            "lanes=%d*%d split=%lld slices=%lld together=%d turns=%d strip=%lld ways=%d run=%lld/%d",
+                            p->lanes, p->abreast, (long long)(p->split_var >= 0 ? p->split : 0),
+                            (long long)(p->slice_var >= 0 ? p->cut.items : 0), p->together, p->turns,
+                            (long long)p->strip, p->turned ? p->ways : 0, (long long)run, cut);
 }
 
 /* Slots and threads; *points: kept points of an item. */
@@ -442,7 +443,7 @@ static tcc_status settle_lines(tcc_lowering *l, tcc_reduce *p, int64_t *points) 
 
 /* An item that ends within the last kept loop has a multiple of so many of its points. */
 static int lanes_of_items(const tcc_reduce *p) {
-    if (p->turns) return p->turns;
+    if (p->turns || p->strip) return p->turns ? p->turns : (int)p->strip;
     return p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1;
 }
 
@@ -455,6 +456,7 @@ tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p) {
     p->scratch_bytes = p->steps ? 0 : p->slots_bytes;
     p->together = tcc_reduce_rows_together(p);
     if (!p->together) TCC_TRY(tcc_reduce_plan_in_turn(l, p));
+    if (!p->together && !p->turns) tcc_reduce_plan_strips(l, p);
     if (p->together) p->cut = tcc_cut_items(b, p->kept, p->n_kept - 1, (points + p->together - 1) / p->together, 1);
     else p->cut = tcc_cut_items(b, p->kept, p->n_kept, points, lanes_of_items(p));
     return tcc_reduce_launch(l, p);
