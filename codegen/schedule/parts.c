@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Which loops a pointwise group has: those of its outputs, of the parts of a concat, or of parts that are woven with
  * other outputs. */
-#include "codegen/schedule/lowering.h"
+#include "codegen/schedule/row_parts.h"
 #include "passes/group.h"
 
 /* The concat that an output is, up to reshapes; NULL: it is none. */
@@ -35,6 +35,56 @@ static tcc_status lower_part(tcc_lowering *l, const tcc_node *output, const tcc_
     }
 }
 
+static bool is_nested(const tcc_lowering *l, const tcc_node *part) {
+    return part->op == TCC_OP_CONCAT && tcc_group_has(l->group, part);
+}
+
+/* Whether the parts of a concat are nested ones, all along one dim and of parts of equal extents there. */
+static bool are_alike(const tcc_lowering *l, const tcc_node *concat) {
+    const tcc_node *first = concat->operands[0];
+    for (int k = 0; k < concat->n_operands; k++) {
+        const tcc_node *part = concat->operands[k];
+        if (!is_nested(l, part) || part->attrs->axis.axis != first->attrs->axis.axis ||
+            part->n_operands != first->n_operands)
+            return false;
+        for (int i = 0; i < part->n_operands; i++)
+            if (part->operands[i]->type.dims[part->attrs->axis.axis] !=
+                first->operands[i]->type.dims[part->attrs->axis.axis])
+                return false;
+    }
+    return true;
+}
+
+/* A concat along the last dim row by row; of nested ones that are alike, those rows first that are of the first part of
+ * each, and so on. *done: false if it is made otherwise. */
+static tcc_status lower_rows(tcc_lowering *l, const tcc_node *output, const tcc_node *concat, bool *done) {
+    const tcc_node *first = concat->operands[0];
+    const int n = concat->n_operands;
+    tcc_node *parts[TCC_MAX_ROW_PARTS];
+    bool plain = true;
+    *done = false;
+    if (n > TCC_MAX_ROW_PARTS || first->type.rank == 0) return TCC_OK;
+    for (int k = 0; k < n; k++) plain = plain && !is_nested(l, concat->operands[k]);
+    if (!plain && !are_alike(l, concat)) return TCC_OK;
+    for (int i = 0; i < (plain ? 1 : first->n_operands); i++) {
+        for (int k = 0; k < n; k++) parts[k] = plain ? concat->operands[k] : concat->operands[k]->operands[i];
+        if (!tcc_row_parts_fit(l, concat, parts, n)) return TCC_OK;
+    }
+    const int launches = l->launches.count;
+    int64_t start = 0, inner = 1;
+    for (int i = plain ? 0 : (int)first->attrs->axis.axis + 1; i < concat->type.rank; i++)
+        inner *= concat->type.dims[i];
+    for (int i = 0; i < (plain ? 1 : first->n_operands); i++) {
+        for (int k = 0; k < n; k++) parts[k] = plain ? concat->operands[k] : concat->operands[k]->operands[i];
+        TCC_TRY(tcc_lower_row_parts(l, output, concat, parts, n, start, done));
+        if (!*done) break;
+        l->launches.data[l->launches.count - 1].beside = l->launches.count > launches + 1;
+        start += parts[0]->type.dims[plain ? 0 : first->attrs->axis.axis] * inner;
+    }
+    if (!*done) l->launches.count = launches;
+    return TCC_OK;
+}
+
 /* Each operand of a concat in loops of its own, into its part of the output: no choice at each point, and no lost
  * contiguity. Where an operand is a concat itself, along another dim, so is each of its operands. `x` is `concat` or
  * such an operand, from element `start` on. */
@@ -45,8 +95,8 @@ static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tc
     for (int i = axis + 1; i < concat->type.rank; i++) inner *= concat->type.dims[i];
     for (int k = 0; k < x->n_operands; k++) {
         tcc_node *part = x->operands[k];
-        const bool nested = part->op == TCC_OP_CONCAT && tcc_group_has(l->group, part);
-        TCC_TRY(nested ? lower_concat(l, output, concat, part, start) : lower_part(l, output, concat, part, start));
+        TCC_TRY(is_nested(l, part) ? lower_concat(l, output, concat, part, start)
+                                   : lower_part(l, output, concat, part, start));
         start += part->type.dims[axis] * inner;
     }
     return TCC_OK;
@@ -106,7 +156,9 @@ tcc_status tcc_lower_pointwise(tcc_lowering *l) {
     int64_t part;
     if (tcc_group_weaves(group->outputs, group->n_outputs, &part)) return lower_points(l, part_of(group, part), true);
     const tcc_node *concat = group->n_outputs == 1 ? as_concat(group, group->outputs[0]) : NULL;
-    if (concat) return lower_concat(l, group->outputs[0], concat, concat, 0);
+    bool by_rows = false;
+    if (concat) TCC_TRY(lower_rows(l, group->outputs[0], concat, &by_rows));
+    if (concat) return by_rows ? TCC_OK : lower_concat(l, group->outputs[0], concat, concat, 0);
     for (int i = 0; i < group->n_outputs; i++) {
         int64_t numel = tcc_type_numel(&group->outputs[i]->type);
         bool done = false;

@@ -211,6 +211,15 @@ static int own_place(const tcc_draft *d, tcc_draft_scratch *s, int i) {
     return root(p, d->hero, side, numel);
 }
 
+/* What a part of concat n is charged for. One that is a concat itself has no loop, but its operands have launches. */
+static int64_t points_of_part(const tcc_draft_scratch *s, const tcc_node *n, const tcc_node *x) {
+    const int64_t all = tcc_type_numel(&n->type);
+    const double step = s->costs.instruction_ns * tcc_op_get_info(x->op)->cost;
+    if (x->op != TCC_OP_CONCAT || step <= 0) return all;
+    const double points = (double)tcc_type_numel(&x->type) + s->costs.avoided_launch_ns * (x->n_operands - 1) / step;
+    return points < (double)all ? (int64_t)points : all;
+}
+
 /* Visits operand k of node i, which is evaluated at `place`. A hero and the sums of a group have loops of their own. So
  * has each operand of a concat that is stored in parts; it is charged for as many points as all of them have, which
  * makes up for launches: a part that is copied shares that of others, one that is computed has its own. Woven parts
@@ -226,7 +235,7 @@ static bool visit_operand(const tcc_draft *d, tcc_draft_scratch *s, const tcc_no
     if (p < 0) return true;
     if (sums) at = root(&s->places, d->hero, RESULTS, numel);
     else if (tcc_draft_weaves(d, s, i)) at = place_of_results(&s->places, n, numel);
-    else if (n == parts) at = add_root(&s->places, n, k, tcc_type_numel(&n->type));
+    else if (n == parts) at = add_root(&s->places, n, k, points_of_part(s, n, x));
     else if (!tcc_is_elementwise(n)) at = root(&s->places, n, k, numel);
     else if (s->level[p] == TCC_LEVEL_KEPT && s->level[i] == TCC_LEVEL_FULL) at = own_place(d, s, p);
     else if (!same) at = place_behind(&s->places, n, k, place);

@@ -80,8 +80,48 @@ static void a_vector_reads_its_parts(void **state) {
     tcc_graph_destroy(g);
 }
 
+/* An image that is padded with what it has: `before` and `behind` columns, and if `rows` a row above and below. */
+static tcc_graph *border(const char *type, int columns, int before, int behind, bool rows, tcc_diag *diag) {
+    enum { IMAGES = 5, HEIGHT = 6 };
+    const int height = rows ? HEIGHT + 2 : HEIGHT, width = before + columns + behind;
+    char text[2048];
+    int n = snprintf(text, sizeof text, "graph @border {\n  %%0 = input {name=\"x\"} : %s[%d,%d,%d]\n", type, IMAGES,
+                     HEIGHT, columns);
+    if (rows)
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "  %%1 = slice(%%0) {start=[0, 1, 0], limit=[%d, 2, %d], stride=[1, 1, 1]} : %s[%d,1,%d]\n"
+                      "  %%2 = slice(%%0) {start=[0, 4, 0], limit=[%d, 5, %d], stride=[1, 1, 1]} : %s[%d,1,%d]\n"
+                      "  %%3 = concat(%%1, %%0, %%2) {axis=1} : %s[%d,%d,%d]\n",
+                      IMAGES, columns, type, IMAGES, columns, IMAGES, columns, type, IMAGES, columns, type, IMAGES,
+                      height, columns);
+    const int of = rows ? 3 : 0;
+    snprintf(text + n, sizeof text - (size_t)n,
+             "  %%4 = slice(%%%d) {start=[0, 0, 1], limit=[%d, %d, %d], stride=[1, 1, 1]} : %s[%d,%d,%d]\n"
+             "  %%5 = slice(%%%d) {start=[0, 0, %d], limit=[%d, %d, %d], stride=[1, 1, 1]} : %s[%d,%d,%d]\n"
+             "  %%6 = concat(%%4, %%%d, %%5) {axis=2} : %s[%d,%d,%d]\n  output \"y\" %%6\n}\n",
+             of, IMAGES, height, 1 + before, type, IMAGES, height, before, of, columns - 1 - behind, IMAGES, height,
+             columns - 1, type, IMAGES, height, behind, of, type, IMAGES, height, width);
+    return parse_graph(text, diag);
+}
+
+static void borders_of_rows(void **state) {
+    (void)state;
+    static const char *const types[] = {"f32", "bf16", "i32", "f64", "bool"};
+    static const int columns[] = {5, 8, 16, 17, 56, 63, 200};
+    for (int t = 0; t < 5; t++)
+        for (int c = 0; c < 7; c++)
+            for (int before = 1; before <= 3; before++)
+                for (int rows = 0; rows < 2; rows++) {
+                    tcc_diag diag = {0};
+                    tcc_graph *g = border(types[t], columns[c], before, 4 - before, rows, &diag);
+                    assert_non_null(g);
+                    check_compiled(g, &(compiled_options){.seed = 3, .exact = true});
+                    tcc_graph_destroy(g);
+                }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_of_all_extents),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_of_all_extents), cmocka_unit_test(borders_of_rows),
                                        cmocka_unit_test(a_vector_reads_its_parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

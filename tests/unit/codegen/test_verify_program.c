@@ -327,9 +327,9 @@ static void parts_of_one_value(void **state) {
     built b;
     open_built(&b,
                "graph @parts {\n"
-               "  %0 = input {name=\"x\"} : f32[32,8]\n"
-               "  %1 = input {name=\"y\"} : f32[32,8]\n"
-               "  %2 = concat(%0, %1) {axis=1} : f32[32,16]\n"
+               "  %0 = input {name=\"x\"} : f32[32,16]\n"
+               "  %1 = input {name=\"y\"} : f32[32,16]\n"
+               "  %2 = concat(%0, %1) {axis=1} : f32[32,32]\n"
                "  output \"o\" %2\n"
                "}\n",
                false);
