@@ -62,6 +62,10 @@ typedef struct tcc_ir_replaced {
 tcc_ir_replaced tcc_ir_get_replaced(tcc_graph *g, const tcc_node *n, tcc_node *base, tcc_node *index,
                                     tcc_node *updates);
 
+/* What argsort `n` gives of x. Lines of up to `longest` elements, a power of two, are sorted by the target: argsort of
+ * the whole line, and longer lines are merged of such. 0: the target sorts none. */
+tcc_node *tcc_ir_order(tcc_graph *g, const tcc_node *n, tcc_node *x, int64_t longest);
+
 /* Phi(x), the distribution function of the standard normal. */
 tcc_node *tcc_ir_normal_cdf(tcc_graph *g, tcc_node *x);
 

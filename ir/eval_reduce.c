@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Interpreter rules of reductions and running results. Elements are combined in row-major order. */
 #include "ir/eval_rules.h"
+#include "ir/support/alloc.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Combines `count` elements of x into those of out; a stride of 0 keeps combining into one. */
 typedef void row_fn(tcc_value *out, int64_t out_at, int64_t out_stride, const tcc_value *x, int64_t x_at,
@@ -130,6 +132,40 @@ TCC_EVAL_RULE(argmax) {
             if (wins(in[0], first + i * inner, first + best * inner)) best = i;
         out->i[e] = best;
     }
+    return TCC_OK;
+}
+
+/* Whether x[b] comes before x[a], wherever they stand: NaN is the largest. */
+static bool precedes(const tcc_value *x, int64_t b, int64_t a, bool descending) {
+    return descending ? wins(x, b, a) : wins(x, a, b);
+}
+
+/* A line of n elements of x from `first` on: merges of runs that are twice as long each time. */
+static void sort_line(const tcc_value *x, int64_t first, int64_t n, bool descending, int64_t *order, int64_t *other) {
+    for (int64_t i = 0; i < n; i++) order[i] = i;
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t begin = 0; begin < n; begin += 2 * width) {
+            const int64_t middle = begin + width < n ? begin + width : n,
+                          end = begin + 2 * width < n ? begin + 2 * width : n;
+            for (int64_t to = begin, a = begin, b = middle; to < end; to++) {
+                const bool later = a == middle ||
+                                   (b < end && precedes(x, first + order[b], first + order[a], descending));
+                other[to] = order[later ? b++ : a++];
+            }
+        }
+        memcpy(order, other, sizeof *order * (size_t)n);
+    }
+}
+
+TCC_EVAL_RULE(argsort) {
+    const int64_t line = in[0]->type.dims[in[0]->type.rank - 1], count = n->attrs->order.count;
+    int64_t *order = tcc__malloc(2 * sizeof *order * (size_t)line);
+    if (!order) return tcc_enomem(diag);
+    for (int64_t i = 0; i < tcc_type_numel(&in[0]->type) / line; i++) {
+        sort_line(in[0], i * line, line, n->attrs->order.descending, order, order + line);
+        memcpy(out->i + i * count, order, sizeof *order * (size_t)count);
+    }
+    tcc__free(order);
     return TCC_OK;
 }
 

@@ -179,7 +179,23 @@ tcc_status tcc__infer_norm_grad(const tcc_infer *q, tcc_type *out) {
     return TCC_OK;
 }
 
-/* -- Dropout and losses -- */
+/* -- Order, dropout and losses -- */
+
+tcc_status tcc__infer_order(const tcc_infer *q, tcc_type *out) {
+    const tcc_type *x = operand(q, 0);
+    const int64_t count = q->attrs->order.count;
+    TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));
+    if (!x->rank) return tcc__refuse(q, TCC_ESHAPE, "it takes lines, not %s", tcc_type_text(x));
+    const int64_t line = x->dims[x->rank - 1];
+    if (line > INT64_C(1) << 29)
+        return tcc__refuse(q, TCC_ESHAPE, "lines of %s are too long for sums of i32 indices", tcc_type_text(x));
+    if (count < 1 || count > line)
+        return tcc__refuse(q, TCC_EINVAL, "count %lld is not in 1 .. %lld", (long long)count, (long long)line);
+    *out = *x;
+    out->dtype = TCC_I32;
+    out->dims[out->rank - 1] = count;
+    return TCC_OK;
+}
 
 tcc_status tcc__infer_dropout(const tcc_infer *q, tcc_type *out) {
     TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));

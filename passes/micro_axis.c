@@ -247,6 +247,7 @@ tcc_axis tcc_axis_of_result(const tcc_node *n, int k, tcc_axis x) {
     case TCC_OP_CUMSUM:
     case TCC_OP_CUMMAX:
     case TCC_OP_LINEAR_SCAN: return but_along(a->scan.axis, x);
+    case TCC_OP_ARGSORT: return but_along(n->type.rank - 1, x);
     case TCC_OP_DOT: dim = dot_dim(n, k, x.dim); return dim == TCC_AXIS_SUMMED ? summed : at(dim, x);
     case TCC_OP_DROPOUT: return k ? mixed : x;
     case TCC_OP_LAYER_NORM:
@@ -301,6 +302,7 @@ tcc_axis tcc_axis_of_operand(const tcc_node *n, int k, tcc_axis y) {
     case TCC_OP_CUMSUM:
     case TCC_OP_CUMMAX:
     case TCC_OP_LINEAR_SCAN: return but_along(a->scan.axis, y);
+    case TCC_OP_ARGSORT: return but_along(n->type.rank - 1, y);
     case TCC_OP_DOT: return dot_operand(n, k, y);
     case TCC_OP_DROPOUT: return k ? none : y;
     case TCC_OP_LAYER_NORM:

@@ -82,9 +82,21 @@ static void add_column_sums(tcc_gen *r) {
     if (tcc__gen_chance(r, 50)) tcc__gen_keep(r, reduced(r, TCC_OP_REDUCE_SUM, x, &columns));
 }
 
+static void add_argsort(tcc_gen *r, tcc_gen_value x) {
+    const int64_t line = x.n->type.dims[x.n->type.rank - 1];
+    const tcc_attrs attrs = {
+        .order = {.count = 1 + tcc__gen_below(r, (int)line), .descending = tcc__gen_chance(r, 50)}};
+    tcc_node *n = tcc__gen_build(r, TCC_OP_ARGSORT, &x.n, 1, &attrs, NULL);
+    tcc__gen_keep(r, (tcc_gen_value){n, 0, (double)line, 0, 0});
+}
+
 static void add_argmax(tcc_gen *r) {
     tcc_gen_value x = tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT | TCC_GEN_INT, 1, TCC_MAX_RANK, true});
     if (!x.n) return;
+    if (tcc__gen_allows_composites(r) && tcc__gen_chance(r, 50)) {
+        add_argsort(r, x);
+        return;
+    }
     tcc_attrs attrs = {.axis.axis = tcc__gen_below(r, x.n->type.rank)};
     tcc_node *n = tcc__gen_build(r, TCC_OP_ARGMAX, &x.n, 1, &attrs, NULL);
     tcc__gen_keep(r, (tcc_gen_value){n, 0, (double)x.n->type.dims[attrs.axis.axis], 0, 0});

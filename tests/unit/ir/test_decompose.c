@@ -38,6 +38,45 @@ static void test_activations(void **state) {
                 9.8596765437597708e-305);
 }
 
+/* -- Order -- */
+
+/* Equal elements are in turn, and NaN is the largest; -0 and 0 are equal. */
+static void test_order(void **state) {
+    (void)state;
+#define LINES "%0 = constant {values=[2, nan, -0x0p+0, 0, 2, -1, 7, 3, 3, nan]} : f32[2,5]\n%1 = "
+    EXPECT(LINES "argsort(%0) {count=5} : i32[2,5]", 2, 3, 0, 4, 1, 0, 2, 3, 1, 4);
+    EXPECT(LINES "argsort(%0) {count=3, descending=true} : i32[2,3]", 1, 0, 4, 4, 1, 2);
+    EXPECT("%0 = constant {values=[3, -1, 3, 0]} : i32[4]\n%1 = argsort(%0) {count=4} : i32[4]", 1, 3, 0, 2);
+    EXPECT("%0 = constant {values=[5]} : u8[]\n%1 = reshape(%0) : u8[1]\n%2 = argsort(%1) {count=1} : i32[1]", 0);
+#undef LINES
+}
+
+/* The definition says the same as the rule of the interpreter, of counted lines and of merged ones, in runs of 16 and
+ * in such as a target sorts. */
+static void test_definition_of_order(void **state) {
+    (void)state;
+    static const int64_t lines[] = {1, 9, 33, 300, 531};
+    for (int i = 0; i < 5; i++)
+        for (int variant = 0; variant < 8; variant++) {
+            const tcc_type type = {TCC_F32, 2, {2, lines[i]}};
+            const tcc_attrs attrs = {
+                .order = {.count = variant & 1 ? (lines[i] + 9) / 10 : lines[i], .descending = variant & 2}};
+            tcc_value x = random_value(&type, (uint64_t)variant, -9, 9);
+            for (int64_t e = 0; e < tcc_type_numel(&type); e++) x.f[e] = e % 11 ? round(x.f[e]) : NAN;
+            tcc_value expected = evaluate_op(TCC_OP_ARGSORT, &attrs, NULL, 1, &x);
+            tcc_diag diag = {0};
+            tcc_graph *g = tcc_graph_create("g", &diag);
+            tcc_node *in = tcc_ir_input(g, "x", TCC_ROLE_BATCH, &type, TCC_NOWHERE);
+            tcc_node *n = tcc_ir_build(g, TCC_OP_ARGSORT, &in, 1, &attrs, NULL, TCC_NOWHERE);
+            assert_int_equal(tcc_ir_output(g, "y", tcc_ir_order(g, n, in, variant & 4 ? 64 : 0), -1), TCC_OK);
+            tcc_value y = {0};
+            assert_int_equal(tcc_graph_eval(g, &x, &y, &diag), TCC_OK);
+            for (int64_t e = 0; e < tcc_type_numel(&expected.type); e++) assert_int_equal(y.i[e], expected.i[e]);
+            tcc_graph_destroy(g);
+            free_all(3, (tcc_value[]){x, y, expected});
+        }
+}
+
 /* -- Softmax -- */
 
 static void test_softmax(void **state) {
@@ -253,6 +292,8 @@ static void test_nodes_of_a_definition(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_definition_of_order),
         cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_batch_norm_inference),
