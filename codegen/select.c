@@ -9,6 +9,7 @@
 #include "codegen/library/collective.h"
 #include "codegen/library/norm.h"
 #include "codegen/schedule/lowering.h"
+#include "codegen/schedule/sort.h"
 #include "codegen/signature.h"
 #include "ir/support/alloc.h"
 #include "ir/support/hash.h"
@@ -53,6 +54,7 @@ static const implementation implementations[] = {
     {"reduce", OF(REDUCE), ANY, false, tcc_lower_reduce},
     {"scan", OF(SCAN), ANY, false, tcc_lower_scan},
     {"scatter", OF(SCATTER), ANY, false, tcc_lower_scatter},
+    {"sort", OF(SORT), ON(CUDA), false, tcc_lower_sort},
     {"pointwise", OF(POINTWISE) | OF(WINDOW), ANY, false, tcc_lower_pointwise},
     {"contract.alone", OF(CONTRACT), ANY, true, lower_alone},
     {"loops", OF(CONTRACT) | OF(ATTENTION), ANY, true, tcc_lower_pointwise},
@@ -543,6 +545,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
                                   .order_of = order_of,
                                   .lanes = gpu ? 0 : s->options.target->lanes,
                                   .row_elements = gpu ? row_elements : NULL,
+                                  .longest_sorted = tcc_sort_longest(s->options.target),
                                   .takes_norm = s->takes_call ? takes_norm : NULL,
                                   .computes_operand = computes_operand,
                                   .sums_operands = s->takes_call ? sums_operands : NULL};

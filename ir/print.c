@@ -7,9 +7,10 @@
 #include <string.h>
 
 static const char *const group_kinds[TCC_GROUP_KIND_COUNT] = {
-    [TCC_GROUP_POINTWISE] = "pointwise", [TCC_GROUP_REDUCE] = "reduce",     [TCC_GROUP_SCAN] = "scan",
-    [TCC_GROUP_SCATTER] = "scatter",     [TCC_GROUP_CONTRACT] = "contract", [TCC_GROUP_WINDOW] = "window",
-    [TCC_GROUP_ATTENTION] = "attention", [TCC_GROUP_NORM] = "norm",         [TCC_GROUP_COLLECTIVE] = "collective",
+    [TCC_GROUP_POINTWISE] = "pointwise",   [TCC_GROUP_REDUCE] = "reduce",       [TCC_GROUP_SCAN] = "scan",
+    [TCC_GROUP_SCATTER] = "scatter",       [TCC_GROUP_SORT] = "sort",           [TCC_GROUP_CONTRACT] = "contract",
+    [TCC_GROUP_WINDOW] = "window",         [TCC_GROUP_ATTENTION] = "attention", [TCC_GROUP_NORM] = "norm",
+    [TCC_GROUP_COLLECTIVE] = "collective",
 };
 
 const char *tcc_group_kind_text(tcc_group_kind kind) { return group_kinds[kind]; }

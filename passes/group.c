@@ -28,7 +28,9 @@ bool tcc_group_stores(const tcc_group *group, const tcc_node *n) {
     return contains(group->outputs, group->n_outputs, n);
 }
 
-bool tcc_group_sums(tcc_group_kind kind) { return kind != TCC_GROUP_POINTWISE && kind != TCC_GROUP_WINDOW; }
+bool tcc_group_sums(tcc_group_kind kind) {
+    return kind != TCC_GROUP_POINTWISE && kind != TCC_GROUP_WINDOW && kind != TCC_GROUP_SORT;
+}
 
 tcc_dims tcc_reduction_axes(const tcc_node *n) {
     return n->op == TCC_OP_ARGMAX ? (tcc_dims){1, {n->attrs->axis.axis}} : n->attrs->axes.axes;
@@ -70,6 +72,12 @@ bool tcc_same_batch_norm(const tcc_node *a, const tcc_node *b) {
     for (int i = 0; i < a->n_operands; i++)
         if (i >= b->n_operands || a->operands[i] != b->operands[i]) return false;
     return a->n_operands == b->n_operands;
+}
+
+bool tcc_is_whole_order(const tcc_node *n) {
+    if (n->op != TCC_OP_ARGSORT) return false;
+    const tcc_type *x = &n->operands[0]->type;
+    return n->attrs->order.count == x->dims[x->rank - 1] && tcc_dtype_bytes(x->dtype) <= 4;
 }
 
 bool tcc_same_maxima(const tcc_node *a, const tcc_node *b) {

@@ -50,6 +50,8 @@ typedef struct tcc_pass_target {
     int lanes; /* of a vector of f32 that contractions have along channels; 0: it has no such vectors */
     /* Elements of a row of such a type, a multiple of which contractions read at full speed; 1: any. NULL: as 1. */
     int64_t (*row_elements)(void *user, tcc_dtype dtype);
+    /* Elements, of up to 4 bytes, of the longest line that a kernel sorts, a power of two; 0: none does. */
+    int64_t longest_sorted;
     /* Whether a library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it
      * computes none. */
     bool (*takes_norm)(void *user, const tcc_graph *g, const tcc_node *n);

@@ -164,6 +164,7 @@ tcc_status tcc_lower_pointwise(tcc_lowering *l); /* also WINDOW, and whatever ha
 tcc_status tcc_lower_reduce(tcc_lowering *l);
 tcc_status tcc_lower_scan(tcc_lowering *l);
 tcc_status tcc_lower_scatter(tcc_lowering *l);
+tcc_status tcc_lower_sort(tcc_lowering *l);
 /* Calls of libraries. */
 tcc_status tcc_lower_norm_call(tcc_lowering *l);
 tcc_status tcc_lower_matmul_call(tcc_lowering *l); /* a dot, or a convolution that is one */

@@ -213,8 +213,8 @@ static bool find_hero(tcc_draft *d, const tcc_draft_scratch *s, const char **rea
         case TCC_FUSION_WINDOW: kind = TCC_GROUP_WINDOW; break;
         case TCC_FUSION_ATTENTION: kind = TCC_GROUP_ATTENTION; break;
         case TCC_FUSION_COMPOSITE:
-            if (!tcc_is_batch_norm(n->op)) return fail(reason, "a composite");
-            kind = TCC_GROUP_NORM;
+            if (!tcc_is_batch_norm(n->op) && !tcc_is_whole_order(n)) return fail(reason, "a composite");
+            kind = n->op == TCC_OP_ARGSORT ? TCC_GROUP_SORT : TCC_GROUP_NORM;
             break;
         case TCC_FUSION_COLLECTIVE: kind = TCC_GROUP_COLLECTIVE; break;
         default: continue;
@@ -237,7 +237,8 @@ static bool check_kind(const tcc_draft *d, tcc_draft_scratch *s, const char **re
     switch (d->kind) {
     case TCC_GROUP_POINTWISE: return check_pointwise(d, s, reason);
     case TCC_GROUP_REDUCE: return tcc_draft_check_reduce(d, s, reason);
-    case TCC_GROUP_SCAN: return tcc_draft_check_epilogue(d, s, reason);
+    case TCC_GROUP_SCAN:
+    case TCC_GROUP_SORT: return tcc_draft_check_epilogue(d, s, reason);
     case TCC_GROUP_SCATTER: return check_scatter(d, s, reason);
     case TCC_GROUP_CONTRACT: return tcc_draft_check_contract(d, s, reason);
     case TCC_GROUP_WINDOW: return tcc_draft_check_window(d, s, reason);

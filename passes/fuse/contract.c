@@ -16,7 +16,13 @@ static bool is_copy_beside(const tcc_draft *d, const tcc_node *n) {
            tcc_same_dims(&n->type, &d->hero->type);
 }
 
-/* POINT work behind a contraction, window or scan, at the index of its result. */
+/* Elements of a line in memory by the order that the group finds. */
+static bool reads_in_order(const tcc_draft *d, const tcc_draft_scratch *s, const tcc_node *n) {
+    return d->kind == TCC_GROUP_SORT && n->op == TCC_OP_TAKE_ALONG && n->attrs->axis.axis == n->type.rank - 1 &&
+           tcc_draft_loads_table(n, s);
+}
+
+/* POINT work behind a contraction, window, scan or sort, at the index of its result. */
 bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     int hero = position_of(s, d->hero);
     for (int i = 0; i < d->n_nodes; i++) {
@@ -30,8 +36,8 @@ bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const ch
             continue;
         }
         if (i == hero || (d->kind == TCC_GROUP_WINDOW && is_window(n))) s->level[i] = TCC_LEVEL_FULL;
-        else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT &&
-                 (d->kind == TCC_GROUP_SCAN || !tcc_draft_is_last_reshape(d, i)))
+        else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT && !reads_in_order(d, s, n) &&
+                 (d->kind == TCC_GROUP_SCAN || d->kind == TCC_GROUP_SORT || !tcc_draft_is_last_reshape(d, i)))
             return fail(reason, "a view of the result");
         else if (full) s->level[i] = TCC_LEVEL_FULL;
         else if (!tcc_draft_loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");

@@ -171,10 +171,16 @@ static tcc_status unknown_pass(tcc_diag *diag, const char *name, size_t length) 
     return status;
 }
 
-static bool has_composite(const tcc_graph *g) {
+/* Lines that the target sorts, and norms, about which a library may be asked. */
+static bool stays_whole(const tcc_pass_cx *cx, const tcc_node *n) {
+    const tcc_pass_target *target = cx->options ? cx->options->target : NULL;
+    const bool sorted = target && tcc_is_whole_order(n) && n->attrs->order.count <= target->longest_sorted;
+    return sorted || tcc_is_batch_norm(n->op);
+}
+
+static bool has_composite(const tcc_pass_cx *cx, const tcc_graph *g) {
     for (int i = 0; i < g->nodes.count; i++)
-        if (tcc_fusion_of(g->nodes.data[i]) == TCC_FUSION_COMPOSITE && !tcc_is_batch_norm(g->nodes.data[i]->op))
-            return true;
+        if (tcc_fusion_of(g->nodes.data[i]) == TCC_FUSION_COMPOSITE && !stays_whole(cx, g->nodes.data[i])) return true;
     return false;
 }
 
@@ -182,9 +188,9 @@ static bool has_composite(const tcc_graph *g) {
  * ops are in every graph that was just traced. Else the error says which pass must come before. */
 static tcc_status prepare(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_pass_id id, int *number,
                           tcc_graph **g, tcc_manager_report *report) {
-    if (id == TCC_PASS_FUSE && has_composite(*g))
+    if (id == TCC_PASS_FUSE && has_composite(cx, *g))
         return run_pass(cx, manager, TCC_PASS_DECOMPOSE, ++*number, g, report);
-    if (id == TCC_PASS_SELECT && !(*g)->groups.count && has_composite(*g))
+    if (id == TCC_PASS_SELECT && !(*g)->groups.count && has_composite(cx, *g))
         return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "select chooses for groups: fuse must come first");
     return TCC_OK;
 }

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * Lines that a GPU sorts, with work in front of them and behind, and read in their order: against the interpreter. */
+#include "harness/check.h"
+#include "harness/gpu_program.h"
+
+static void check(const char *text) { check_gpu_text(text, &(compiled_options){.seed = 1, .low = -2, .high = 2}); }
+
+/* Many are equal, -0 and 0 among them; every 7th is NaN. */
+static void work_in_front(void **state) {
+    (void)state;
+    check("graph @s {\n  %0 = input {name=\"x\"} : f32[5,300]\n  %1 = iota {axis=1} : i32[5,300]\n"
+          "  %2 = constant {values=[7]} : i32[5,300]\n  %3 = rem(%1, %2) : i32[5,300]\n"
+          "  %4 = constant {values=[0]} : i32[5,300]\n  %5 = eq(%3, %4) : bool[5,300]\n  %6 = round(%0) : f32[5,300]\n"
+          "  %7 = constant {values=[nan]} : f32[5,300]\n  %8 = select(%5, %7, %6) : f32[5,300]\n"
+          "  %9 = argsort(%8) {count=300} : i32[5,300]\n  %10 = argsort(%8) {count=300, descending=true} : i32[5,300]\n"
+          "  %11 = sub(%9, %10) : i32[5,300]\n  output \"a\" %9\n  output \"b\" %11\n}\n");
+}
+
+static void work_behind(void **state) {
+    (void)state;
+    check("graph @s {\n  %0 = input {name=\"x\"} : f32[3,4,100]\n  %1 = input {name=\"z\"} : f32[3,4,130]\n"
+          "  %2 = argsort(%0) {count=100} : i32[3,4,100]\n  %3 = take_along(%1, %2) {axis=2} : f32[3,4,100]\n"
+          "  %4 = mul(%3, %0) : f32[3,4,100]\n  %5 = take_along(%0, %2) {axis=2} : f32[3,4,100]\n"
+          "  output \"o\" %2\n  output \"a\" %4\n  output \"b\" %5\n}\n");
+}
+
+/* The line is two dims of what it is read from, and none. */
+static void views_in_front(void **state) {
+    (void)state;
+    check("graph @s {\n  %0 = input {name=\"x\"} : f32[7,9,11]\n  %1 = transpose(%0) {perm=[1, 2, 0]} : f32[9,11,7]\n"
+          "  %2 = reshape(%1) : f32[9,77]\n  %3 = argsort(%2) {count=77} : i32[9,77]\n  output \"o\" %3\n}\n");
+    check("graph @s {\n  %0 = input {name=\"x\"} : f32[40,50]\n  %1 = transpose(%0) {perm=[1, 0]} : f32[50,40]\n"
+          "  %2 = argsort(%1) {count=33, descending=true} : i32[50,33]\n  output \"o\" %2\n}\n");
+}
+
+/* More lines than a grid has places for at once, and one alone. */
+static void numbers_of_lines(void **state) {
+    (void)state;
+    check("graph @s {\n  %0 = input {name=\"x\"} : bf16[1003,40]\n  %1 = argsort(%0) {count=40} : i32[1003,40]\n"
+          "  output \"o\" %1\n}\n");
+    check("graph @s {\n  %0 = input {name=\"x\"} : i32[5000]\n  %1 = argsort(%0) {count=5000} : i32[5000]\n"
+          "  output \"o\" %1\n}\n");
+    check("graph @s {\n  %0 = input {name=\"x\"} : f32[9,600]\n  %1 = argsort(%0) {count=600} : i32[9,600]\n"
+          "  output \"o\" %1\n}\n");
+}
+
+int main(void) {
+    if (!gpu_available()) return 77;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(work_in_front), cmocka_unit_test(work_behind),
+                                       cmocka_unit_test(views_in_front), cmocka_unit_test(numbers_of_lines)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
