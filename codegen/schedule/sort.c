@@ -26,7 +26,7 @@ enum {
     BLOCK_WARPS = 4,    /* then */
     MOST_THREADS = 512, /* of a block: of more, each has too few registers */
     LONGEST = 1 << 13,
-    REGISTERS = 48, /* without a bound the assembler takes twice as many and gains nothing */
+    REGISTERS = 64, /* without a bound the assembler takes twice as many and gains nothing */
     COMPARISON = 6, /* simple instructions */
 };
 

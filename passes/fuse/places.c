@@ -8,6 +8,7 @@
  * Slices, transposes, flips and broadcasts in a row are one map: two shifts by one and one shift by two are the same
  * place. Pads, concats and indexed reads guard the elements that they do not read; the guard is part of the place. */
 #include "passes/fuse/draft.h"
+#include "passes/select.h"
 
 #include "ir/support/alloc.h"
 #include "ir/support/integers.h"
@@ -229,8 +230,12 @@ static bool visit_operand(const tcc_draft *d, tcc_draft_scratch *s, const tcc_no
     const int p = s->position[x->id];
     const int64_t numel = tcc_type_numel(&x->type);
     const bool sums = d->kind == TCC_GROUP_REDUCE && tcc_is_reduction(n);
-    const bool same = tcc_fusion_of(n) == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE ||
-                      (n->op == TCC_OP_TAKE_ALONG && k == 1);
+    /* The index of an element; also where the table has no other dims, but for the choices of a host: its kernel of a
+     * long search is slower than several of its parts, which have more vectors at once. */
+    const bool host = s->target && s->target->lanes;
+    const bool indexes = k == 1 && (n->op == TCC_OP_TAKE_ALONG ||
+                                    (!host && n->op == TCC_OP_TAKE && tcc_same_dims(&n->type, &x->type)));
+    const bool same = tcc_fusion_of(n) == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE || indexes;
     int at = place;
     if (p < 0) return true;
     if (sums) at = root(&s->places, d->hero, RESULTS, numel);

@@ -2,6 +2,9 @@
  * Lines that a GPU sorts, with work in front of them and behind, and read in their order: against the interpreter. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
+#include "harness/graphs.h"
+
+#include <stdio.h>
 
 static void check(const char *text) { check_gpu_text(text, &(compiled_options){.seed = 1, .low = -2, .high = 2}); }
 
@@ -44,9 +47,35 @@ static void numbers_of_lines(void **state) {
           "  output \"o\" %1\n}\n");
 }
 
+/* Lines of each number of threads, where they are in registers. */
+static void nothing_spills(void **state) {
+    (void)state;
+    static const int lines[] = {64, 128, 256, 512, 4096, 8192};
+    static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
+    for (int i = 0; i < 6; i++)
+        for (int a = 0; a < 3; a++) {
+            char text[512];
+            tcc_diag diag = {0};
+            snprintf(text, sizeof text,
+                     "graph @s {\n  %%0 = input {name=\"x\"} : f32[9,%d]\n  %%1 = argsort(%%0) {count=%d} : i32[9,%d]\n"
+                     "  %%2 = take_along(%%0, %%1) {axis=1} : f32[9,%d]\n  output \"o\" %%2\n}\n",
+                     lines[i], lines[i], lines[i], lines[i]);
+            tcc_graph *g = parse_graph(text, &diag);
+            gpu_program *p = gpu_program_create(g, &(compiled_options){0}, archs[a]);
+            if (a || lines[i] < 8192) assert_int_equal(p->program->n_kernels, 1); /* an sm_75 has too little memory */
+            const long spilled = gpu_assemble(p->program, archs[a]);
+            if (spilled > 0)
+                fail_msg("lines of %d, %s: %ld bytes of registers are spilled", lines[i], archs[a], spilled);
+            gpu_program_destroy(p);
+            tcc_graph_destroy(g);
+            tcc_diag_clear(&diag);
+        }
+}
+
 int main(void) {
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(work_in_front), cmocka_unit_test(work_behind),
-                                       cmocka_unit_test(views_in_front), cmocka_unit_test(numbers_of_lines)};
+                                       cmocka_unit_test(views_in_front), cmocka_unit_test(numbers_of_lines),
+                                       cmocka_unit_test(nothing_spills)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
