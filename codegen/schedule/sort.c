@@ -16,17 +16,15 @@
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/sort.h"
 
-#include <string.h>
-
 enum {
     WORD = 8,      /* bytes */
     MOST_BITS = 3, /* of indices of the words that a thread compares among themselves */
     AT_ONCE = 1 << MOST_BITS,
-    WARP_WORDS = 256,   /* lines up to these are a warp's, several to a block */
-    BLOCK_WARPS = 4,    /* then */
+    WARP_WORDS = 256,   /* lines up to these are a warp's */
+    BLOCK_WARPS = 4,    /* several of which are a block then */
     MOST_THREADS = 512, /* of a block: of more, each has too few registers */
     LONGEST = 1 << 13,
-    REGISTERS = 64, /* without a bound the assembler takes twice as many and gains nothing */
+    REGISTERS = 64, /* of a thread, so that a processor holds several blocks */
     COMPARISON = 6, /* simple instructions */
 };
 

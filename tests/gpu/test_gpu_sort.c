@@ -6,7 +6,10 @@
 
 #include <stdio.h>
 
-static void check(const char *text) { check_gpu_text(text, &(compiled_options){.seed = 1, .low = -2, .high = 2}); }
+static void check(const char *text) {
+    for (int eager = 0; eager < 2; eager++)
+        check_gpu_text(text, &(compiled_options){.seed = 1, .low = -2, .high = 2, .eager = eager});
+}
 
 /* Many are equal, -0 and 0 among them; every 7th is NaN. */
 static void work_in_front(void **state) {
