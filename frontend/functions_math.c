@@ -26,7 +26,14 @@ static tcc_tensor magnitude(tcc_tensor x, tcc_tensor negative, tcc_loc at) {
     return tcc_select(negative, tcc_neg(x), x);
 }
 
-/* The angle between the first axis and [x, y], neither of which is negative: in [0, pi / 2]. */
+/* The angle between the first axis and [x, y], neither of which is negative, by share = small / large of them: in
+ * [0, pi / 2]. */
+static tcc_tensor angle_of(tcc_tensor share, tcc_tensor steep, tcc_loc at) {
+    tcc_tensor angle = arc_tangent(share, at);
+    return tcc_select(steep, tcc_add_scalar(tcc_neg(angle), M_PI_2), angle);
+}
+
+/* The same of [x, y] that may be both 0 or both infinite. */
 static tcc_tensor first_quadrant(tcc_tensor y, tcc_tensor x, tcc_loc at) {
     tcc_tensor steep = tcc_gt(y, x), large = tcc_select(steep, y, x), small = tcc_select(steep, x, y);
     tcc_tensor none = tcc_eq(large, tcc__tensor_like(large, 0, at)), zero = tcc__tensor_like(large, 0, at);
@@ -34,8 +41,14 @@ static tcc_tensor first_quadrant(tcc_tensor y, tcc_tensor x, tcc_loc at) {
     share = tcc_select(none, zero, share); /* so that there is no slope, either */
     tcc_tensor infinite = tcc_and(tcc_eq(small, large), tcc_eq(small, tcc__tensor_like(small, INFINITY, at)));
     share = tcc_select(infinite, tcc__tensor_like(share, 1, at), share); /* two infinities are alike */
-    tcc_tensor angle = arc_tangent(share, at);
-    return tcc_select(steep, tcc_add_scalar(tcc_neg(angle), M_PI_2), angle);
+    return angle_of(share, steep, at);
+}
+
+/* That of [sqrt(1 + x), sqrt(1 - x)], one of which is 1 or more. */
+static tcc_tensor half_acos(tcc_tensor x, tcc_loc at) {
+    tcc_tensor a = tcc_sqrt(tcc_add_scalar(tcc_neg(x), 1)), b = tcc_sqrt(tcc_add_scalar(x, 1));
+    tcc_tensor steep = tcc_lt(x, tcc__tensor_like(x, 0, at));
+    return angle_of(tcc_div(tcc_select(steep, b, a), tcc_select(steep, a, b)), steep, at);
 }
 
 /* sqrt(1 - x^2) near 1, too; its slope at 1 and -1 is infinite. */
@@ -57,7 +70,7 @@ static tcc_tensor hyperbolic(tcc_tensor x, tcc_tensor (*twice)(tcc_tensor x, tcc
 
 WIDE(tan, tcc_div(tcc_sin(w), tcc_cos(w)))
 WIDE(asin, tcc_scale(arc_tangent(tcc_div(w, tcc_add_scalar(cathetus(w, at), 1)), at), 2))
-WIDE(acos, tcc_scale(first_quadrant(tcc_sqrt(tcc_add_scalar(tcc_neg(w), 1)), tcc_sqrt(tcc_add_scalar(w, 1)), at), 2))
+WIDE(acos, tcc_scale(half_acos(w, at), 2))
 WIDE(atan, arc_tangent(w, at))
 WIDE(sinh, hyperbolic(w, sinh_twice, at))
 WIDE(cosh, hyperbolic(w, cosh_twice, at))

@@ -77,13 +77,22 @@ static tcc_emit_value replace_lanes(tcc_emitter *e, tcc_emit_value y, tcc_emit_v
     return loop.carry[0];
 }
 
+/* Whether any lane is set. A GPU has no vectors of truths: they would be made numbers, and their bits joined. */
+static tcc_emit_value any_of(tcc_emitter *e, tcc_emit_value truths) {
+    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(truths));
+    if (e->target->functions->calls)
+        return tcc_emit_intrinsic(e, "llvm.vector.reduce.or", tcc_emit_type_of(truths), &truths, 1);
+    tcc_emit_value any = first_lane(e, truths);
+    for (int i = 1; i < lanes; i++) any = tcc_emit_or(e, any, tcc_emit_extract(e, truths, tcc_emit_i32(e, i)));
+    return any;
+}
+
 /* The lanes of y that are `hard` by the function, of arguments that are vectors as y is. */
 static tcc_emit_value replace(tcc_emitter *e, tcc_emit_value y, tcc_emit_value hard, const function *f,
                               tcc_emit_value *arguments) {
     const bool one = tcc_emit_lanes_of(tcc_emit_type_of(y)) == 1;
-    tcc_emit_value any = one ? hard : tcc_emit_intrinsic(e, "llvm.vector.reduce.or", tcc_emit_type_of(hard), &hard, 1);
     tcc_emit_if branch;
-    tcc_emit_if_begin(e, &branch, any);
+    tcc_emit_if_begin(e, &branch, one ? hard : any_of(e, hard));
     tcc_emit_value replaced = one ? call(e, f, arguments) : replace_lanes(e, y, hard, f, arguments);
     tcc_emit_if_end(e, &branch);
     return tcc_emit_if_value(e, &branch, replaced, y);

@@ -73,27 +73,43 @@ tcc_emit_value tcc_math_pow(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y) 
     return tcc_math64_pow_signs(e, x, y, result);
 }
 
-/* sin(r + k pi / 2), |r| <= pi / 4 and a bit, k an integer. */
-static tcc_emit_value sine_of(tcc_emitter *e, tcc_emit_value r, tcc_emit_value k) {
+/* sin(r + (k + quarter) pi / 2), |r| <= pi / 4 and a bit, k an integer of which the low bits count; quarter: 0 or 1. */
+static tcc_emit_value sine_of(tcc_emitter *e, tcc_emit_value r, tcc_emit_value k, int quarter) {
     static const double of_sine[] = {0.9999999999956297, -0.1666666663131027, 0.0083333287551713209,
                                      -0.00019839193964485498, 2.717269367045458e-6}; /* 4.4e-12 */
     static const double of_cosine[] = {0.99999999995201329, -0.49999999611774672, 0.041666616393054352,
                                        -0.001388660894813359, 2.4378993728893832e-5}; /* 4.8e-11 */
     tcc_emit_value z = mul(e, r, r), s = mul(e, r, polynomial(e, z, of_sine, COUNT(of_sine)));
     tcc_emit_value c = polynomial(e, z, of_cosine, COUNT(of_cosine));
-    tcc_emit_value odd = tcc_emit_and(e, k, integer(e, r, 1));
-    tcc_emit_value y = choose(e, tcc_emit_icmp(e, TCC_ICMP_NE, odd, integer(e, r, 0)), c, s);
-    tcc_emit_value sign = tcc_emit_shl(e, tcc_emit_and(e, k, integer(e, r, 2)), integer(e, r, 62));
+    tcc_emit_value odd = tcc_emit_icmp(e, TCC_ICMP_NE, tcc_emit_and(e, k, integer(e, r, 1)), integer(e, r, 0));
+    tcc_emit_value y = quarter ? choose(e, odd, s, c) : choose(e, odd, c, s);
+    tcc_emit_value turned = quarter ? tcc_emit_iadd(e, k, integer(e, r, 1)) : k;
+    tcc_emit_value sign = tcc_emit_shl(e, tcc_emit_and(e, turned, integer(e, r, 2)), integer(e, r, 62));
     return from_bits(e, tcc_emit_xor(e, to_bits(e, y), sign), r);
 }
 
-/* Below 2^45, as tcc_math64_near_sine; beyond, lane by lane. */
+/* As tcc_math64_near_quarters, by fewer instructions: the sum that rounds to n has n's low bits. All products are -0
+ * where n is 0, so that -0 stays. */
+static tcc_emit_value near_quarters_by_sum(tcc_emitter *e, tcc_emit_value x, tcc_emit_value *rest) {
+    tcc_emit_value magic = constant(e, x, 0x1.8p52);
+    tcc_emit_value sum = tcc_emit_fma(e, x, constant(e, x, 0x1.45f306dc9c883p-1), magic), n = sub(e, sum, magic);
+    tcc_emit_value r = tcc_emit_fma(e, n, constant(e, x, -0x1.921fb54442d18p0), x);
+    r = tcc_emit_fma(e, n, constant(e, x, -0x1.1a62633145c07p-54), r);
+    *rest = tcc_emit_fma(e, sub(e, magic, sum), constant(e, x, -0x1.f1976b7ed8fbcp-110), r);
+    return to_bits(e, sum);
+}
+
+/* Below 2^45, as tcc_math64_near_sine; beyond, lane by lane. On a GPU a sine and a cosine have what chooses in common;
+ * a CPU has fewer instructions for one of them then, but takes longer for both. */
 static tcc_emit_value sine(tcc_emitter *e, tcc_emit_value x, int quarter) {
-    tcc_emit_value in = tcc_math64_widen(e, x), r, n = tcc_math64_near_quarters(e, in, &r);
-    tcc_emit_value y = sine_of(e, r, tcc_emit_iadd(e, n, integer(e, in, quarter)));
+    const bool together = e->target->lane_groups;
+    tcc_emit_value in = tcc_math64_widen(e, x), r;
+    tcc_emit_value n = (together ? near_quarters_by_sum : tcc_math64_near_quarters)(e, in, &r);
+    tcc_emit_value y = together ? sine_of(e, r, n, quarter)
+                                : sine_of(e, r, tcc_emit_iadd(e, n, integer(e, in, quarter)), 0);
     tcc_emit_value far = compare(e, TCC_FCMP_OGE, magnitude(e, x), 0x1p45);
     y = tcc_math64_narrow(e, tcc_math64_replace_far_sines(e, y, in, far, quarter));
-    return quarter ? y : choose(e, compare(e, TCC_FCMP_OEQ, x, 0), x, y); /* of -0 too */
+    return quarter || together ? y : choose(e, compare(e, TCC_FCMP_OEQ, x, 0), x, y); /* of -0 too */
 }
 
 tcc_emit_value tcc_math_sin(tcc_emitter *e, tcc_emit_value x) { return sine(e, x, 0); }
