@@ -330,20 +330,25 @@ static bool has_slow_masks(const tcc_lowering *l, const tcc_body *b, int lane_va
     return border && tcc_emit_masks_are_slow(l->target) && tcc_body_cost(b) <= LITTLE;
 }
 
-/* Blocks that a GPU's processor should hold where a thread of a flat kernel has more values at once than registers by
- * which the assembler lets more blocks share a processor: it would spill some. An update of many parameters is such,
- * and so are two sines, or a sine and a cosine: each reduces the arguments of all lanes side by side, in f64. 0: as the
+/* Blocks that a GPU's processor should hold where a thread has more values at once than registers by which the
+ * assembler lets more blocks share a processor: it would spill some. In a flat kernel that is so of an update of many
+ * parameters, of many functions or of wide vectors of a few, and of two sines, or a sine and a cosine: each reduces the
+ * arguments of all lanes side by side, in f64. Elsewhere of two folds at once, as a maximum and its place. 0: as the
  * assembler likes. */
 static int choose_blocks(const tcc_lowering *l, const pointwise *p) {
-    enum { ADDRESS = 2, ROOMY = 128, TIGHT = 80 };
+    enum { ADDRESS = 2, ROOMY = 128, TIGHT = 80, FUNCTION = 5, MOST_FUNCTIONS = 24 };
     const tcc_body *b = p->body;
-    int registers = b->stores.count * (ADDRESS + p->lanes), sines = 0;
+    int registers = b->stores.count * (ADDRESS + p->lanes), sines = 0, functions = 0, folds = 0;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->kind == TCC_EXPR_LOAD) registers += x->affine.n ? ADDRESS + p->lanes : 1;
-        sines += x->kind == TCC_EXPR_POINT && (x->op == TCC_OP_SIN || x->op == TCC_OP_COS);
+        folds += x->kind == TCC_EXPR_FOLD;
+        if (x->kind != TCC_EXPR_POINT) continue;
+        sines += x->op == TCC_OP_SIN || x->op == TCC_OP_COS;
+        functions += tcc_op_get_info(x->op)->cost >= FUNCTION;
     }
-    if (!l->target->lane_groups || !p->any_extent || (registers <= TIGHT && sines < 2)) return 0;
+    const bool many = registers > TIGHT || sines > 1 || functions * p->lanes > MOST_FUNCTIONS;
+    if (!l->target->lane_groups || (p->any_extent ? !many : folds < 2)) return 0;
     return tcc_hardware_threads(&l->target->hw, ROOMY) / p->shape.threads;
 }
 

@@ -303,7 +303,7 @@ static tcc_status add_launch(tcc_lowering *l, const tcc_tile *found, const int *
     for (int i = 0; i < p->n_staged; i++)
         launch->kernel.transposes |= !block && calls_transpose(p, i, l->target->lanes);
     launch->kernel.scratch_bytes = block ? tcc_tile_block_bytes(p) : p->n_staged * staged_elements(p) * 4;
-    if (block) launch->kernel.shape = tcc_tile_block_shape(p);
+    if (block) launch->kernel.shape = tcc_tile_block_shape(l, p);
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
     launch->kernel.n_params = 0;
     return tcc_lowering_key(l, launch, b, -1, "lanes=%d", p->lanes);

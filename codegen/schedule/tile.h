@@ -27,6 +27,6 @@ tcc_status tcc_tile_emit_block(tcc_emitter *e, const tcc_kernel_plan *plan, cons
 tcc_status tcc_tile_block_plan(tcc_lowering *l, tcc_tile *p); /* lanes and side, on which all below depends */
 int64_t tcc_tile_block_items(const tcc_tile *p);
 int64_t tcc_tile_block_bytes(const tcc_tile *p); /* of shared memory */
-tcc_thread_shape tcc_tile_block_shape(const tcc_tile *p);
+tcc_thread_shape tcc_tile_block_shape(const tcc_lowering *l, const tcc_tile *p);
 
 #endif

@@ -57,8 +57,15 @@ tcc_status tcc_tile_block_plan(tcc_lowering *l, tcc_tile *p) {
     return tcc_params_settle_int(&l->params, TCC_PARAM_SIDE, side, &p->side);
 }
 
-tcc_thread_shape tcc_tile_block_shape(const tcc_tile *p) {
-    return (tcc_thread_shape){.threads = fragments_of(p) * split_of(p), .group = fragments_of(p), .split = split_of(p)};
+/* A fragment of 16-bit elements has 64 of them, for which the assembler leaves too few registers by itself. */
+tcc_thread_shape tcc_tile_block_shape(const tcc_lowering *l, const tcc_tile *p) {
+    enum { REGISTERS = 80 };
+    const int threads = fragments_of(p) * split_of(p);
+    return (tcc_thread_shape){
+        .threads = threads,
+        .group = fragments_of(p),
+        .split = split_of(p),
+        .blocks = p->lanes == NARROW_LANES ? tcc_hardware_threads(&l->target->hw, REGISTERS) / threads : 0};
 }
 
 int64_t tcc_tile_block_items(const tcc_tile *p) {
