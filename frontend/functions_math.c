@@ -72,6 +72,7 @@ WIDE(tan, tcc_div(tcc_sin(w), tcc_cos(w)))
 WIDE(asin, tcc_scale(arc_tangent(tcc_div(w, tcc_add_scalar(cathetus(w, at), 1)), at), 2))
 WIDE(acos, tcc_scale(half_acos(w, at), 2))
 WIDE(atan, arc_tangent(w, at))
+WIDE(erfinv, tcc__tensor_op(TCC_OP_ERFINV, w, NULL, NULL, at)) /* its slope grows with what is not rounded yet */
 WIDE(sinh, hyperbolic(w, sinh_twice, at))
 WIDE(cosh, hyperbolic(w, cosh_twice, at))
 WIDE(atanh, tcc_scale(tcc_sub(tcc_log1p(w), tcc_log1p(tcc_neg(w))), 0.5))

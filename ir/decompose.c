@@ -99,44 +99,6 @@ TCC_DEFINITION(SOFTPLUS) {
     return tcc_ir_binary(g, TCC_OP_ADD, tcc_ir_binary_c(g, TCC_OP_MAX, in[0], 0), rest);
 }
 
-/* c[0] + c[1] x + ... */
-static tcc_node *polynomial(tcc_graph *g, tcc_node *x, const double *c, int count) {
-    tcc_node *p = x ? tcc_ir_splat_like(g, x, c[count - 1]) : NULL;
-    for (int i = count - 2; i >= 0; i--) p = tcc_ir_binary_c(g, TCC_OP_ADD, tcc_ir_binary(g, TCC_OP_MUL, p, x), c[i]);
-    return p;
-}
-
-/* One of Newton's steps for erf(x) = y. */
-static tcc_node *closer(tcc_graph *g, tcc_node *x, tcc_node *y) {
-    tcc_node *off = tcc_ir_binary(g, TCC_OP_SUB, tcc_ir_unary(g, TCC_OP_ERF, x), y);
-    tcc_node *square = tcc_ir_binary(g, TCC_OP_MUL, x, x);
-    tcc_node *inverse_slope = tcc_ir_binary_c(g, TCC_OP_MUL, tcc_ir_unary(g, TCC_OP_EXP, square), 1 / M_2_SQRTPI);
-    return tcc_ir_binary(g, TCC_OP_SUB, x, tcc_ir_binary(g, TCC_OP_MUL, off, inverse_slope));
-}
-
-/* As PyTorch: a quotient of polynomials of y^2, or for |y| above 0.7 of sqrt(-log((1 - |y|) / 2)). It is as exact as
- * f32; for f64 Newton's method follows. */
-TCC_DEFINITION(ERFINV) {
-    static const double a[] = {0.886226899, -1.645349621, 0.914624893, -0.140543331},
-                        b[] = {1, -2.118377725, 1.442710462, -0.329097515, 0.012229801},
-                        c[] = {-1.970840454, -1.624906493, 3.429567803, 1.641345311},
-                        d[] = {1, 3.543889200, 1.637067800};
-    tcc_node *y = in[0], *z = tcc_ir_binary(g, TCC_OP_MUL, y, y), *size = tcc_ir_unary(g, TCC_OP_ABS, y);
-    if (!z || !size) return NULL;
-    tcc_node *over = polynomial(g, z, a, 4), *under = polynomial(g, z, b, 5);
-    tcc_node *inner = tcc_ir_binary(g, TCC_OP_MUL, y, tcc_ir_binary(g, TCC_OP_DIV, over, under));
-    tcc_node *rest = tcc_ir_binary(g, TCC_OP_SUB, tcc_ir_splat_like(g, y, 1), size);
-    z = tcc_ir_unary(g, TCC_OP_LOG, tcc_ir_binary_c(g, TCC_OP_MUL, rest, 0.5));
-    z = tcc_ir_unary(g, TCC_OP_SQRT, tcc_ir_unary(g, TCC_OP_NEG, z));
-    over = polynomial(g, z, c, 4), under = polynomial(g, z, d, 3);
-    tcc_node *sign = tcc_ir_unary(g, TCC_OP_SIGN, y);
-    tcc_node *outer = tcc_ir_binary(g, TCC_OP_MUL, sign, tcc_ir_binary(g, TCC_OP_DIV, over, under));
-    tcc_node *x = tcc_ir_select(g, tcc_ir_binary_c(g, TCC_OP_LE, size, 0.7), inner, outer);
-    for (int i = 0; i < 2 && n->type.dtype == TCC_F64; i++) x = closer(g, x, y);
-    tcc_node *end = tcc_ir_binary_c(g, TCC_OP_EQ, size, 1);
-    return tcc_ir_select(g, end, tcc_ir_binary_c(g, TCC_OP_MUL, y, INFINITY), x);
-}
-
 /* -- Softmax -- */
 
 static tcc_node *back(tcc_graph *g, tcc_node *reduced, const tcc_node *like, int axis) {

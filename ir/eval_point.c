@@ -125,6 +125,21 @@ UNARY_FLOAT(atan, atan(x))
 UNARY_FLOAT(tanh, tanh(x))
 UNARY_FLOAT(sigmoid, 1 / (1 + exp(-x)))
 UNARY_FLOAT(erf, erf(x))
+
+/* Winitzki's approximation, then Newton's method, by what is left to 1 where that is little. */
+static double inverse_erf(double y) {
+    enum { STEPS = 5 };
+    const double a = fabs(y), c = 0.147, l = log1p(-a * a), half = 2 / (M_PI * c) + l / 2;
+    if (!(a < 1)) return a == 1 ? copysign(INFINITY, y) : NAN;
+    double x = sqrt(sqrt(half * half - l / c) - half);
+    for (int i = 0; i < STEPS; i++) {
+        const double miss = a < 0.5 ? erf(x) - a : (1 - a) - erfc(x);
+        x -= miss * exp(x * x) / M_2_SQRTPI;
+    }
+    return copysign(x, y);
+}
+UNARY_FLOAT(erfinv, inverse_erf(x))
+
 UNARY_FLOAT(normal_density, exp(-0.5 * x * x) * (0.5 * M_SQRT1_2 * M_2_SQRTPI))
 
 static double gelu_tanh_inner(double x) { return tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)); }

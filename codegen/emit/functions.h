@@ -64,7 +64,8 @@ struct tcc_emit_functions {
     tcc_emit_value (*exp)(tcc_emitter *e, tcc_emit_value x);
     tcc_emit_value (*exp_negative)(tcc_emitter *e, tcc_emit_value x);
     tcc_emit_value (*log)(tcc_emitter *e, tcc_emit_value x);
-    tcc_emit_value (*log1p)(tcc_emitter *e, tcc_emit_value x); /* NULL: by parts */
+    tcc_emit_value (*log_rough)(tcc_emitter *e, tcc_emit_value x); /* to 2^-22, absolute or relative */
+    tcc_emit_value (*log1p)(tcc_emitter *e, tcc_emit_value x);     /* NULL: by parts */
     tcc_emit_value (*erf)(tcc_emitter *e, tcc_emit_value x);
     tcc_emit_value (*erf_slope)(tcc_emitter *e, tcc_emit_value x);  /* NULL: none; or it gives NULL for that */
     tcc_emit_value (*tanh_large)(tcc_emitter *e, tcc_emit_value x); /* x >= 0.63 */

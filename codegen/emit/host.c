@@ -222,6 +222,7 @@ const tcc_emit_functions tcc_emit_host = {
     .exp = tcc_host_exp,
     .exp_negative = tcc_host_exp_negative,
     .log = tcc_host_log,
+    .log_rough = tcc_host_log,
     .erf = tcc_host_erf,
     .erf_slope = tcc_host_erf_slope,
     .tanh_large = tcc_host_tanh_large,

@@ -3,7 +3,7 @@
  * polynomials are minimax fits with f32 coefficients (relative error, except where said). Reductions use the trick of
  * adding 1.5 * 2^23, which rounds to an integer and leaves it in the low bits of the sum: no conversion that is
  * undefined for NaN. */
-#include "codegen/emit/math_ops.h"
+#include "codegen/emit/math_tables.h"
 
 /* GPUs from sm_80 on have an instruction for either, on f32. */
 tcc_emit_value tcc_math_extreme(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, bool least) {
@@ -89,6 +89,30 @@ tcc_emit_value tcc_math_erf_by_exp(tcc_emitter *e, tcc_emit_value x,
     tcc_emit_value large = sub(e, constant(e, x, 1), exp(e, logarithm));
     tcc_emit_value below = tcc_emit_fcmp(e, TCC_FCMP_OLT, a, constant(e, x, 0.9375));
     return copy_sign(e, tcc_emit_select(e, below, small, large), x);
+}
+
+/* x p(w), w = -log(1 - x^2) as by Giles ("Approximating the erfinv function", 2010): a polynomial in w below 4, in its
+ * root from there on. At 1 and -1 w is infinite, and so is the polynomial, whose last coefficient is positive. */
+static tcc_emit_value erfinv_of(tcc_emitter *e, tcc_emit_value x, tcc_emit_value unused) {
+    (void)unused;
+    static const float near[] = {1.3772153f,    0.24976808f,     -0.0019684294f, -0.001692272f, 0.00021622209f,
+                                 7.773483e-06f, -4.9698538e-06f, 2.2973134e-07f, 7.815849e-08f}; /* 4.0e-8 */
+    static const float far[] = {2.8329768f,      1.0016749f,     0.009445469f,  -0.0076361005f,
+                                0.005682739f,    -0.0036009464f, 0.0014996716f, -5.737127e-05f,
+                                -0.00032329542f, 0.000121853394f};                         /* 2.0e-8 */
+    tcc_emit_value one = constant(e, x, 1), rest = mul(e, sub(e, one, x), add(e, one, x)); /* exact enough near 1 */
+    tcc_emit_value w = tcc_emit_fneg(e, e->target->functions->log_rough(e, rest));
+    tcc_emit_value inner = tcc_math_polynomial(e, sub(e, w, constant(e, x, 2)), near, COUNT(near));
+    tcc_emit_value outer = tcc_math_polynomial(e, sub(e, tcc_math_sqrt(e, w), constant(e, x, 3)), far, COUNT(far));
+    tcc_emit_value below = tcc_emit_fcmp(e, TCC_FCMP_OLT, w, constant(e, x, 4));
+    return mul(e, x, tcc_emit_select(e, below, inner, outer));
+}
+
+/* A host has registers for the constants and one vector alone. */
+tcc_emit_value tcc_math_erfinv(tcc_emitter *e, tcc_emit_value x) {
+    if (e->target->lane_groups || tcc_emit_lanes_of(tcc_emit_type_of(x)) <= e->target->lanes)
+        return erfinv_of(e, x, NULL);
+    return tcc_math_by_parts(e, erfinv_of, x, NULL);
 }
 
 tcc_emit_value tcc_math_exp(tcc_emitter *e, tcc_emit_value x) { return e->target->functions->exp(e, x); }

@@ -13,9 +13,10 @@ tcc_emit_value tcc_math_exp(tcc_emitter *e, tcc_emit_value x); /* 1.05 ulp; CUDA
 /* exp for x <= 0 alone, as in softmax: 0 below -87.69, and denormals down to there; CUDA 0 below -87.3. 1.05 ulp; CUDA
  * 3.2 ulp */
 tcc_emit_value tcc_math_exp_negative(tcc_emitter *e, tcc_emit_value x);
-tcc_emit_value tcc_math_log(tcc_emitter *e, tcc_emit_value x);  /* 0.9 ulp; with AVX-512 0.79 ulp */
-tcc_emit_value tcc_math_tanh(tcc_emitter *e, tcc_emit_value x); /* 1.2 ulp; CUDA 3.6 ulp */
-tcc_emit_value tcc_math_erf(tcc_emitter *e, tcc_emit_value x);  /* 1.1 ulp; with AVX2 0.9 ulp; CUDA 2 ulp */
+tcc_emit_value tcc_math_log(tcc_emitter *e, tcc_emit_value x);    /* 0.9 ulp; with AVX-512 0.79 ulp */
+tcc_emit_value tcc_math_tanh(tcc_emitter *e, tcc_emit_value x);   /* 1.2 ulp; CUDA 3.6 ulp */
+tcc_emit_value tcc_math_erf(tcc_emitter *e, tcc_emit_value x);    /* 1.1 ulp; with AVX2 0.9 ulp; CUDA 2 ulp */
+tcc_emit_value tcc_math_erfinv(tcc_emitter *e, tcc_emit_value x); /* 2.85 ulp; CUDA 4.5 ulp */
 /* 2 / sqrt(pi) e^(-x^2), 1.1 ulp of 1. What it has in common with erf(x) is computed once. NULL: the target has no way
  * that is shorter than exp. */
 tcc_emit_value tcc_math_erf_slope(tcc_emitter *e, tcc_emit_value x);

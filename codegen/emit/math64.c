@@ -120,6 +120,32 @@ tcc_emit_value tcc_math64_erf(tcc_emitter *e, tcc_emit_value x) {
     return copy_sign(e, y, x);
 }
 
+static tcc_emit_value polynomial(tcc_emitter *e, tcc_emit_value x, const double *coefficients, int count) {
+    tcc_emit_value sum = constant(e, x, coefficients[count - 1]);
+    for (int i = count - 2; i >= 0; i--) sum = tcc_emit_fma(e, sum, x, constant(e, x, coefficients[i]));
+    return sum;
+}
+
+/* A quotient of polynomials of x^2, or for |x| above 0.7 of sqrt(-log((1 - |x|) / 2)), is as exact as f32: then two of
+ * Newton's steps. */
+tcc_emit_value tcc_math64_erfinv(tcc_emitter *e, tcc_emit_value x) {
+    static const double a[] = {0.886226899, -1.645349621, 0.914624893, -0.140543331},
+                        b[] = {1, -2.118377725, 1.442710462, -0.329097515, 0.012229801},
+                        c[] = {-1.970840454, -1.624906493, 3.429567803, 1.641345311},
+                        d[] = {1, 3.543889200, 1.637067800};
+    tcc_emit_value size = magnitude(e, x), z = mul(e, x, x), infinity = constant(e, x, __builtin_inf());
+    tcc_emit_value inner = mul(e, x, quotient(e, polynomial(e, z, a, COUNT(a)), polynomial(e, z, b, COUNT(b))));
+    z = tcc_math64_log(e, mul(e, sub(e, constant(e, x, 1), size), constant(e, x, 0.5)));
+    z = function(e, "llvm.sqrt", tcc_emit_fneg(e, z));
+    tcc_emit_value outer = quotient(e, polynomial(e, z, c, COUNT(c)), polynomial(e, z, d, COUNT(d)));
+    tcc_emit_value y = choose(e, compare(e, TCC_FCMP_OLE, size, 0.7), inner, copy_sign(e, outer, x));
+    for (int i = 0; i < 2; i++) {
+        tcc_emit_value off = sub(e, tcc_math64_erf(e, y), x), power = tcc_math64_exp(e, mul(e, y, y));
+        y = sub(e, y, mul(e, off, mul(e, power, constant(e, x, 0x1.c5bf891b4ef6bp-1)))); /* sqrt(pi) / 2 */
+    }
+    return choose(e, compare(e, TCC_FCMP_OEQ, size, 1), copy_sign(e, infinity, x), y);
+}
+
 tcc_emit_value tcc_math64_pow_signs(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y, tcc_emit_value result) {
     tcc_emit_value one = constant(e, x, 1), nan = constant(e, x, __builtin_nan(""));
     tcc_emit_value y_whole = tcc_emit_fcmp(e, TCC_FCMP_OEQ, function(e, "llvm.floor", y), y);

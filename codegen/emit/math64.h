@@ -22,6 +22,7 @@ tcc_emit_value tcc_math64_atan(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math64_tanh(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math64_sigmoid(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math64_erf(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_math64_erfinv(tcc_emitter *e, tcc_emit_value x);
 /* exp(y log |x|) with the signs and special cases of C's pow; relative error about |y log x| units of the last place of
  * f64. */
 tcc_emit_value tcc_math64_pow(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y);

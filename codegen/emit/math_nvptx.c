@@ -7,10 +7,12 @@
  *     ex2.approx.ftz.f32   2 ulp; below 2^-126: 0             exp_negative, sigmoid, tanh, erf
  *     rcp.approx.ftz.f32   1 ulp; of above 2^126: 0           sigmoid, tanh: of 1 and above
  *     rsqrt.approx.f32     2^-22.9, relative                  rsqrt
+ *     lg2.approx.f32       2^-22, absolute, in (1/2, 2)       erfinv, which needs no more
+ *                          2^-22, relative, elsewhere
  *
  * and not where it is not:
  *
- *     lg2.approx           2^-22, absolute, in (1/2, 2)       near 1 no digit of a logarithm is left
+ *     lg2.approx           as above                           near 1 no digit of a logarithm is left
  *     tanh.approx          2^-11, relative                    not even f16
  *     sin.approx, cos      absolute, and only near 0
  *     sqrt.approx, div     2^-23 relative, 2 ulp              what is exact in f32 must stay so: an integer's root,
@@ -93,6 +95,10 @@ tcc_emit_value tcc_nvptx_sigmoid(tcc_emitter *e, tcc_emit_value x) {
 tcc_emit_value tcc_nvptx_rsqrt(tcc_emitter *e, tcc_emit_value x) { return hardware(e, "llvm.nvvm.rsqrt.approx.f", x); }
 
 tcc_emit_value tcc_nvptx_log(tcc_emitter *e, tcc_emit_value x) { return tcc_math_log_by_bits(e, x); }
+
+tcc_emit_value tcc_nvptx_log_rough(tcc_emitter *e, tcc_emit_value x) {
+    return mul(e, hardware(e, "llvm.nvvm.lg2.approx.f", x), constant(e, x, LN2_HIGH));
+}
 
 /* 1 + x = 2^k (1 + f), 3/4 <= 1 + f < 3/2: k ln 2 + log(1 + f), where f = 2^-k x + (2^-k - 1) is exact, as both have
  * other signs and are near each other unless k is 0 or x is large. log(1 + f) = f - f^2 / 2 + f^3 p(f). */

@@ -376,6 +376,7 @@ const tcc_emit_functions tcc_emit_nvptx = {
     .exp = tcc_nvptx_exp,
     .exp_negative = tcc_nvptx_exp_negative,
     .log = tcc_nvptx_log,
+    .log_rough = tcc_nvptx_log_rough,
     .log1p = tcc_nvptx_log1p,
     .erf = tcc_nvptx_erf,
     .tanh_large = tcc_nvptx_tanh_large,

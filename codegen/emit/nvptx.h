@@ -17,6 +17,7 @@ tcc_emit_value tcc_nvptx_offset(tcc_emitter *e, tcc_emit_value v, int64_t low, i
 tcc_emit_value tcc_nvptx_exp(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_nvptx_exp_negative(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_nvptx_log(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_nvptx_log_rough(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_nvptx_log1p(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_nvptx_erf(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_nvptx_tanh_large(tcc_emitter *e, tcc_emit_value x);

@@ -55,11 +55,7 @@ TCC_VJP_RULE(erf) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, bell(v, v->x[0], M_2_S
 
 TCC_VJP_RULE(normal_density) { tcc__vjp_give(v, 0, vjp_neg(v, vjp_mul(v, v->dy, vjp_mul(v, v->x[0], v->y)))); }
 
-/* By y as it is before it is rounded to f16 or bf16. */
-TCC_VJP_RULE(erfinv) {
-    tcc_node *y = tcc_ir_unary(v->g, TCC_OP_ERFINV, v->x[0]);
-    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, bell(v, y, 1 / M_2_SQRTPI, -1)));
-}
+TCC_VJP_RULE(erfinv) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, bell(v, v->y, 1 / M_2_SQRTPI, -1))); }
 
 /* The gradient takes the way back through the types. */
 TCC_VJP_RULE(cast) { tcc__vjp_give(v, 0, tcc_ir_cast(v->g, v->dy, v->x[0]->type.dtype)); }

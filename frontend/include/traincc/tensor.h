@@ -68,21 +68,21 @@ TCC_API tcc_tensor tcc_abs_at(tcc_tensor x, tcc_loc at);  /* |x| */
 TCC_API tcc_tensor tcc_sign_at(tcc_tensor x, tcc_loc at); /* -1, 0 or 1; NaN stays */
 /* Of floats. The largest error of f32 on a CPU, of all arguments, is told in units of the last place (ulp; all are in
  * tests/bench/functions/results.md), with the same bits at every vector width. */
-TCC_API tcc_tensor tcc_exp_at(tcc_tensor x, tcc_loc at);     /* e^x; 1.02 ulp */
-TCC_API tcc_tensor tcc_expm1_at(tcc_tensor x, tcc_loc at);   /* e^x - 1; 1.05 ulp */
-TCC_API tcc_tensor tcc_log_at(tcc_tensor x, tcc_loc at);     /* natural logarithm; 0.87 ulp */
-TCC_API tcc_tensor tcc_log1p_at(tcc_tensor x, tcc_loc at);   /* log(1 + x); 1.12 ulp */
-TCC_API tcc_tensor tcc_sqrt_at(tcc_tensor x, tcc_loc at);    /* x^(1/2), NaN below 0; the nearest */
-TCC_API tcc_tensor tcc_rsqrt_at(tcc_tensor x, tcc_loc at);   /* 1 / sqrt(x); 1.5 ulp */
-TCC_API tcc_tensor tcc_sin_at(tcc_tensor x, tcc_loc at);     /* sine, of radians; 0.502 ulp */
-TCC_API tcc_tensor tcc_cos_at(tcc_tensor x, tcc_loc at);     /* cosine, of radians; 0.502 ulp */
-TCC_API tcc_tensor tcc_tanh_at(tcc_tensor x, tcc_loc at);    /* (e^x - e^-x) / (e^x + e^-x); 1.18 ulp */
-TCC_API tcc_tensor tcc_sigmoid_at(tcc_tensor x, tcc_loc at); /* 1 / (1 + e^-x); 2 ulp */
-TCC_API tcc_tensor tcc_erf_at(tcc_tensor x, tcc_loc at);     /* the Gaussian error function; 1.09 ulp */
-TCC_API tcc_tensor tcc_erfinv_at(tcc_tensor x, tcc_loc at); /* its inverse: infinite at -1 and 1, NaN beyond; 127 ulp */
-TCC_API tcc_tensor tcc_floor_at(tcc_tensor x, tcc_loc at);  /* the largest integer not above x */
-TCC_API tcc_tensor tcc_ceil_at(tcc_tensor x, tcc_loc at);   /* the smallest integer not below x */
-TCC_API tcc_tensor tcc_round_at(tcc_tensor x, tcc_loc at);  /* to nearest, ties to even */
+TCC_API tcc_tensor tcc_exp_at(tcc_tensor x, tcc_loc at);      /* e^x; 1.02 ulp */
+TCC_API tcc_tensor tcc_expm1_at(tcc_tensor x, tcc_loc at);    /* e^x - 1; 1.05 ulp */
+TCC_API tcc_tensor tcc_log_at(tcc_tensor x, tcc_loc at);      /* natural logarithm; 0.87 ulp */
+TCC_API tcc_tensor tcc_log1p_at(tcc_tensor x, tcc_loc at);    /* log(1 + x); 1.12 ulp */
+TCC_API tcc_tensor tcc_sqrt_at(tcc_tensor x, tcc_loc at);     /* x^(1/2), NaN below 0; the nearest */
+TCC_API tcc_tensor tcc_rsqrt_at(tcc_tensor x, tcc_loc at);    /* 1 / sqrt(x); 1.5 ulp */
+TCC_API tcc_tensor tcc_sin_at(tcc_tensor x, tcc_loc at);      /* sine, of radians; 0.502 ulp */
+TCC_API tcc_tensor tcc_cos_at(tcc_tensor x, tcc_loc at);      /* cosine, of radians; 0.502 ulp */
+TCC_API tcc_tensor tcc_tanh_at(tcc_tensor x, tcc_loc at);     /* (e^x - e^-x) / (e^x + e^-x); 1.18 ulp */
+TCC_API tcc_tensor tcc_sigmoid_at(tcc_tensor x, tcc_loc at);  /* 1 / (1 + e^-x); 2 ulp */
+TCC_API tcc_tensor tcc_erf_at(tcc_tensor x, tcc_loc at);      /* the Gaussian error function; 1.09 ulp */
+TCC_API tcc_tensor tcc_erfinv_at(tcc_tensor x, tcc_loc at);   /* its inverse: infinite at -1, 1; NaN beyond; 2.84 ulp */
+TCC_API tcc_tensor tcc_floor_at(tcc_tensor x, tcc_loc at);    /* the largest integer not above x */
+TCC_API tcc_tensor tcc_ceil_at(tcc_tensor x, tcc_loc at);     /* the smallest integer not below x */
+TCC_API tcc_tensor tcc_round_at(tcc_tensor x, tcc_loc at);    /* to nearest, ties to even */
 TCC_API tcc_tensor tcc_isfinite_at(tcc_tensor x, tcc_loc at); /* bool: neither infinite nor NaN */
 /* Of bool: logical; of integers: bitwise. */
 TCC_API tcc_tensor tcc_not_at(tcc_tensor x, tcc_loc at);
