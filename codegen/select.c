@@ -543,6 +543,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
                                   .follow = follow,
                                   .can_follow = can_follow,
                                   .order_of = order_of,
+                                  .narrow_places = gpu,
                                   .lanes = gpu ? 0 : s->options.target->lanes,
                                   .row_elements = gpu ? row_elements : NULL,
                                   .longest_sorted = tcc_sort_longest(s->options.target),

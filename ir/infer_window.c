@@ -178,23 +178,31 @@ tcc_status tcc__infer_pool(const tcc_infer *q, tcc_type *out) {
     return pool_type(q, operand(q, 0), out);
 }
 
-tcc_status tcc__infer_max_pool_place(const tcc_infer *q, tcc_type *out) {
-    TCC_TRY(tcc__infer_pool(q, out));
-    int64_t elements = 1;
+static tcc_status window_elements(const tcc_infer *q, int64_t *elements) {
+    *elements = 1;
     for (int i = 0; i < q->attrs->pool.window.count; i++)
-        if (__builtin_mul_overflow(elements, q->attrs->pool.window.v[i], &elements) || elements > INT32_MAX)
+        if (__builtin_mul_overflow(*elements, q->attrs->pool.window.v[i], elements) || *elements > INT32_MAX)
             return tcc__refuse(q, TCC_ESHAPE, "window %s has too many elements for an i32 index",
                                tcc__dims_text(&q->attrs->pool.window));
+    return TCC_OK;
+}
+
+tcc_status tcc__infer_max_pool_place(const tcc_infer *q, tcc_type *out) {
+    int64_t elements;
+    TCC_TRY(tcc__infer_pool(q, out));
+    TCC_TRY(window_elements(q, &elements));
     out->dtype = TCC_I32;
     return TCC_OK;
 }
 
 tcc_status tcc__infer_max_pool_grad(const tcc_infer *q, tcc_type *out) {
     tcc_type dy = {0};
+    int64_t elements;
     TCC_TRY(tcc__need_kind(q, 1, KIND_FLOAT));
     TCC_TRY(pool_type(q, q->given, &dy));
     TCC_TRY(tcc__need_is(q, 1, "dy", &dy));
-    dy.dtype = TCC_I32;
+    TCC_TRY(window_elements(q, &elements));
+    dy.dtype = operand(q, 0)->dtype == TCC_U8 && elements <= UINT8_MAX + 1 ? TCC_U8 : TCC_I32;
     TCC_TRY(tcc__need_is(q, 0, "place", &dy));
     *out = *q->given;
     return TCC_OK;

@@ -47,7 +47,8 @@ typedef struct tcc_pass_target {
     /* The part of a choice that fixes the order of the group's sums: the implementation, with those parameters, without
      * launches. In `arena`; NULL when memory is short. */
     tcc_implementation *(*order_of)(void *user, const tcc_implementation *x, tcc_arena *arena);
-    int lanes; /* of a vector of f32 that contractions have along channels; 0: it has no such vectors */
+    bool narrow_places; /* a place in a window takes less time where it is a byte in memory */
+    int lanes;          /* of a vector of f32 that contractions have along channels; 0: it has no such vectors */
     /* Elements of a row of such a type, a multiple of which contractions read at full speed; 1: any. NULL: as 1. */
     int64_t (*row_elements)(void *user, tcc_dtype dtype);
     /* Elements, of up to 4 bytes, of the longest line that a kernel sorts, a power of two; 0: none does. */

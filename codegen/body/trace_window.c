@@ -351,8 +351,9 @@ static const tcc_expr *trace_max_pool_grad(tcc_body *b, const tcc_node *n, const
         at[i] = holder(b, pool, d, n->type.dims[i], dy->type.dims[i], c[i], &loops, &within, &inside);
         number = tcc_affine_add(b, tcc_affine_scale(b, number, pool->window.v[d]), within);
     }
-    const tcc_expr *here = binary(b, TCC_OP_EQ, TCC_BOOL, guarded(b, place, at, inside),
-                                  tcc_expr_index(b, number, TCC_I32));
+    const tcc_expr *here = guarded(b, place, at, inside);
+    if (here && here->dtype != TCC_I32) here = tcc_expr_point(b, TCC_OP_CAST, TCC_I32, &here, 1);
+    here = binary(b, TCC_OP_EQ, TCC_BOOL, here, tcc_expr_index(b, number, TCC_I32));
     here = tcc_expr_and(b, inside, here);
     const tcc_expr *value = choose(b, dtype, here, guarded(b, dy, at, inside), tcc_expr_number(b, dtype, 0));
     return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, value, loops);

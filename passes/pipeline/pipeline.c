@@ -10,6 +10,7 @@
 #define UNLESS_EAGER TCC_WHEN_FUSING
 #define IF_VECTORS TCC_WHEN_VECTORS
 #define IF_ALIGNED TCC_WHEN_ALIGNED
+#define IF_PLACES TCC_WHEN_PLACES
 #define IF_NORMS TCC_WHEN_NORMS
 #define IF_REMAT TCC_WHEN_REMAT
 #define IF_TARGET TCC_WHEN_TARGET
@@ -29,6 +30,7 @@ const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_SUBPIXEL,    IF_VECTORS,   MAY_SKIP}, /* before layout: what is moved is dims of the plain form */
     {TCC_PASS_LAYOUT,      UNLESS_EAGER, MAY_SKIP},
     {TCC_PASS_ALIGN,       IF_ALIGNED,   MAY_SKIP}, /* after layout: rows are of channels */
+    {TCC_PASS_PLACES,      IF_PLACES,    MAY_SKIP},
     {TCC_PASS_SIMPLIFY,    UNLESS_EAGER, MAY_SKIP}, /* transposes that layout pushed together cancel here */
     {TCC_PASS_NORMS,       IF_NORMS,     MUST},     /* after layout: the library sees the norms' strides */
     {TCC_PASS_SIMPLIFY,    IF_NORMS,     MAY_SKIP},

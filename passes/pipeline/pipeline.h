@@ -14,6 +14,7 @@ typedef enum tcc_pass_when {
     TCC_WHEN_FUSING,
     TCC_WHEN_VECTORS,
     TCC_WHEN_ALIGNED,
+    TCC_WHEN_PLACES,
     TCC_WHEN_NORMS,
     TCC_WHEN_REMAT,
     TCC_WHEN_TARGET,
