@@ -150,16 +150,30 @@ static bool is_read(const tcc_graph *g, const tcc_node *input) {
     return false;
 }
 
+static bool is_copy(const tcc_output *o) { return o->alias < 0 && o->node->op == TCC_OP_INPUT; }
+
 /* An output that is an input, such as a gradient that is that of a sum, is a node of its own where others read the
- * input: then the group that reads it stores it too. Else it is a copy of memory, and needs no kernel. */
+ * input: then the group that reads it stores it too. Of several such outputs each is a cast of the one before, so that
+ * one kernel reads the input and stores them all. Else it is a copy of memory, and needs no kernel. */
 static tcc_status store_inputs(tcc_graph *g) {
-    for (int i = 0; i < g->outputs.count; i++) {
+    const int inputs = g->nodes.count;
+    tcc_node **stored = tcc__calloc((size_t)inputs + 1, sizeof *stored); /* by input: what the last output stores */
+    int *count = tcc__calloc((size_t)inputs + 1, sizeof *count);         /* of outputs */
+    bool fine = stored && count;
+    for (int i = 0; i < g->outputs.count && fine; i++)
+        if (is_copy(&g->outputs.data[i])) count[g->outputs.data[i].node->id]++;
+    for (int i = 0; i < g->outputs.count && fine; i++) {
         tcc_output *o = &g->outputs.data[i];
-        if (o->alias >= 0 || o->node->op != TCC_OP_INPUT || !is_read(g, o->node)) continue;
-        o->node = tcc_ir_build(g, TCC_OP_CAST, &o->node, 1, NULL, &o->node->type, o->node->loc);
-        if (!o->node) return g->diag->status;
+        tcc_node *input = o->node;
+        if (!is_copy(o) || (count[input->id] == 1 && !is_read(g, input))) continue;
+        tcc_node **last = &stored[input->id];
+        *last = tcc_ir_build(g, TCC_OP_CAST, *last ? last : &input, 1, NULL, &input->type, input->loc);
+        o->node = *last;
+        fine = *last != NULL;
     }
-    return TCC_OK;
+    tcc__free(stored);
+    tcc__free(count);
+    return fine ? TCC_OK : g->diag->status == TCC_OK ? tcc_enomem(g->diag) : g->diag->status;
 }
 
 tcc_status tcc_pass_fuse(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
