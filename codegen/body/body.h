@@ -280,6 +280,8 @@ void tcc_body_run_end(tcc_body_run *r);
 void tcc_body_need_none(tcc_body_run *r);
 void tcc_body_need(tcc_body_run *r, const tcc_expr *root);
 void tcc_body_give(tcc_body_run *r, const tcc_expr *x, tcc_emit_value value);
+/* A condition that differs from lane to lane is false in all lanes, until the loop is left. */
+void tcc_body_set_false(tcc_body_run *r, const tcc_expr *x);
 /* Enters a loop: its variable has this value. tcc_body_leave forgets all values that depend on it. */
 void tcc_body_enter(tcc_body_run *r, int var, tcc_emit_value value);
 void tcc_body_leave(tcc_body_run *r, int var);

@@ -85,6 +85,10 @@ void tcc_body_give(tcc_body_run *r, const tcc_expr *x, tcc_emit_value value) {
     r->values[x->id] = value;
 }
 
+void tcc_body_set_false(tcc_body_run *r, const tcc_expr *x) {
+    r->values[x->id] = tcc_emit_null(tcc_emit_vector_type(r->e->i1, r->lanes));
+}
+
 void tcc_body_enter(tcc_body_run *r, int var, tcc_emit_value value) {
     r->loops[var] = value;
     r->open |= BIT(var);

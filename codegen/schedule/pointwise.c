@@ -3,6 +3,7 @@
  * of it. Folds (windows, contractions without a schedule of their own) run inside a point. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/lowering.h"
+#include "codegen/schedule/spot.h"
 
 /* 16 KB of f32 results an item: enough to be worth handing out, small enough to balance. */
 enum { ITEM_POINTS = 4096, MOST_POINTS = 1 << 24, ANY_EXTENT = 1 << 30 };
@@ -22,6 +23,9 @@ typedef struct pointwise {
     int jam_var;      /* a short loop, in all turns of which a fold is made at once: see find_jam; -1: none */
     bool rest_apart;  /* what is left of a row of whole vectors is written out */
     bool written_out; /* the vectors of the innermost loop, one by one */
+    const tcc_expr
+        *spot; /* a condition that holds at a few places of a row; NULL: none, or it is not worth asking for */
+    bool away; /* of them: it does not hold */
 } pointwise;
 
 enum { MOST_JAM = 8 };
@@ -97,6 +101,7 @@ static void emit_vector(tcc_body_run *r, const pointwise *p, int lanes, int var,
         if (!whole) r->mask = tcc_emit_tail_mask(r->e, lanes, to, index);
     }
     tcc_body_enter(r, var, index);
+    if (p->away) tcc_body_set_false(r, p->spot);
     if (p->jam_var >= 0) emit_jam(r, p);
     else if (p->phase_var < 0) emit_point(r);
     else if (lanes == 1 || lanes * MOST_PHASES > MOST_INTERLEAVED) emit_turns(r, p->phase_var);
@@ -120,6 +125,17 @@ static void emit_vectors(tcc_body_run *r, const pointwise *p, int lanes, int var
     if (end != to) emit_vectors(r, p, 1, var, end, to, true);
 }
 
+/* The same of whole vectors, to few of which a condition is put. */
+static void emit_around_spot(tcc_body_run *r, const pointwise *p, int var, tcc_emit_value from, tcc_emit_value to) {
+    tcc_emit_value first, end;
+    pointwise away = *p;
+    away.away = true;
+    tcc_spot_vectors(r, p->spot, var, p->lanes, from, to, &first, &end);
+    emit_vectors(r, &away, p->lanes, var, from, first, true);
+    emit_vectors(r, p, p->lanes, var, first, end, true);
+    emit_vectors(r, &away, p->lanes, var, end, to, true);
+}
+
 /* All vectors of a row from `from` on, one by one: wide ones, and in the end as few registers as hold the rest. */
 static void emit_written_out(tcc_body_run *r, const pointwise *p, int var, int64_t from, int64_t extent) {
     tcc_emitter *e = r->e;
@@ -128,6 +144,25 @@ static void emit_written_out(tcc_body_run *r, const pointwise *p, int var, int64
         while (lanes > e->lanes && extent - index <= lanes - e->lanes) lanes /= 2;
         emit_vector(r, p, lanes, var, tcc_emit_i64(e, index), tcc_emit_i64(e, extent), index + lanes <= extent);
     }
+}
+
+/* Whole vectors. */
+static void emit_whole(tcc_body_run *r, const pointwise *p, int var, tcc_emit_value from, tcc_emit_value to) {
+    if (p->spot && r->needed[p->spot->id]) emit_around_spot(r, p, var, from, to);
+    else emit_vectors(r, p, p->lanes, var, from, to, true);
+}
+
+static void emit_row(tcc_body_run *r, const pointwise *p, int var, tcc_emit_value from, tcc_emit_value to) {
+    if (p->whole) {
+        emit_whole(r, p, var, from, to);
+        return;
+    }
+    if (p->peeled || p->spot) { /* items begin at whole vectors */
+        tcc_emit_value end = tcc_emit_and(r->e, to, tcc_emit_i64(r->e, -p->lanes));
+        emit_whole(r, p, var, from, end);
+        from = end;
+    }
+    emit_vectors(r, p, p->lanes, var, from, to, false);
 }
 
 /* The loops of an item from the cut on. */
@@ -145,17 +180,12 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, tcc_emit_value from, 
         }
         if (i == last && p->rest_apart && i > cut->cut) {
             const int64_t end = extent / p->lanes * p->lanes;
-            if (end) emit_vectors(r, p, p->lanes, var, from, tcc_emit_i64(e, end), true);
+            if (end) emit_whole(r, p, var, from, tcc_emit_i64(e, end));
             emit_written_out(r, p, var, end, extent);
             break;
         }
         if (i == last) {
-            if (p->peeled) { /* items begin at whole vectors */
-                tcc_emit_value end = tcc_emit_and(e, to, tcc_emit_i64(e, -p->lanes));
-                emit_vectors(r, p, p->lanes, var, from, end, true);
-                from = end;
-            }
-            emit_vectors(r, p, p->lanes, var, from, to, p->whole);
+            emit_row(r, p, var, from, to);
             break;
         }
         tcc_emit_loop_begin(e, &r->nest[var], from, to, 1, NULL, 0);
@@ -233,6 +263,16 @@ static bool masks_cost(const tcc_lowering *l, const pointwise *p, int64_t row, b
     if (l->target->lane_groups || p->whole || p->phase_var >= 0 || p->written_out || p->lanes == 1) return false;
     if (p->any_extent || row < (int64_t)VECTORS * p->lanes) return far && p->any_extent;
     return far || tcc_body_cost(p->body) <= LITTLE;
+}
+
+/* A condition that few vectors of a row ask for, beside the little else that is done. */
+static const tcc_expr *find_spot(const tcc_lowering *l, const pointwise *p, int var, int64_t row) {
+    enum { LITTLE = 8, VECTORS = 4, NARROW = 2 /* bytes: wider ones are stored no faster than they are masked */ };
+    for (int i = 0; i < p->body->stores.count; i++)
+        if (tcc_dtype_bytes(p->body->buffers.data[p->body->stores.data[i].buffer].dtype) > NARROW) return NULL;
+    if (l->target->lane_groups || p->any_extent || p->phase_var >= 0 || p->jam_var >= 0 || p->written_out) return NULL;
+    if (p->lanes == 1 || row < (int64_t)VECTORS * p->lanes || tcc_body_cost(p->body) > LITTLE) return NULL;
+    return tcc_spot_of(p->body, var, l->target->lanes);
 }
 
 /* Contractions without a schedule of their own, which read elsewhere for each lane: a thread of a GPU has too few
@@ -434,6 +474,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     const bool far = tcc_lowering_mark_far(l, b);
     p->cut = tcc_cut_items(b, order, n, item_points / at_once, tcc_group_lanes(p->shape, p->lanes));
     p->peeled = masks_cost(l, p, inner, far);
+    p->spot = n ? find_spot(l, p, order[n - 1], inner) : NULL;
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
@@ -453,8 +494,8 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     launch->kernel.emit = emit;
     launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d%s phases=%d jam=%d%s%s%s", p->lanes,
-                            p->any_extent && p->whole ? " whole" : "", (int)turns_of(b, p->phase_var),
+    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d%s phases=%d jam=%d%s%s%s%s",
+                            p->lanes, p->any_extent && p->whole ? " whole" : "", (int)turns_of(b, p->phase_var),
                             (int)turns_of(b, jam), p->written_out ? " written out" : "",
-                            p->rest_apart ? " rest apart" : "", p->peeled ? " peeled" : "");
+                            p->rest_apart ? " rest apart" : "", p->peeled ? " peeled" : "", p->spot ? " spot" : "");
 }
