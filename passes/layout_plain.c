@@ -64,7 +64,8 @@ static bool has_rows(const tcc_node *n, int lanes) {
     const bool depthwise = conv->groups > 1 && x->dims[1] == conv->groups && n->type.dims[1] == conv->groups;
     const bool fits = n->type.dims[row] >= lanes && n->type.dims[row] <= (int64_t)MOST_VECTORS * lanes &&
                       n->operands[1]->type.dims[row] <= MOST_TAPS && conv->stride.v[row - 2] == 1;
-    return !conv->channels_last && n->type.dtype == TCC_F32 && depthwise && fits && !waits(n);
+    const bool narrow = n->type.dtype == TCC_F32 || tcc_dtype_is_narrow(n->type.dtype);
+    return !conv->channels_last && narrow && depthwise && fits && !waits(n);
 }
 
 /* Its results are in the order of its operands: what reads them belongs to its part. */
