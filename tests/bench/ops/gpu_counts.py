@@ -13,7 +13,7 @@ more than so many times the least, --spilled where a kernel spills more bytes th
 executes more for an element, --beside where it executes more than so many times what nvcc's kernel does. Registers and
 spills are ptxas's, where there is one. Where there is nvcc, gpu_plain.cu has rows in plain CUDA, which are counted
 beside ours and compared with their results.
-gpu_counts.json and gpu_counts.md are what was committed last: --types f32 --archs 90,80."""
+gpu_counts.json and gpu_counts.md are what was committed last: --types f32,bf16 --archs 90,80."""
 import argparse
 import glob
 import json
