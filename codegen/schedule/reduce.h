@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Shared by the files of the reduction schedule: reduce_trace.c makes the scalar program, reduce_sweeps.c and
  * reduce_plan.c plan a launch, in the order of reduce_order.c; reduce_emit.c emits it by the loops of reduce_loops.c,
- * reduce_in_turn.c and reduce_together.c for several rows at a time, reduce_strips.c for many columns; reduce_sums.c,
- * reduce_ways.c: their sums.
+ * reduce_in_turn.c, reduce_short.c and reduce_together.c for several rows at a time, reduce_strips.c for many columns;
+ * reduce_sums.c, reduce_ways.c: their sums.
  * The variants: reduce_split.c cuts the reduced range, reduce_across.c adds column sums, and reduce.c chooses among
  * these. */
 #ifndef TCC_CODEGEN_SCHEDULE_REDUCE_H
@@ -106,6 +106,7 @@ typedef struct tcc_reduce {
     bool combines;          /* parts of sums: little work for a row */
     bool columns;           /* lanes along the last kept loop, else along the last reduced one */
     bool turned;            /* so although the last reduced loop is inside it */
+    bool is_short;          /* then: rows of a few elements, which are written out (reduce_short.c) */
     int64_t run;            /* of partial results: so many are added up before others are; 0: as many as there may be */
     int ways;               /* then, on the host: the lanes of the row, each of which has a sum of its own; of floats */
     int lanes;
@@ -150,6 +151,10 @@ int64_t tcc_reduce_host_slice(const tcc_reduce_trace *t);
 int64_t tcc_reduce_slices_of_part(const tcc_reduce_trace *t, int64_t slice);
 /* Whether the plan's loops keep to the order. */
 bool tcc_reduce_follows(const tcc_reduce_trace *t, const tcc_reduce *p);
+
+/* Whether rows lie one behind the other, and are short enough to be written out. */
+enum { TCC_REDUCE_MOST_SHORT = 4, TCC_REDUCE_MOST_SHORT_LANES = 64 /* of all elements */ };
+bool tcc_reduce_is_short(const tcc_reduce *p);
 
 /* --- Sweeps */
 

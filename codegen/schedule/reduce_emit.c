@@ -35,7 +35,8 @@ static void emit_sweep(tcc_body_run *r, tcc_reduce_sweep *s) {
     tcc_emit_value carry[MOST_CARRIES];
     tcc_reduce_ways ways;
     if (s->p->turned && s->p->ways > 1) s->ways = &ways;
-    tcc_reduce_emit_loops(r, s, carry);
+    if (s->stored) tcc_reduce_emit_short(r, s, carry);
+    else tcc_reduce_emit_loops(r, s, carry);
     give_results(r, s, carry);
 }
 
@@ -69,8 +70,13 @@ static void emit_kept(tcc_body_run *r, const tcc_reduce *p, bool *scratch_flags,
     bool *in = scratch_flags, *known = scratch_flags + n, *computes = known + n;
     memset(known, 0, n);
     for (int sweep = 0; sweep < p->n_sweeps; sweep++) {
-        tcc_reduce_sweep s = {
-            .p = p, .sweep = sweep, .computes = computes, .loads = known, .kept = kept_values, .sums = sums};
+        tcc_reduce_sweep s = {.p = p,
+                              .sweep = sweep,
+                              .computes = computes,
+                              .loads = known,
+                              .kept = kept_values,
+                              .sums = sums,
+                              .stored = p->is_short ? kept_values : NULL};
         tcc_reduce_list_folds(&s);
         if (p->steps > 1 && sweep == tcc_reduce_sweep_of_stores(p)) gather(r, p, in, known, computes, kept_values);
         tcc_reduce_find_kept(r, &s, in);
@@ -98,8 +104,8 @@ tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const ch
     const tcc_item_cut *cut = &p->cut;
     size_t n_exprs = (size_t)b->exprs.count, n_stores = (size_t)b->stores.count, steps = (size_t)p->steps;
     bool *flags = tcc__calloc(n_exprs * 3 + 1, sizeof *flags);
-    tcc_emit_value *kept = tcc__calloc((n_exprs + n_stores) * steps + 1, sizeof *kept),
-                   *sums = kept ? kept + n_exprs * steps : NULL;
+    const size_t values = p->is_short ? n_stores * TCC_REDUCE_MOST_SHORT : (n_exprs + n_stores) * steps;
+    tcc_emit_value *kept = tcc__calloc(values + 1, sizeof *kept), *sums = kept ? kept + n_exprs * steps : NULL;
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
     tcc_status status = flags && kept ? tcc_body_run_begin(&run, e, b, 0) : tcc_enomem(e->diag);

@@ -67,7 +67,9 @@ void tcc_reduce_emit_inside(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit
     for (int i = 0; s->sweep == tcc_reduce_sweep_of_stores(p) && i < b->stores.count; i++) {
         if (b->stores.data[i].sum)
             tcc_reduce_add_to_sum(r, p, i, p->steps ? s->sums[s->step * b->stores.count + i] : NULL);
-        else if (!b->stores.data[i].kept) tcc_body_emit_store(r, &b->stores.data[i]);
+        else if (b->stores.data[i].kept) continue;
+        else if (s->stored) s->stored[i * TCC_REDUCE_MOST_SHORT + s->step] = tcc_body_stored(r, &b->stores.data[i]);
+        else tcc_body_emit_store(r, &b->stores.data[i]);
     }
 }
 
@@ -324,21 +326,28 @@ void tcc_reduce_need_sweep(tcc_body_run *r, const tcc_reduce_sweep *s) {
     tcc_body_emit(r, 0);
 }
 
+int tcc_reduce_begin_sweep(tcc_body_run *r, const tcc_reduce_sweep *s, bool has_runs, bool *is_sum,
+                           tcc_emit_value *carry) {
+    const int n_carry = begin_folds(r->e, s, carry);
+    tcc_reduce_need_sweep(r, s); /* makes what does not depend on the reduced loops */
+    find_sums(s, 0, is_sum);
+    if (s->ways) tcc_reduce_ways_begin(r, s->p, has_runs, is_sum, carry, n_carry, s->ways);
+    return n_carry;
+}
+
 void tcc_reduce_emit_loops(tcc_body_run *r, tcc_reduce_sweep *s, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     const tcc_reduce *p = s->p;
-    const int n_carry = begin_folds(e, s, carry), lanes = p->lanes;
-    tcc_reduce_need_sweep(r, s); /* makes what does not depend on the reduced loops */
+    const int lanes = p->lanes;
     tcc_emit_loop runs;
     int n_loops = p->columns && !s->n_moments ? p->n_reduced : p->n_reduced - 1;
     if (p->n_reduced == 0) n_loops = 0;
     int64_t length = 0;
     const int cut = find_cut(r, s, &length);
     bool is_sum[MOST_CARRIES];
-    find_sums(s, 0, is_sum);
+    const int n_carry = tcc_reduce_begin_sweep(r, s, cut >= 0, is_sum, carry);
     tcc_emit_value from = tcc_emit_i64(e, 0), to = NULL, rest = NULL, end = NULL;
-    if (s->ways) tcc_reduce_ways_begin(r, p, cut >= 0, is_sum, carry, n_carry, s->ways);
     for (int i = 0; i < p->n_reduced; i++) {
         int var = p->reduced[i];
         int64_t extent = b->vars.data[var].high + 1;

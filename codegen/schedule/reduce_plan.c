@@ -73,6 +73,11 @@ static int64_t cost_along(const tcc_reduce *p, int64_t lanes, int var) {
     return cost;
 }
 
+/* Whether short rows fill vectors that have a row for each lane; where masks are slow, all of them. */
+static bool fills_lanes(const tcc_lowering *l, const tcc_reduce *p, int64_t rows) {
+    return tcc_reduce_is_short(p) && (rows % l->target->lanes == 0 || !tcc_emit_masks_are_slow(l->target));
+}
+
 /* Rows that lie across memory, as the classes of an image's points, are columns of it: lanes go along the last kept
  * loop. A text that has lanes says whether they do, for what is loaded depends on what else the kernel computes. */
 static void turn(const tcc_reduce_trace *t, tcc_reduce *p) {
@@ -83,13 +88,15 @@ static void turn(const tcc_reduce_trace *t, tcc_reduce *p) {
     const int row = p->reduced[p->n_reduced - 1], kept = p->kept[p->n_kept - 1];
     const int64_t extent = p->body->vars.data[kept].high + 1;
     const int64_t lanes = l->target->lane_groups ? TCC_EMIT_WARP : p->lanes;
-    const bool along = tcc_params_has(&l->params, TCC_PARAM_ALONG);
+    const bool along = tcc_params_has(&l->params, TCC_PARAM_ALONG), is_short = fills_lanes(l, p, extent);
     if (along || tcc_params_has(&l->params, TCC_PARAM_LANES)) p->turned = along;
-    else p->turned = extent >= l->target->lanes && cost_along(p, lanes, kept) < cost_along(p, lanes, row);
+    else p->turned = extent >= l->target->lanes && (is_short || cost_along(p, lanes, kept) < cost_along(p, lanes, row));
     if (!p->turned) return;
     p->columns = true;
+    p->is_short = is_short;
     p->ways = p->order && tcc_reduce_has_sums(p->body) ? p->order->lanes : 1;
-    p->lanes = tcc_choose_lanes(l->target, p->body, kept, extent, tcc_choose_width_of_sums(l->target, p->body, 0));
+    const int wide = is_short ? 1 : tcc_choose_width_of_sums(l->target, p->body, 0);
+    p->lanes = tcc_choose_lanes(l->target, p->body, kept, extent, wide);
     /* A row is not cut into parts where there are several: so there are items for several threads. */
     enum { ENOUGH_ITEMS = 8, LEAST_LANES = 8 };
     while (p->order && p->lanes > LEAST_LANES && t->kept_numel < (int64_t)ENOUGH_ITEMS * p->lanes) p->lanes /= 2;
@@ -131,7 +138,9 @@ tcc_status tcc_reduce_settle_lanes(tcc_lowering *l, tcc_reduce *p) {
     TCC_TRY(settle_loops(l, p));
     if (!p->columns && p->n_reduced == 0) return TCC_OK;
     const int var = p->columns ? p->kept[p->n_kept - 1] : p->reduced[p->n_reduced - 1];
-    return tcc_settle_lanes(l, p->body, var, p->body->vars.data[var].high + 1, &p->lanes);
+    TCC_TRY(tcc_settle_lanes(l, p->body, var, p->body->vars.data[var].high + 1, &p->lanes));
+    p->is_short = p->is_short && p->lanes * tcc_reduce_extent(p, 0) <= TCC_REDUCE_MOST_SHORT_LANES;
+    return TCC_OK;
 }
 
 double tcc_reduce_points(const tcc_body *b, const int *loops, int n) {
@@ -398,11 +407,11 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     launch->kernel.scratch_bytes = p->scratch_bytes;
     int64_t run = 0;
     const int cut = p->order || p->run ? tcc_reduce_find_cut(p, &run) : -1;
-    return tcc_lowering_key(l, launch, b, -1,
-                            "lanes=%d*%d split=%lld slices=%lld together=%d turns=%d strip=%lld ways=%d run=%lld/%d",
-                            p->lanes, p->abreast, (long long)(p->split_var >= 0 ? p->split : 0),
-                            (long long)(p->slice_var >= 0 ? p->cut.items : 0), p->together, p->turns,
-                            (long long)p->strip, p->turned ? p->ways : 0, (long long)run, cut);
+    return tcc_lowering_key(
+        l, launch, b, -1, "lanes=%d*%d split=%lld slices=%lld together=%d turns=%d strip=%lld ways=%d run=%lld/%d%s",
+        p->lanes, p->abreast, (long long)(p->split_var >= 0 ? p->split : 0),
+        (long long)(p->slice_var >= 0 ? p->cut.items : 0), p->together, p->turns, (long long)p->strip,
+        p->turned ? p->ways : 0, (long long)run, cut, p->is_short ? " short" : "");
 }
 
 /* Slots and threads; *points: kept points of an item. */

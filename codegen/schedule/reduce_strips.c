@@ -39,7 +39,8 @@ static int count_carries(const tcc_reduce *p) {
 /* Enough rows to go through, of which each lies far from the next. */
 static bool fits(const tcc_lowering *l, const tcc_reduce *p) {
     enum { LEAST_ROWS = 4 * ROWS, LEAST_POINTS = 1 << 14 };
-    if (l->target->lane_groups || !p->columns || (p->turned && p->ways > 1) || p->n_sweeps != 1) return false;
+    if (l->target->lane_groups || !p->columns || p->is_short || (p->turned && p->ways > 1) || p->n_sweeps != 1)
+        return false;
     if (p->n_reduced != 1 || p->n_kept == 0 || p->slice_var >= 0 || p->lanes == 1) return false;
     const int64_t rows = p->split_var >= 0 ? p->split : tcc_reduce_extent(p, 0), columns = extent_of(p, last_kept(p));
     return columns >= 2 * (int64_t)p->lanes && rows >= LEAST_ROWS && rows * columns >= LEAST_POINTS;

@@ -79,6 +79,26 @@ static void neighbouring_axes(void **state) {
     assert_true(ok);
 }
 
+/* Sums of short rows have a row for each lane, whatever else is made of them. */
+static void rows_of_few(void **state) {
+    (void)state;
+    bool ok = true;
+    for (int length = 1; length <= 6; length++) {
+        char text[1000];
+        snprintf(text, sizeof text,
+                 "graph @g {\n  %%0 = input {name=\"x\"} : f32[3,80,%d]\n  %%1 = input {name=\"y\"} : f32[3,%d,80]\n"
+                 "  %%2 = transpose(%%1) {perm=[0, 2, 1]} : f32[3,80,%d]\n"
+                 "  %%3 = reduce_sum(%%0) {axes=[2]} : f32[3,80]\n"
+                 "  %%4 = broadcast(%%3) {dims=[0, 1]} : f32[3,80,%d]\n  %%5 = mul(%%0, %%4) : f32[3,80,%d]\n"
+                 "  %%6 = reduce_sum(%%5) {axes=[2]} : f32[3,80]\n  %%7 = mul(%%5, %%2) : f32[3,80,%d]\n"
+                 "  %%8 = reduce_sum(%%7) {axes=[2]} : f32[3,80]\n"
+                 "  output \"a\" %%3\n  output \"b\" %%6\n  output \"c\" %%8\n  output \"d\" %%5\n}\n",
+                 length, length, length, length, length, length);
+        ok = agrees(text) && ok;
+    }
+    assert_true(ok);
+}
+
 /* Sums of rows that lie across memory are made in columns. */
 static void rows_across_memory(void **state) {
     (void)state;
@@ -317,13 +337,9 @@ static void maxima(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(neighbouring_axes),
-                                       cmocka_unit_test(rows_across_memory),
-                                       cmocka_unit_test(columns_beside_rows),
-                                       cmocka_unit_test(short_rows),
-                                       cmocka_unit_test(rows_in_turn),
-                                       cmocka_unit_test(rows_of_functions),
-                                       cmocka_unit_test(means),
-                                       cmocka_unit_test(maxima)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(neighbouring_axes),   cmocka_unit_test(rows_of_few), cmocka_unit_test(rows_across_memory),
+        cmocka_unit_test(columns_beside_rows), cmocka_unit_test(short_rows),  cmocka_unit_test(rows_in_turn),
+        cmocka_unit_test(rows_of_functions),   cmocka_unit_test(means),       cmocka_unit_test(maxima)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
