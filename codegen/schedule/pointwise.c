@@ -373,10 +373,10 @@ static bool has_slow_masks(const tcc_lowering *l, const tcc_body *b, int lane_va
 /* Blocks that a GPU's processor should hold where a thread has more values at once than registers by which the
  * assembler lets more blocks share a processor: it would spill some. In a flat kernel that is so of an update of many
  * parameters, of many functions or of wide vectors of a few, and of two sines, or a sine and a cosine: each reduces the
- * arguments of all lanes side by side, in f64. Elsewhere of two folds at once, as a maximum and its place. 0: as the
- * assembler likes. */
+ * arguments of all lanes side by side, in f64, for which wide vectors need more room still. Elsewhere it is so of two
+ * folds at once, as a maximum and its place. 0: as the assembler likes. */
 static int choose_blocks(const tcc_lowering *l, const pointwise *p) {
-    enum { ADDRESS = 2, ROOMY = 128, TIGHT = 80, FUNCTION = 5, MOST_FUNCTIONS = 24 };
+    enum { ADDRESS = 2, ROOMY = 128, ROOMIER = 168, NARROW_LANES = 4, TIGHT = 80, FUNCTION = 5, MOST_FUNCTIONS = 24 };
     const tcc_body *b = p->body;
     int registers = b->stores.count * (ADDRESS + p->lanes), sines = 0, functions = 0, folds = 0;
     for (int i = 0; i < b->exprs.count; i++) {
@@ -389,7 +389,8 @@ static int choose_blocks(const tcc_lowering *l, const pointwise *p) {
     }
     const bool many = registers > TIGHT || sines > 1 || functions * p->lanes > MOST_FUNCTIONS;
     if (!l->target->lane_groups || (p->any_extent ? !many : folds < 2)) return 0;
-    return tcc_hardware_threads(&l->target->hw, ROOMY) / p->shape.threads;
+    const int room = sines > 1 && p->lanes > NARROW_LANES ? ROOMIER : ROOMY;
+    return tcc_hardware_threads(&l->target->hw, room) / p->shape.threads;
 }
 
 /* A short innermost loop, as the positions that a pool's stride steps over, leaves vectors all but empty. So they run
