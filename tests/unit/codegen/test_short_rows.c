@@ -23,7 +23,8 @@ static tcc_graph *softmax(const char *type, int images, int count, int length, t
              "  %%11 = eq(%%9, %%10) : bool[%d,%d,%d]\n  %%12 = constant {values=[0]} : %s[]\n"
              "  %%13 = broadcast(%%12) {dims=[]} : %s\n  %%14 = select(%%11, %%8, %%13) : %s\n"
              "  %%15 = reduce_sum(%%14) {axes=[2]} : %s%s\n  %%16 = argmax(%%0) {axis=2} : i32%s\n"
-             "  output \"y\" %%14\n  output \"p\" %%15\n  output \"at\" %%16\n  output \"s\" %%8\n}\n",
+             "  output \"y\" %%14\n  output \"p\" %%15\n  output \"at\" %%16\n  output \"s\" %%8\n"
+             "  output \"hit\" %%11\n  output \"place\" %%9\n}\n",
              x, kept, type, kept, x, x, x, type, kept, x, x, images, count, length, images, count, length, images,
              count, length, type, x, x, type, kept, kept);
     return parse_graph(text, diag);
@@ -31,9 +32,9 @@ static tcc_graph *softmax(const char *type, int images, int count, int length, t
 
 static void rows_of_all_lengths(void **state) {
     (void)state;
-    static const char *const types[] = {"f32", "bf16", "f16"};
+    static const char *const types[] = {"f32", "bf16", "f16", "f64"};
     static const int counts[] = {1, 7, 15, 16, 17, 40, 64, 100, 1000};
-    for (int t = 0; t < 3; t++)
+    for (int t = 0; t < 4; t++)
         for (int c = 0; c < 9; c++)
             for (int length = 1; length <= 6; length++) {
                 tcc_diag diag = {0};
