@@ -27,14 +27,6 @@ const tcc_expr *tcc_spot_of(const tcc_body *b, int lane_var, int most) {
     return NULL;
 }
 
-static tcc_emit_value largest(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
-    return tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_SGT, a, b), a, b);
-}
-
-static tcc_emit_value smallest(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b) {
-    return tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_SLT, a, b), a, b);
-}
-
 void tcc_spot_vectors(tcc_body_run *r, const tcc_expr *spot, int lane_var, int lanes, tcc_emit_value from,
                       tcc_emit_value to, tcc_emit_value *first, tcc_emit_value *end) {
     tcc_emitter *e = r->e;
@@ -46,6 +38,6 @@ void tcc_spot_vectors(tcc_body_run *r, const tcc_expr *spot, int lane_var, int l
     if (!within) at = tcc_emit_iadd(e, at, tcc_emit_sext(e, r->values[spot->operands[1 - side]->id], e->i64));
     tcc_emit_value behind = tcc_emit_iadd(e, at, tcc_emit_i64(e, (within ? spot->integer : 1) + lanes - 1));
     const tcc_emit_value whole = tcc_emit_i64(e, -lanes);
-    *first = smallest(e, largest(e, tcc_emit_and(e, at, whole), from), to);
-    *end = smallest(e, largest(e, tcc_emit_and(e, behind, whole), *first), to);
+    *first = tcc_emit_min(e, tcc_emit_max(e, tcc_emit_and(e, at, whole), from), to);
+    *end = tcc_emit_min(e, tcc_emit_max(e, tcc_emit_and(e, behind, whole), *first), to);
 }
