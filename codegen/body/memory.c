@@ -125,7 +125,7 @@ tcc_emit_value tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
                                        r->values[guard->id]);
     } else if (step == TCC_STEP_ONE) {
         tcc_emit_value at = tcc_emit_at(e, memory, base, offset), mask;
-        const bool by_branch = guard && guard_varies && tcc_emit_masks_are_slow(e->target);
+        const bool by_branch = guard && tcc_emit_masks_are_slow(e->target);
         value = by_branch ? load_of_row(r, guard, type, at) : NULL;
         if (value) return tcc_scalar_from_memory(e, value, x->dtype);
         mask = access_mask(r, guard);

@@ -309,6 +309,7 @@ tcc_emit_value tcc_host_load_lanes_if(tcc_emitter *e, tcc_emit_type type, tcc_em
     /* Where nothing is wanted, the address may lie in no page, and a processor takes hundreds of cycles to find that it
      * need not fault. So it is the buffer's own then. */
     offset = tcc_emit_select(e, condition, offset, tcc_emit_i64(e, 0));
-    tcc_emit_value mask = tcc_emit_splat(e, condition, tcc_emit_lanes_of(type));
-    return tcc_host_load_masked(e, type, tcc_emit_at(e, tcc_emit_scalar_of(type), base, offset), mask);
+    tcc_emit_value at = tcc_emit_at(e, tcc_emit_scalar_of(type), base, offset);
+    if (!has_loads(e, type)) return tcc_emit_load_masked_if(e, type, at, NULL, condition);
+    return tcc_host_load_masked(e, type, at, tcc_emit_splat(e, condition, tcc_emit_lanes_of(type)));
 }

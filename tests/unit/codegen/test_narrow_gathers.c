@@ -76,6 +76,36 @@ static void rests_of_rows_have_constant_masks(void **state) {
     }
 }
 
+static tcc_graph *rows_at(const char *type, int width, tcc_diag *diag) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "graph @rows {\n"
+             "  %%0 = input {name=\"x\"} : %s[6,%d]\n"
+             "  %%1 = input {name=\"at\"} : i32[23]\n"
+             "  %%2 = take(%%0, %%1) {axis=0} : %s[23,%d]\n"
+             "  output \"o\" %%2\n}\n",
+             type, width, type, width);
+    return parse_graph(text, diag);
+}
+
+/* Whole rows at computed places, some of which are not there: all lanes of a vector or none, so nothing goes from bit
+ * to bit. */
+static void rows_are_loaded_or_not(void **state) {
+    (void)state;
+    static const char *const types[] = {"bf16", "f16", "u8", "bool", "f32", "f64"};
+    static const int widths[] = {1, 31, 64, 256, 300};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+            tcc_diag diag = {0};
+            tcc_graph *g = rows_at(types[t], widths[w], &diag);
+            check_compiled(g, &(compiled_options){.seed = t + 1, .limit = 7, .exact = true});
+            if (ON_X86_64 && widths[w] > 1)
+                assert_int_equal(count_in_code(g, "x86-64-v3", "call i64 @llvm.cttz.i64"), 0);
+            tcc_graph_destroy(g);
+            tcc_diag_clear(&diag);
+        }
+}
+
 /* Up to eight elements from lane to lane are loaded with what lies between them where any mask is cheap. */
 static void wide_vectors_gather_less(void **state) {
     (void)state;
@@ -148,6 +178,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(elements_of_all_sizes),
                                        cmocka_unit_test(elements_a_stride_apart),
                                        cmocka_unit_test(rests_of_rows_have_constant_masks),
+                                       cmocka_unit_test(rows_are_loaded_or_not),
                                        cmocka_unit_test(masks_are_of_the_last_vector),
                                        cmocka_unit_test(choices_are_of_bits),
                                        cmocka_unit_test(wide_vectors_gather_less)};
