@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Functions made of operations: windows and resizes of images, one spatial dim after another. */
+ * Functions made of operations: windows of images, one spatial dim after another; and a resize. */
 #include "tensor_ops.h"
 
 #include "ir/builder.h"
 
 #include "traincc/functions.h"
-
-#include <math.h>
 
 /* What is built here stands at the line of the function's caller. */
 #undef TCC_HERE
@@ -79,50 +77,13 @@ tcc_tensor tcc_adaptive_max_pool_at(tcc_tensor x, int rank, const int64_t *spati
 
 /* -- Bicubic -- */
 
-enum { TAPS = 4 };
-
-/* Keys' kernel with a = -3/4, at distance d. */
-static double keys(double d) {
-    const double a = -0.75;
-    d = fabs(d);
-    if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
-    return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
-}
-
-/* x, of f32 or f64, with extent `out` along `axis`. */
-static tcc_tensor cubic(tcc_tensor x, int axis, int64_t out, bool align_corners, tcc_loc at) {
-    if (!x.node || tcc_dim(x, axis) == out) return x;
-    const int64_t in = tcc_dim(x, axis);
-    double *all = numbers(x.trace, 2 * TAPS * out), *places = all, *weights = all + TAPS * out;
-    int64_t along[TCC_MAX_RANK];
-    if (!all) return tcc_trace_poison();
-    for (int64_t i = 0; i < out; i++) {
-        const double scale = align_corners ? (out > 1 ? (double)(in - 1) / (double)(out - 1) : 0)
-                                           : (double)in / (double)out;
-        const double source = align_corners ? (double)i * scale : ((double)i + 0.5) * scale - 0.5;
-        for (int k = 0; k < TAPS; k++) {
-            const double place = floor(source) + k - 1;
-            places[k * out + i] = fmin(fmax(place, 0), (double)(in - 1)); /* the border is repeated */
-            weights[k * out + i] = keys(source - place);
-        }
-    }
-    for (int d = 0; d < tcc_rank(x); d++) along[d] = d == axis ? out : 1;
-    tcc_tensor y = {0};
-    for (int k = 0; k < TAPS; k++) {
-        tcc_tensor place = tcc_literal(x.trace, places + k * out, TCC_I32, TCC_DIMS(out)),
-                   weight = tcc_literal(x.trace, weights + k * out, tcc_get_dtype(x), tcc_rank(x), along);
-        tcc_tensor tap = tcc_mul(tcc_take(x, place, axis), weight);
-        y = k ? tcc_add(y, tap) : tap;
-    }
-    return y;
-}
-
 tcc_tensor tcc_resize_bicubic_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at) {
     if (!takes_extents("resize_bicubic", x, rank, spatial, at)) return tcc_trace_poison();
     if (rank != 2)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at, "resize_bicubic: x is %s; it must be [N, C, H, W]",
                                tcc_type_text(&x.node->type));
-    tcc_tensor y = tcc__tensor_widened(x, at);
-    for (int d = 1; d >= 0; d--) y = cubic(y, 2 + d, spatial[d], align_corners, at);
-    return tcc_cast(y, tcc_get_dtype(x));
+    tcc_type type = x.node->type;
+    for (int d = 0; d < rank; d++) type.dims[2 + d] = spatial[d];
+    return tcc__tensor_op(TCC_OP_RESIZE_BICUBIC, x, &(tcc_attrs){.resize = {.align_corners = align_corners}}, &type,
+                          at);
 }

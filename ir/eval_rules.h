@@ -52,6 +52,8 @@ typedef struct tcc_attention_error {
 } tcc_attention_error;
 tcc_status tcc__eval_attention(const tcc_node *n, const tcc_value *const *in, const tcc_attention_error *error,
                                tcc_value *out, tcc_diag *diag);
+/* Of resize_bicubic or its gradient: the sum with weights without their signs. */
+tcc_status tcc__eval_cubic_magnitudes(const tcc_node *n, const tcc_value *in, tcc_value *out, tcc_diag *diag);
 
 /* conv or conv_grad_weight as the field computes it: padding is zeros, which are multiplied. So where they meet what is
  * not finite, NaN comes out; the ops' own rules leave these products out. */

@@ -15,7 +15,7 @@ enum { SPATIAL = 3 }; /* fewer spatial dims are padded with extents of 1 in fron
 /* For each output position of a dim: inputs first .. first + count - 1, and their weights. */
 typedef struct reach {
     int64_t first, count;
-    double weight[2]; /* of the first and second input, or weight[0] of all if uniform */
+    double weight[4]; /* of the first inputs, or weight[0] of all if uniform */
     bool uniform;
 } reach;
 
@@ -139,6 +139,35 @@ static void reach_bilinear(const tcc_node *n, int d TCC_UNUSED, int64_t in, int6
     }
 }
 
+/* Keys' kernel with a = -3/4, at distance d. */
+static double keys(double d) {
+    const double a = -0.75;
+    d = fabs(d);
+    if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+    return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+static void reach_bicubic(const tcc_node *n, int d TCC_UNUSED, int64_t in, int64_t out, reach *table) {
+    for (int64_t o = 0; o < out; o++) {
+        double source = ((double)o + 0.5) * (double)in / (double)out - 0.5;
+        if (n->attrs->resize.align_corners) source = out == 1 ? 0 : (double)(o * (in - 1)) / (double)(out - 1);
+        const int64_t below = (int64_t)floor(source);
+        reach r = {.first = below > 1 ? below - 1 : 0};
+        for (int64_t tap = below - 1; tap <= below + 2; tap++) { /* the border is repeated */
+            const int64_t place = tap < 0 ? 0 : tap < in ? tap : in - 1;
+            r.count = place - r.first + 1;
+            r.weight[place - r.first] += keys(source - (double)tap);
+        }
+        table[o] = in == out ? (reach){.first = o, .count = 1, .weight = {1}} : r;
+    }
+}
+
+static void reach_without_signs(const tcc_node *n, int d, int64_t in, int64_t out, reach *table) {
+    reach_bicubic(n, d, in, out, table);
+    for (int64_t o = 0; o < out; o++)
+        for (int64_t k = 0; k < table[o].count; k++) table[o].weight[k] = fabs(table[o].weight[k]);
+}
+
 /* -- Rules -- */
 
 TCC_EVAL_RULE(avg_pool) { return separable(n, in[0], out, n->attrs->pool.channels_last, reach_avg_pool, false, diag); }
@@ -152,6 +181,13 @@ TCC_EVAL_RULE(avg_pool_grad) {
 RESIZE(adaptive_avg_pool, reach_adaptive)
 RESIZE(resize_nearest, reach_nearest)
 RESIZE(resize_bilinear, reach_bilinear)
+RESIZE(resize_bicubic, reach_bicubic)
+
+tcc_status tcc__eval_cubic_magnitudes(const tcc_node *n, const tcc_value *in, tcc_value *out, tcc_diag *diag) {
+    const bool backward = n->op == TCC_OP_RESIZE_BICUBIC_GRAD;
+    return separable(n, backward ? out : in, backward ? in : out, n->attrs->resize.channels_last, reach_without_signs,
+                     backward, diag);
+}
 
 /* -- Max pooling -- */
 

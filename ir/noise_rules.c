@@ -115,10 +115,12 @@ static bool rounds_factors(const tcc_node *n) {
 
 static tcc_status eval_rounded(tcc_value_pool *pool, const tcc_node *n, const tcc_value *const *operands,
                                const tcc_noise_draw *d, tcc_value *out, tcc_diag *diag) {
-    if (!d || !rounds_factors(n)) return tcc_node_eval_in(pool, n, operands, out, diag);
+    const bool cubic = n->op == TCC_OP_RESIZE_BICUBIC || n->op == TCC_OP_RESIZE_BICUBIC_GRAD;
+    if (d ? !rounds_factors(n) : !cubic) return tcc_node_eval_in(pool, n, operands, out, diag);
     const tcc_attention_error error = {factor_error, d};
     TCC_TRY(tcc_value_create_in(pool, &n->type, out, diag));
-    tcc_status status = tcc__eval_attention(n, operands, &error, out, diag);
+    tcc_status status = d ? tcc__eval_attention(n, operands, &error, out, diag)
+                          : tcc__eval_cubic_magnitudes(n, operands[0], out, diag);
     if (status != TCC_OK) tcc_value_free(out);
     return status;
 }

@@ -223,6 +223,8 @@ static bool is_linear(cut *c, const tcc_node *n) {
     case TCC_OP_RESIZE_NEAREST_GRAD:
     case TCC_OP_RESIZE_BILINEAR:
     case TCC_OP_RESIZE_BILINEAR_GRAD:
+    case TCC_OP_RESIZE_BICUBIC:
+    case TCC_OP_RESIZE_BICUBIC_GRAD:
     case TCC_OP_ADD:
     case TCC_OP_SUB:
     case TCC_OP_CONCAT: return true;

@@ -83,6 +83,7 @@ typedef struct tcc_body_buffer {
     int temporary;
     const void *literal;
     int64_t literal_bytes;
+    int64_t row; /* elements of a row of a table, of which a vector reads one; 0: all are one row */
     int64_t offset;
     tcc_dtype dtype;
     bool written;
@@ -195,6 +196,7 @@ int tcc_body_buffer_of(tcc_body *b, const tcc_node *n, int64_t offset, bool writ
 void tcc_body_rebase(tcc_body *b);
 int tcc_body_temporary(tcc_body *b, int temporary, tcc_dtype dtype, bool written);
 int tcc_body_literal(tcc_body *b, tcc_dtype dtype, const void *table, int64_t count); /* equal tables are one */
+int tcc_body_places(tcc_body *b, const int32_t *table, int64_t rows, int64_t row);    /* [rows, row] */
 int tcc_body_value_var(tcc_body *b, const tcc_expr *value, int64_t low, int64_t high);
 int tcc_body_alias_var(tcc_body *b, tcc_affine alias, int64_t high); /* which lies in [0, high] under its guard */
 

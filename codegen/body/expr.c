@@ -211,7 +211,7 @@ static int new_buffer(tcc_body *b, tcc_body_buffer buffer) {
     for (int i = 0; i < b->buffers.count; i++) {
         const tcc_body_buffer *old = &b->buffers.data[i];
         if (old->node == buffer.node && old->temporary == buffer.temporary && old->offset == buffer.offset &&
-            old->written == buffer.written && old->literal_bytes == buffer.literal_bytes &&
+            old->written == buffer.written && old->literal_bytes == buffer.literal_bytes && old->row == buffer.row &&
             (!buffer.literal || !memcmp(old->literal, buffer.literal, (size_t)buffer.literal_bytes)))
             return i;
     }
@@ -255,6 +255,14 @@ int tcc_body_temporary(tcc_body *b, int temporary, tcc_dtype dtype, bool written
 int tcc_body_literal(tcc_body *b, tcc_dtype dtype, const void *table, int64_t count) {
     int64_t bytes = count * tcc_dtype_bytes(dtype);
     return new_buffer(b, (tcc_body_buffer){.temporary = -1, .literal = table, .literal_bytes = bytes, .dtype = dtype});
+}
+
+int tcc_body_places(tcc_body *b, const int32_t *table, int64_t rows, int64_t row) {
+    return new_buffer(b, (tcc_body_buffer){.temporary = -1,
+                                           .literal = table,
+                                           .literal_bytes = rows * row * tcc_dtype_bytes(TCC_I32),
+                                           .row = row,
+                                           .dtype = TCC_I32});
 }
 
 /* Names of variables in the text: v<n> a loop, counted among those that are left after merging; x<n> a value. */

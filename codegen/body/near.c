@@ -18,14 +18,16 @@ static int64_t entry(const tcc_body_buffer *table, int64_t i) {
                           : (int64_t)table->node->attrs->constant.values.v[table->offset + i];
 }
 
-/* Elements from the first lane's entry of an ascending table to the last one's, at most; FAR: it does not ascend. */
+/* Elements from the first lane's entry of a table whose rows ascend to the last one's, at most; FAR: one does not. */
 static int64_t reach_in_table(const tcc_body_buffer *table, int lanes) {
     const int64_t n = table->literal ? table->literal_bytes / (int64_t)sizeof(int32_t)
                                      : table->node->attrs->constant.values.count - table->offset;
+    const int64_t row = table->row ? table->row : n;
     int64_t most = 0;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t last = i + lanes - 1 < n ? i + lanes - 1 : n - 1, reach = entry(table, last) - entry(table, i);
-        if (i + 1 < n && entry(table, i + 1) < entry(table, i)) return FAR;
+        const int64_t end = i - i % row + row, last = i + lanes < end ? i + lanes - 1 : end - 1;
+        const int64_t reach = entry(table, last) - entry(table, i);
+        if (i + 1 < end && entry(table, i + 1) < entry(table, i)) return FAR;
         if (reach > most) most = reach;
     }
     return most < FAR ? most : FAR;

@@ -13,26 +13,53 @@ typedef struct reach {
     int64_t n, most;
     int32_t *first, *count;
     double *weights;
+    int32_t *places; /* [most, n], what is read one by one, in tables that were filled up; NULL */
 } reach;
 
 static reach new_reach(tcc_body *b, int64_t n, int64_t most) {
-    reach r = {n, most, TCC_ARENA_ARRAY(b->arena, int32_t, n), TCC_ARENA_ARRAY(b->arena, int32_t, n),
-               TCC_ARENA_ARRAY(b->arena, double, n *most)};
+    reach r = {n,
+               most,
+               TCC_ARENA_ARRAY(b->arena, int32_t, n),
+               TCC_ARENA_ARRAY(b->arena, int32_t, n),
+               TCC_ARENA_ARRAY(b->arena, double, n *most),
+               NULL};
     if ((!r.first || !r.count || !r.weights) && b->status == TCC_OK) b->status = tcc_enomem(b->diag);
     return r;
 }
 
+enum { TAPS = 4 }; /* of the largest window whose weights differ */
+
+/* Keys' kernel with a = -3/4, at distance d. */
+static double keys(double d) {
+    const double a = -0.75;
+    d = fabs(d);
+    if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+    return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+/* The border is repeated: taps outside add their weights to those of the border. */
+static void cubic_window(int64_t in, double source, int64_t *first, int64_t *count, double weight[TAPS]) {
+    const int64_t below = (int64_t)floor(source);
+    *first = below > 1 ? below - 1 : 0;
+    for (int k = 0; k < TAPS; k++) weight[k] = 0;
+    for (int64_t tap = below - 1; tap <= below + 2; tap++) {
+        const int64_t place = tap < 0 ? 0 : tap < in ? tap : in - 1;
+        *count = place - *first + 1;
+        weight[place - *first] += keys(source - (double)tap);
+    }
+}
+
 static void window_of(const tcc_node *n, int64_t in, int64_t out, int64_t o, int64_t *first, int64_t *count,
-                      double weight[2]) {
+                      double weight[TAPS]) {
     bool corners = n->attrs->resize.align_corners;
-    weight[0] = weight[1] = 1;
+    for (int k = 0; k < TAPS; k++) weight[k] = 1;
     *count = 1;
     switch (n->op) {
     case TCC_OP_ADAPTIVE_AVG_POOL:
     case TCC_OP_ADAPTIVE_AVG_POOL_GRAD:
         *first = o * in / out;
         *count = ((o + 1) * in + out - 1) / out - *first;
-        weight[0] = weight[1] = 1 / (double)*count;
+        for (int k = 0; k < TAPS; k++) weight[k] = 1 / (double)*count;
         return;
     case TCC_OP_RESIZE_NEAREST:
     case TCC_OP_RESIZE_NEAREST_GRAD:
@@ -41,8 +68,13 @@ static void window_of(const tcc_node *n, int64_t in, int64_t out, int64_t o, int
     default: {
         *first = o;
         if (in == out) return;
-        double source = fmax(((double)o + 0.5) * (double)in / (double)out - 0.5, 0);
+        double source = ((double)o + 0.5) * (double)in / (double)out - 0.5;
         if (corners) source = out == 1 ? 0 : (double)(o * (in - 1)) / (double)(out - 1);
+        if (n->op == TCC_OP_RESIZE_BICUBIC || n->op == TCC_OP_RESIZE_BICUBIC_GRAD) {
+            cubic_window(in, source, first, count, weight);
+            return;
+        }
+        source = fmax(source, 0);
         *first = (int64_t)source;
         if (*first >= in - 1) {
             *first = in - 1;
@@ -58,7 +90,7 @@ static void window_of(const tcc_node *n, int64_t in, int64_t out, int64_t o, int
 /* The table of a resizing op from large side `in` to result side `out`, or of its gradient, which is the transpose. */
 static reach resize_reach(tcc_body *b, const tcc_node *n, int64_t in, int64_t out, bool backward) {
     int64_t most = 1, first, count;
-    double weight[2];
+    double weight[TAPS];
     if (!backward) {
         for (int64_t o = 0; o < out; o++) {
             window_of(n, in, out, o, &first, &count, weight);
@@ -69,7 +101,7 @@ static reach resize_reach(tcc_body *b, const tcc_node *n, int64_t in, int64_t ou
             window_of(n, in, out, o, &first, &count, weight);
             r.first[o] = (int32_t)first;
             r.count[o] = (int32_t)count;
-            for (int64_t k = 0; k < count; k++) r.weights[k * out + o] = weight[k > 1 ? 1 : k];
+            for (int64_t k = 0; k < count; k++) r.weights[k * out + o] = weight[k < TAPS ? k : 0];
         }
         return r;
     }
@@ -90,10 +122,36 @@ static reach resize_reach(tcc_body *b, const tcc_node *n, int64_t in, int64_t ou
         for (int64_t k = 0; k < count; k++) {
             int64_t i = first + k;
             if (r.count[i] == 0) r.first[i] = (int32_t)o;
-            r.weights[r.count[i]++ * in + i] = weight[k > 1 ? 1 : k];
+            r.weights[r.count[i]++ * in + i] = weight[k < TAPS ? k : 0];
         }
     }
     return r;
+}
+
+/* So that all positions read `most` others, and none asks how many: the last one's weight is divided among equal
+ * readings of it. What is infinite stays so, as it would not with weights of 0. Nothing is done where a position reads
+ * no other. */
+static void fill_up(tcc_body *b, reach *r) {
+    bool all = b->status == TCC_OK, full = true;
+    for (int64_t i = 0; all && i < r->n; i++) {
+        all = r->count[i] > 0;
+        full = full && r->count[i] == r->most;
+    }
+    if (!all || full) return;
+    r->places = TCC_ARENA_ARRAY(b->arena, int32_t, r->n * r->most);
+    if (!r->places) {
+        b->status = tcc_enomem(b->diag);
+        return;
+    }
+    for (int64_t i = 0; i < r->n; i++) {
+        const int64_t last = r->count[i] - 1;
+        const double weight = r->weights[last * r->n + i] / (double)(r->most - last);
+        for (int64_t k = 0; k < r->most; k++) {
+            r->places[k * r->n + i] = r->first[i] + (int32_t)(k < last ? k : last);
+            if (k >= last) r->weights[k * r->n + i] = weight;
+        }
+        r->count[i] = (int32_t)r->most;
+    }
 }
 
 static tcc_affine fold_loop(tcc_body *b, int64_t extent, uint64_t *loops) {
@@ -156,6 +214,12 @@ static tcc_affine through(tcc_body *b, const reach *r, tcc_affine p, tcc_affine 
         *weight = weight_table(b, dtype, r->weights, r->n * r->most,
                                tcc_affine_add(b, tcc_affine_scale(b, k, r->n), p));
     if (other_extent == 1) return tcc_affine_constant(0);
+    if (r->places) {
+        const tcc_affine at = tcc_affine_add(b, tcc_affine_scale(b, k, r->n), p);
+        const tcc_expr *place = tcc_expr_load(b, tcc_body_places(b, r->places, r->most, r->n), at, NULL);
+        if (!place) return tcc_affine_constant(0);
+        return tcc_affine_var(b, tcc_body_value_var(b, place, 0, other_extent - 1));
+    }
     if (regular) return tcc_affine_add(b, tcc_affine_add_constant(tcc_affine_scale(b, p, step), r->first[0]), k);
     const tcc_expr *first = tcc_expr_load(b, tcc_body_literal(b, TCC_I32, r->first, r->n), p, NULL);
     if (!first) return tcc_affine_constant(0);
@@ -192,6 +256,32 @@ static const tcc_expr *trace_resize(tcc_body *b, const tcc_node *n, const tcc_af
     const tcc_expr *value = guarded(b, x, at, inside);
     if (weight) value = binary(b, TCC_OP_MUL, n->type.dtype, value, weight);
     return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, n->type.dtype, value, loops);
+}
+
+/* Long windows: sums along one dim within those along the dim before it, each product with one weight. */
+static const tcc_expr *trace_cubic(tcc_body *b, const tcc_node *n, const tcc_affine *c, bool backward) {
+    const tcc_node *x = n->operands[0];
+    const int spatial = n->type.rank - 2, first = n->attrs->resize.channels_last ? 1 : 2;
+    tcc_affine at[TCC_MAX_RANK];
+    const tcc_expr *inside = NULL, *weight[TCC_MAX_RANK] = {NULL};
+    uint64_t loops[TCC_MAX_RANK] = {0};
+    for (int i = 0; i < n->type.rank; i++) at[i] = c[i];
+    for (int i = first; i < first + spatial; i++) {
+        const int64_t here = n->type.dims[i], there = x->type.dims[i];
+        reach r = backward ? resize_reach(b, n, here, there, true) : resize_reach(b, n, there, here, false);
+        fill_up(b, &r);
+        if (b->status != TCC_OK) return NULL;
+        const tcc_expr *guard;
+        at[i] = through(b, &r, c[i], fold_loop(b, r.most, &loops[i]), there, n->type.dtype, &guard, &weight[i]);
+        inside = tcc_expr_and(b, inside, guard);
+    }
+    const tcc_expr *value = guarded(b, x, at, inside);
+    for (int i = first + spatial - 1; i >= first; i--) {
+        const tcc_expr *w = weight[i] ? weight[i] : tcc_expr_number(b, n->type.dtype, 1);
+        if (loops[i]) value = tcc_expr_fold_products(b, n->type.dtype, value, w, loops[i]);
+        else if (weight[i]) value = binary(b, TCC_OP_MUL, n->type.dtype, value, w);
+    }
+    return value;
 }
 
 /* --- Pooling */
@@ -368,6 +458,8 @@ const tcc_expr *tcc_body_trace_window(tcc_body *b, const tcc_node *n, const tcc_
     case TCC_OP_AVG_POOL_GRAD: return trace_avg_pool_grad(b, n, coordinates);
     case TCC_OP_ADAPTIVE_AVG_POOL:
     case TCC_OP_RESIZE_NEAREST:
+    case TCC_OP_RESIZE_BICUBIC: return trace_cubic(b, n, coordinates, false);
+    case TCC_OP_RESIZE_BICUBIC_GRAD: return trace_cubic(b, n, coordinates, true);
     case TCC_OP_RESIZE_BILINEAR: return trace_resize(b, n, coordinates, false);
     default: return trace_resize(b, n, coordinates, true);
     }

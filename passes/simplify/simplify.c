@@ -12,6 +12,7 @@
 
 #include "ir/support/alloc.h"
 #include "passes/pass.h"
+#include "passes/select.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static int *count_uses(const tcc_graph *g, const bool *live) {
 enum { MOST_COUNTED = 8 }; /* operands of which a rule may ask for the number of users */
 
 /* One round over the live nodes; with `rules` off it only drops the dead ones. */
-static tcc_status round_over(const tcc_graph *in, bool rules, bool *changed, tcc_graph **out) {
+static tcc_status round_over(const tcc_graph *in, bool rules, bool vectors, bool *changed, tcc_graph **out) {
     tcc_rewrite rw;
     TCC_TRY(tcc_rewrite_begin(&rw, in));
     int *uses = count_uses(in, rw.live);
@@ -53,7 +54,7 @@ static tcc_status round_over(const tcc_graph *in, bool rules, bool *changed, tcc
         tcc_rewrite_abort(&rw);
         return tcc_enomem(in->diag);
     }
-    tcc_simplifier s = {.all = all_rules, .g = rw.to};
+    tcc_simplifier s = {.all = all_rules, .g = rw.to, .vectors = vectors};
     for (int i = 0; i < in->nodes.count && in->diag->status == TCC_OK; i++) {
         const tcc_node *old = in->nodes.data[i];
         if (!rw.live[i] || rw.map[i]) continue;
@@ -72,18 +73,18 @@ static tcc_status round_over(const tcc_graph *in, bool rules, bool *changed, tcc
 
 tcc_status tcc_pass_simplify(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     enum { MOST_ROUNDS = 16 }; /* a bound for rules that do not end; more than three rounds were never seen */
-    (void)cx;
+    const bool vectors = cx->options->target && cx->options->target->lanes > 0;
     tcc_graph *g = NULL;
     bool changed = true;
     for (int i = 0; i < MOST_ROUNDS && changed; i++) {
         tcc_graph *next = NULL;
         changed = false;
-        tcc_status status = round_over(g ? g : in, true, &changed, &next);
+        tcc_status status = round_over(g ? g : in, true, vectors, &changed, &next);
         tcc_graph_destroy(g);
         TCC_TRY(status);
         g = next;
     }
-    tcc_status status = round_over(g, false, &changed, out);
+    tcc_status status = round_over(g, false, vectors, &changed, out);
     tcc_graph_destroy(g);
     return status;
 }

@@ -14,6 +14,7 @@ typedef tcc_node *(*tcc_simplify_rule)(tcc_simplifier *s, tcc_node *n);
 struct tcc_simplifier {
     tcc_simplify_rule all; /* all rules, until none applies */
     tcc_graph *g;          /* being built */
+    bool vectors;          /* the target's, on which arithmetic is what an image's taps take */
     const tcc_node
         *counted;  /* the node whose operands' uses were counted; those of nodes that rules make are not known */
     unsigned once; /* bit k: nothing else uses operand k of it */

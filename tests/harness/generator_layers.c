@@ -198,31 +198,34 @@ static void add_pool(tcc_gen *r) {
 }
 
 static void add_resize(tcc_gen *r) {
-    static const tcc_op forward[] = {TCC_OP_ADAPTIVE_AVG_POOL, TCC_OP_RESIZE_NEAREST, TCC_OP_RESIZE_BILINEAR};
+    static const tcc_op forward[] = {TCC_OP_ADAPTIVE_AVG_POOL, TCC_OP_RESIZE_NEAREST, TCC_OP_RESIZE_BILINEAR,
+                                     TCC_OP_RESIZE_BICUBIC};
     static const tcc_op backward[] = {TCC_OP_ADAPTIVE_AVG_POOL_GRAD, TCC_OP_RESIZE_NEAREST_GRAD,
-                                      TCC_OP_RESIZE_BILINEAR_GRAD};
-    const int kind = (int)tcc__gen_below(r, 3);
+                                      TCC_OP_RESIZE_BILINEAR_GRAD, TCC_OP_RESIZE_BICUBIC_GRAD};
+    const int kind = (int)tcc__gen_below(r, 4);
+    const bool is_cubic = kind == 3;
     const bool is_grad = tcc__gen_chance(r, 25);
     tcc_attrs attrs = {
         .resize = {.align_corners = kind && tcc__gen_chance(r, 50), .channels_last = tcc__gen_chance(r, 50)}};
     tcc_gen_value x = pick_image(r, attrs.resize.channels_last);
     if (!x.n) return;
     tcc_type type = x.n->type;
-    double overlap = 1;
+    double overlap = 1, weights = 1;
     for (int i = 0; i < type.rank - 2; i++) {
         const int at = i + (attrs.resize.channels_last ? 1 : 2);
         const int64_t from = type.dims[at];
         type.dims[at] = tcc__gen_extent(r, 17);
         /* How many elements of the larger side touch one of the smaller. */
         overlap *= (double)((from > type.dims[at] ? from / type.dims[at] : type.dims[at] / from) + 3);
+        if (is_cubic) overlap *= 4, weights *= 1.375; /* the sum of Keys' weights without their signs, at most */
     }
     if (!tcc__gen_fits(r, &type)) return;
-    if (!is_grad) overlap = 1;
+    if (!is_grad) overlap = weights;
     tcc_node *n = tcc__gen_build(r, is_grad ? backward[kind] : forward[kind], &x.n, 1, &attrs, &type);
     const double most = overlap * tcc__gen_magnitude(x);
-    /* Coordinates of bilinear interpolation are rounded too. */
+    /* Coordinates of interpolation are rounded too. */
     tcc__gen_keep(r,
-                  tcc__gen_made(n, -most, most, overlap * (x.err + (kind == 2 ? 1e-5 : 0)), kind == 1 ? x.grid : -1));
+                  tcc__gen_made(n, -most, most, overlap * (x.err + (kind >= 2 ? 1e-5 : 0)), kind == 1 ? x.grid : -1));
 }
 
 void tcc__gen_window(tcc_gen *r) {

@@ -538,6 +538,9 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(bilinear, of_resize(w, TCC_OP_RESIZE_BILINEAR, false, true)) \
     C(bilinear_corners, of_resize(w, TCC_OP_RESIZE_BILINEAR, true, false)) \
     C(bilinear_grad, of_resize(w, TCC_OP_RESIZE_BILINEAR_GRAD, false, false)) \
+    C(bicubic, of_resize(w, TCC_OP_RESIZE_BICUBIC, false, true)) \
+    C(bicubic_corners, of_resize(w, TCC_OP_RESIZE_BICUBIC, true, false)) \
+    C(bicubic_grad, of_resize(w, TCC_OP_RESIZE_BICUBIC_GRAD, false, false)) \
     C(sdpa, of_attention(w, false, UNMASKED, 0)) \
     C(sdpa_causal, of_attention(w, true, UNMASKED, 0)) \
     C(sdpa_mask, of_attention(w, false, MASKED, 0)) \

@@ -283,6 +283,32 @@ static void windows(void **state) {
                "}\n");
 }
 
+/* Larger, smaller, of one element, where some elements have no reader, and along one dim alone. */
+static void cubic_images(void **state) {
+    (void)state;
+    check_both("graph @cubic {\n"
+               "  %0 = input {name=\"x\"} : f32[2,5,6,17]\n"
+               "  %1 = input {name=\"y\"} : f32[2,3,1,23]\n"
+               "  %2 = input {name=\"z\"} : f16[3,2,9,4]\n"
+               "  %3 = resize_bicubic(%0) {channels_last=true} : f32[2,8,3,17]\n"
+               "  %4 = resize_bicubic(%0) {align_corners=true} : f32[2,5,13,35]\n"
+               "  %5 = resize_bicubic_grad(%4) {align_corners=true} : f32[2,5,6,17]\n"
+               "  %6 = resize_bicubic_grad(%3) {channels_last=true} : f32[2,5,6,17]\n"
+               "  %7 = resize_bicubic(%1) : f32[2,3,4,3]\n"
+               "  %8 = resize_bicubic_grad(%7) : f32[2,3,1,23]\n"
+               "  %9 = resize_bicubic(%2) : f16[3,2,9,11]\n"
+               "  %10 = resize_bicubic_grad(%2) {align_corners=true} : f16[3,2,2,1]\n"
+               "  output \"a\" %3\n"
+               "  output \"b\" %4\n"
+               "  output \"c\" %5\n"
+               "  output \"d\" %6\n"
+               "  output \"e\" %7\n"
+               "  output \"f\" %8\n"
+               "  output \"g\" %9\n"
+               "  output \"h\" %10\n"
+               "}\n");
+}
+
 static void enlarged_images(void **state) {
     (void)state;
     check_both("graph @enlarged {\n"
@@ -462,6 +488,7 @@ int op_cases_run(graph_check *check) {
         cmocka_unit_test(random_draws),
         cmocka_unit_test(views_of_views),
         cmocka_unit_test(windows),
+        cmocka_unit_test(cubic_images),
         cmocka_unit_test(enlarged_images),
         cmocka_unit_test(reductions),
         cmocka_unit_test(sums_of_narrow_floats),

@@ -174,6 +174,10 @@ def windows():
                    lambda x: F.interpolate(x, size=size, mode="bilinear", align_corners=False))
         yield case("bilinear_corners_%d" % size[0], [x], "resize_bilinear(%0) {align_corners=true}",
                    lambda x: F.interpolate(x, size=size, mode="bilinear", align_corners=True))
+        yield case("bicubic_%d" % size[0], [x], "resize_bicubic(%0)",
+                   lambda x: F.interpolate(x, size=size, mode="bicubic", align_corners=False))
+        yield case("bicubic_corners_%d" % size[0], [x], "resize_bicubic(%0) {align_corners=true}",
+                   lambda x: F.interpolate(x, size=size, mode="bicubic", align_corners=True))
 
 
 def attention():

@@ -40,11 +40,11 @@ static void check(tcc_graph *g, bool exact) {
 /* Rows of less than a vector, of whole ones and of a rest; larger and smaller; by whole factors and by others. */
 static void images_are_resized(void **state) {
     (void)state;
-    static const char *const ops[] = {"resize_bilinear", "resize_nearest", "resize_bilinear_grad",
-                                      "resize_nearest_grad"};
+    static const char *const ops[] = {"resize_bilinear",     "resize_nearest", "resize_bilinear_grad",
+                                      "resize_nearest_grad", "resize_bicubic", "resize_bicubic_grad"};
     static const int widths[] = {1, 2, 9, 16, 37, 48, 300}, sizes[] = {1, 7, 16, 33, 50, 96, 130};
     int t = 0;
-    for (int op = 0; op < 4; op++)
+    for (int op = 0; op < 6; op++)
         for (int w = 0; w < 7; w++)
             for (int s = 0; s < 7; s++, t++) {
                 tcc_diag diag = {0};
@@ -202,9 +202,9 @@ static void taken_elements_are_not_gathered(void **state) {
 /* Kernels of one text but for their tables: what one loads for a vector does not reach for the other. */
 static void tables_tell_kernels_apart(void **state) {
     (void)state;
-    static const char *const ops[] = {"resize_nearest", "resize_bilinear"};
+    static const char *const ops[] = {"resize_nearest", "resize_bilinear", "resize_bicubic"};
     static const int sizes[][2] = {{18, 17}, {35, 33}, {66, 32}, {67, 65}, {131, 64}};
-    for (int op = 0; op < 2; op++)
+    for (int op = 0; op < 3; op++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (int first = 0; first < 2; first++) {
                 tcc_diag diag = {0};
@@ -234,10 +234,11 @@ static void near_lanes_are_not_gathered(void **state) {
         const char *op;
         int width, out;
         bool gathers;
-    } cases[] = {{"resize_bilinear", 48, 96, false},     {"resize_bilinear", 48, 50, false},
-                 {"resize_nearest", 50, 77, false},      {"resize_bilinear_grad", 48, 80, false},
-                 {"resize_bilinear", 96, 50, false},     {"resize_bilinear", 400, 90, true},
-                 {"resize_bilinear_grad", 48, 200, true}};
+    } cases[] = {
+        {"resize_bilinear", 48, 96, false},      {"resize_bilinear", 48, 50, false}, {"resize_nearest", 50, 77, false},
+        {"resize_bilinear_grad", 48, 80, false}, {"resize_bilinear", 96, 50, false}, {"resize_bilinear", 400, 90, true},
+        {"resize_bilinear_grad", 48, 200, true}, {"resize_bicubic", 48, 96, false},  {"resize_bicubic", 96, 50, false},
+        {"resize_bicubic_grad", 48, 80, false},  {"resize_bicubic", 400, 90, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int t = 0; t < TYPES; t++)
             for (int c = 0; c < 2; c++) {

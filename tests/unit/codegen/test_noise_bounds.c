@@ -167,6 +167,8 @@ static const struct {
     {"  %0 = input {name=\"d\"} : f32[4,6,40]\n", "  %9 = resize_nearest_grad(%0) : f32[4,6,7]\n"},
     {"  %0 = input {name=\"x\"} : f32[4,6,5,7]\n", "  %9 = resize_bilinear(%0) : f32[4,6,8,9]\n"},
     {"  %0 = input {name=\"d\"} : f32[4,6,8,9]\n", "  %9 = resize_bilinear_grad(%0) : f32[4,6,5,7]\n"},
+    {"  %0 = input {name=\"x\"} : f32[4,6,5,7]\n", "  %9 = resize_bicubic(%0) : f32[4,6,8,9]\n"},
+    {"  %0 = input {name=\"d\"} : f32[4,6,8,9]\n", "  %9 = resize_bicubic_grad(%0) : f32[4,6,5,7]\n"},
 };
 
 static void others_of_terms(void **state) {

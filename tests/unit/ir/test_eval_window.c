@@ -59,6 +59,11 @@ static void test_resizing(void **state) {
                 "{align_corners=true} : f64[1,1,4]",
                 0, 3, 6, 9);
     EXPECT_NEAR(1e-14, ROW "resize_bilinear(%0) : f32[1,1,2]", 1.5, 2);
+    EXPECT("%0 = constant {values=[0, 8]} : f64[1,1,2]\n%1 = resize_bicubic(%0) : f64[1,1,4]", -0.84375, 1.8125, 6.1875,
+           8.84375);
+    EXPECT(ROW "resize_bicubic(%0) : f32[1,1,5]", 3, 1, 4, 1, 5);
+    EXPECT(ROW "resize_bicubic(%0) {align_corners=true} : f32[1,1,3]", 3, 4, 5);
+    EXPECT(ROW "resize_bicubic(%0) {align_corners=true} : f32[1,1,1]", 3);
     /* Both dims: the corners of a 2x2 field, spread by half-pixel centres. */
     EXPECT("%0 = constant {values=[0, 4, 8, 12]} : f64[1,1,2,2]\n%1 = resize_bilinear(%0) : "
            "f64[1,1,2,4]",
@@ -98,6 +103,7 @@ static void test_gradients_are_transposes(void **state) {
         check_transpose(TCC_OP_ADAPTIVE_AVG_POOL, TCC_OP_ADAPTIVE_AVG_POOL_GRAD, &none, x, y);
         check_transpose(TCC_OP_RESIZE_NEAREST, TCC_OP_RESIZE_NEAREST_GRAD, &resize, x, y);
         check_transpose(TCC_OP_RESIZE_BILINEAR, TCC_OP_RESIZE_BILINEAR_GRAD, &resize, x, y);
+        check_transpose(TCC_OP_RESIZE_BICUBIC, TCC_OP_RESIZE_BICUBIC_GRAD, &resize, x, y);
     }
     const tcc_type y3 = {TCC_F32, 5, {1, 2, 6, 4, 2}};
     tcc_attrs last = {.resize = {.channels_last = true}};

@@ -103,6 +103,7 @@ static void test_accepted(void **state) {
         "adaptive_avg_pool(%3) : f32[2,4,1,1]",
         "resize_nearest(%3) : f32[2,4,12,10]",
         "resize_bilinear(%3) {align_corners=true, channels_last=true} : f32[2,3,7,5]",
+        "resize_bicubic(%3) {align_corners=true, channels_last=true} : f32[2,3,7,5]",
         "sdpa(%10, %11, %12) {scale=1} : f32[2,4,7]",
         "sdpa(%10, %11, %12, %15) {scale=1, causal=true} : f32[2,4,7]",
         "sdpa(%10, %11, %12, %6) {scale=1, p=0.5, id=4} : f32[2,4,7]",
