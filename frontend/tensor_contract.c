@@ -116,20 +116,29 @@ static tcc_tensor grouped(tcc_tensor x, int64_t group, tcc_loc at) {
     return tcc_reshape_at(x, rank + 1, dims, at);
 }
 
-/* k or v [.., H, S, D] for each query of a group: [.., H, group, S, D]. Attention reads it where it lies. */
-static tcc_tensor shared(tcc_tensor x, int64_t group, tcc_loc at) {
+/* k or v [.., H, S, D] for all queries of a group: [.., H, 1, S, D]. */
+static tcc_tensor shared(tcc_tensor x, tcc_loc at) {
     int64_t dims[TCC_MAX_RANK];
-    int own[TCC_MAX_RANK];
     const int rank = tcc_rank(x), head = rank - 3;
-    for (int d = 0; d < rank; d++) {
-        own[d] = d <= head ? d : d + 1;
-        dims[own[d]] = tcc_dim(x, d);
-    }
-    dims[head + 1] = group;
-    return tcc_trace_wrap(x.trace, tcc_ir_broadcast(tcc__tensor_begin(x.trace, at), x.node, rank + 1, dims, own));
+    for (int d = 0; d < rank; d++) dims[d <= head ? d : d + 1] = tcc_dim(x, d);
+    dims[head + 1] = 1;
+    return tcc_reshape_at(x, rank + 1, dims, at);
 }
 
-/* Attention of queries in groups: each group is one more dim, in which k and v are the same. */
+static tcc_tensor add_attention(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *o, tcc_loc at) {
+    const double scale = o->scale != 0 ? o->scale : 1 / sqrt((double)tcc_dim(q, -1));
+    tcc_attrs attrs = {.sdpa = {.scale = scale, .causal = o->causal}};
+    tcc_node *operands[5] = {q.node, k.node, v.node};
+    int n = 3;
+    if (o->mask.node && !(operands[n++] = attention_mask(o->mask, q, k, at))) return tcc_trace_poison();
+    if (o->dropout > 0 && q.trace->training) {
+        attrs.sdpa.p = o->dropout, attrs.sdpa.id = q.trace->next_random_id++;
+        operands[n++] = tcc_trace_rng_key(q.trace);
+    }
+    return tcc_trace_wrap(q.trace, tcc_ir_build(q.trace->graph, TCC_OP_SDPA, operands, n, &attrs, NULL, at));
+}
+
+/* Attention of queries in groups: each group is one more dim, in which k and v are 1. */
 static tcc_tensor group_attention(tcc_tensor q, tcc_tensor k, tcc_tensor v, int64_t group, tcc_attention_options *o,
                                   tcc_loc at) {
     int64_t dims[TCC_MAX_RANK];
@@ -137,7 +146,6 @@ static tcc_tensor group_attention(tcc_tensor q, tcc_tensor k, tcc_tensor v, int6
     if (rank == TCC_MAX_RANK)
         return tcc_trace_error(q.trace, TCC_ESHAPE, at, "attention: heads that share keys take at most %d dims, not %s",
                                TCC_MAX_RANK - 1, tcc_type_text(&q.node->type));
-    if (o->scale == 0) o->scale = 1 / sqrt((double)tcc_dim(q, -1));
     for (int d = 0; d < rank; d++) dims[d] = tcc_dim(q, d);
     dims[rank - 1] = tcc_dim(v, -1);
     if (o->mask.node) {
@@ -145,7 +153,7 @@ static tcc_tensor group_attention(tcc_tensor q, tcc_tensor k, tcc_tensor v, int6
         if (!check_mask(o->mask, q, k, at, &scores)) return tcc_trace_poison();
         o->mask = grouped(o->mask, group, at);
     }
-    tcc_tensor y = tcc_attention_at(grouped(q, group, at), shared(k, group, at), shared(v, group, at), o, at);
+    tcc_tensor y = add_attention(grouped(q, group, at), shared(k, at), shared(v, at), o, at);
     return tcc_reshape_at(y, rank, dims, at);
 }
 
@@ -160,14 +168,5 @@ tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_
                                options.dropout);
     const int64_t group = group_of(q, k, v);
     if (group > 1) return group_attention(q, k, v, group, &options, at);
-    double scale = options.scale != 0 ? options.scale : 1 / sqrt((double)tcc_dim(q, -1));
-    tcc_attrs attrs = {.sdpa = {.scale = scale, .causal = options.causal}};
-    tcc_node *operands[5] = {q.node, k.node, v.node};
-    int n = 3;
-    if (masked && !(operands[n++] = attention_mask(options.mask, q, k, at))) return tcc_trace_poison();
-    if (options.dropout > 0 && q.trace->training) {
-        attrs.sdpa.p = options.dropout, attrs.sdpa.id = q.trace->next_random_id++;
-        operands[n++] = tcc_trace_rng_key(q.trace);
-    }
-    return tcc_trace_wrap(q.trace, tcc_ir_build(q.trace->graph, TCC_OP_SDPA, operands, n, &attrs, NULL, at));
+    return add_attention(q, k, v, &options, at);
 }

@@ -97,7 +97,7 @@ static tcc_node *seen_keys(tcc_graph *g, const tcc_type *scores) {
 
 /* scale q k^T + mask, in f32 at least; -inf where the query may not see the key. */
 static tcc_node *scores(tcc_graph *g, const tcc_node *n, tcc_node *q, tcc_node *k, tcc_node *mask) {
-    tcc_node *s = tcc_ir_widen(g, product(g, q, false, k, true));
+    tcc_node *s = tcc_ir_widen(g, product(g, q, false, tcc_sdpa_spread(g, n, k), true));
     s = tcc_ir_binary_c(g, TCC_OP_MUL, s, n->attrs->sdpa.scale);
     if (mask) s = tcc_ir_binary(g, TCC_OP_ADD, s, tcc_ir_widen(g, mask));
     if (!s || !n->attrs->sdpa.causal) return s;
@@ -149,7 +149,7 @@ static sdpa_gradient find_gradient(tcc_graph *g, const tcc_node *n, tcc_node *co
     const tcc_dims last = {1, {s->type.rank - 1}};
     tcc_node *along = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, tcc_ir_binary(g, TCC_OP_MUL, dy, tcc_ir_widen(g, in[3])),
                                     &last);
-    tcc_node *dp = drop(g, n, product(g, dy, false, tcc_ir_widen(g, in[2]), true), key);
+    tcc_node *v = tcc_sdpa_spread(g, n, in[2]), *dp = drop(g, n, product(g, dy, false, tcc_ir_widen(g, v), true), key);
     a.ds = tcc_ir_binary(g, TCC_OP_MUL, a.p, tcc_ir_binary(g, TCC_OP_SUB, dp, by_row(g, along, s)));
     return a;
 }
@@ -158,17 +158,27 @@ static tcc_node *scaled(tcc_graph *g, const tcc_node *n, tcc_node *x) {
     return tcc_ir_cast(g, tcc_ir_binary_c(g, TCC_OP_MUL, x, n->attrs->sdpa.scale), n->type.dtype);
 }
 
+/* The sum over queries that share keys. */
+static tcc_node *by_key(tcc_graph *g, const tcc_node *n, tcc_node *x) {
+    tcc_dims shared = {0};
+    for (int d = 0; d < n->type.rank - 2; d++)
+        if (tcc_sdpa_shares(n, d)) shared.v[shared.count++] = d;
+    return shared.count ? tcc_ir_reshape(g, tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, x, &shared), n->type.rank, n->type.dims)
+                        : x;
+}
+
 TCC_DEFINITION(SDPA_GRAD_Q) {
     const sdpa_gradient a = find_gradient(g, n, in);
-    return scaled(g, n, product(g, a.ds, false, tcc_ir_widen(g, in[1]), false));
+    tcc_node *k = tcc_sdpa_spread(g, n, in[1]);
+    return scaled(g, n, product(g, a.ds, false, tcc_ir_widen(g, k), false));
 }
 
 TCC_DEFINITION(SDPA_GRAD_K) {
     const sdpa_gradient a = find_gradient(g, n, in);
-    return scaled(g, n, product(g, a.ds, true, tcc_ir_widen(g, in[0]), false));
+    return scaled(g, n, by_key(g, n, product(g, a.ds, true, tcc_ir_widen(g, in[0]), false)));
 }
 
 TCC_DEFINITION(SDPA_GRAD_V) {
     const sdpa_gradient a = find_gradient(g, n, in);
-    return tcc_ir_cast(g, product(g, a.pz, true, tcc_ir_widen(g, in[5]), false), n->type.dtype);
+    return tcc_ir_cast(g, by_key(g, n, product(g, a.pz, true, tcc_ir_widen(g, in[5]), false)), n->type.dtype);
 }

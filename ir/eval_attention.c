@@ -4,7 +4,7 @@
  * With scores s = scale q k^T + mask, lse = log sum exp s, p = exp(s - lse) and z what dropout
  * multiplies by (1 without): o = (p z) v; dv = (p z)^T do; dp = (do v^T) z; ds = p (dp - sum of do o
  * over a row), since this sum equals that of dp p; dq = scale ds k; dk = scale ds^T q. A query that
- * sees no key gives 0. */
+ * sees no key gives 0. Keys and values may be shared between batches of queries: their gradients are sums over those. */
 #include "ir/eval_rules.h"
 #include "ir/sdpa.h"
 #include "ir/support/alloc.h"
@@ -13,7 +13,8 @@
 
 typedef struct attention {
     const double *q, *k, *mask; /* mask may be NULL */
-    int64_t batches, T, S, D;   /* queries, keys, width of both */
+    const tcc_type *q_type, *k_type;
+    int64_t batches, T, S, D; /* queries, keys, width of both */
     double scale;
     bool causal;
     const tcc_positions *at; /* of rows in the whole graph; NULL: this is it */
@@ -25,11 +26,13 @@ typedef struct attention {
     double p;
     int64_t id;
     const tcc_attention_error *error; /* NULL: none */
+    double *part;                     /* of a gradient by keys that batches share: one batch's; NULL: they share none */
 } attention;
 
 static tcc_status begin(attention *a, const tcc_node *n, const tcc_value *const *in, tcc_diag *diag) {
     const tcc_type *type = &in[0]->type;
-    *a = (attention){.q = in[0]->f, .k = in[1]->f, .batches = 1, .at = n->positions};
+    *a = (attention){
+        .q = in[0]->f, .k = in[1]->f, .q_type = type, .k_type = &in[1]->type, .batches = 1, .at = n->positions};
     if (tcc_sdpa_mask(n)) a->mask = in[tcc_op_get_info(n->op)->least]->f;
     if (tcc_sdpa_draws(n)) a->key = in[n->n_operands - 1];
     a->p = n->attrs->sdpa.p, a->id = n->attrs->sdpa.id;
@@ -42,6 +45,16 @@ static tcc_status begin(attention *a, const tcc_node *n, const tcc_value *const 
     a->z = a->row + a->S;
     for (int64_t s = 0; s < a->S; s++) a->z[s] = 1;
     return TCC_OK;
+}
+
+/* The first key of those that a batch of queries sees. */
+static int64_t first_key(const attention *a, int64_t batch) {
+    int64_t at = 0, step = a->S;
+    for (int d = a->q_type->rank - 2; d-- > 0; batch /= a->q_type->dims[d]) {
+        if (a->k_type->dims[d] != 1) at += batch % a->q_type->dims[d] * step;
+        step *= a->k_type->dims[d];
+    }
+    return at;
 }
 
 /* Where rows lie in the whole graph. */
@@ -80,10 +93,11 @@ static void add_scaled(double *restrict to, double scale, const double *restrict
 
 /* Begins with query t. */
 static void scores(attention *a, int64_t batch, int64_t t) {
-    int64_t query = batch * a->T + t;
+    const int64_t query = batch * a->T + t;
+    const double *k = a->k + first_key(a, batch) * a->D;
     a->seen = seen(a, t);
     for (int64_t s = 0; s < a->seen; s++) {
-        a->row[s] = a->scale * inner_product(a->q + query * a->D, a->k + (batch * a->S + s) * a->D, a->D);
+        a->row[s] = a->scale * inner_product(a->q + query * a->D, k + s * a->D, a->D);
         if (a->mask) a->row[s] += a->mask[query * a->S + s];
     }
 }
@@ -133,9 +147,9 @@ static tcc_status forward(const tcc_node *n, const tcc_value *const *in, const t
             scores(&a, batch, t);
             probabilities(&a, batch, t, log_sum_exp(&a));
             const int64_t query = batch * a.T + t;
+            const double *v = in[2]->f + first_key(&a, batch) * E;
             for (int64_t s = 0; s < weighed(&a); s++)
-                add_scaled(out->f + query * E, rounded(&a, query, s, a.row[s] * a.z[s]),
-                           in[2]->f + (batch * a.S + s) * E, E);
+                add_scaled(out->f + query * E, rounded(&a, query, s, a.row[s] * a.z[s]), v + s * E, E);
         }
     tcc__free(a.row);
     return TCC_OK;
@@ -157,33 +171,51 @@ TCC_EVAL_RULE(sdpa_lse) {
 
 typedef enum by { BY_Q, BY_K, BY_V } by;
 
+/* A batch's part of a gradient, which is rounded by itself, is added to what others have of the same keys. */
+static void add_part(attention *a, int64_t batch, double *to, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        to[i] += rounded(a, batch * a->T, i, a->part[i]);
+        a->part[i] = 0;
+    }
+}
+
 /* Operands: q, k, v, o, lse, do, mask, key. */
 static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, by which, const tcc_attention_error *error,
                            bool by_zero, tcc_value *out, tcc_diag *diag) {
     attention a;
     TCC_TRY(begin(&a, n, in, diag));
     a.error = error, a.by_zero = by_zero;
-    int64_t E = in[2]->type.dims[in[2]->type.rank - 1];
-    for (int64_t batch = 0; batch < a.batches; batch++)
+    const int64_t E = in[2]->type.dims[in[2]->type.rank - 1], width = which == BY_V ? E : a.D;
+    const bool adds_up = which != BY_Q && tcc_type_numel(&out->type) != a.batches * a.S * width;
+    if (adds_up && !(a.part = tcc__calloc((size_t)(a.S * width), sizeof *a.part))) {
+        tcc__free(a.row);
+        return tcc_enomem(diag);
+    }
+    for (int64_t batch = 0; batch < a.batches; batch++) {
+        const int64_t first = first_key(&a, batch);
+        double *by_key = adds_up ? a.part : out->f + first * width;
         for (int64_t t = 0; t < a.T; t++) {
-            int64_t query = batch * a.T + t;
+            const int64_t query = batch * a.T + t;
             const double *d_o = in[5]->f + query * E;
             double delta = inner_product(d_o, in[3]->f + query * E, E);
             scores(&a, batch, t);
             probabilities(&a, batch, t, in[4]->f[query]);
             for (int64_t s = 0; s < weighed(&a); s++) {
-                int64_t key = batch * a.S + s;
+                const int64_t key = first + s;
                 const double p = a.row[s];
                 if (which == BY_V) {
-                    add_scaled(out->f + key * E, rounded(&a, query, s, p * a.z[s]), d_o, E);
+                    add_scaled(by_key + s * E, rounded(&a, query, s, p * a.z[s]), d_o, E);
                     continue;
                 }
                 const double dp = a.z[s] * inner_product(d_o, in[2]->f + key * E, E);
                 const double ds = rounded(&a, query, s, a.scale * p * (dp - delta));
                 if (which == BY_Q) add_scaled(out->f + query * a.D, ds, a.k + key * a.D, a.D);
-                else add_scaled(out->f + key * a.D, ds, a.q + query * a.D, a.D);
+                else add_scaled(by_key + s * a.D, ds, a.q + query * a.D, a.D);
             }
         }
+        if (adds_up) add_part(&a, batch, out->f + first * width, a.S * width);
+    }
+    tcc__free(a.part);
     tcc__free(a.row);
     return TCC_OK;
 }

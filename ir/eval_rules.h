@@ -45,7 +45,8 @@ typedef struct tcc_positions {
 } tcc_positions;
 
 /* Attention, or one of its gradients but sdpa_lse, as if each factor that its scores make had been rounded: p z, by
- * which v or do is multiplied, or ds. `error(user, factor, element)` is relative. */
+ * which v or do is multiplied, or ds; and each batch's part of a gradient by keys that batches share. `error(user,
+ * factor, element)` is relative. */
 typedef struct tcc_attention_error {
     double (*of)(const void *user, double factor, int64_t element);
     const void *user;

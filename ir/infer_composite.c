@@ -7,14 +7,14 @@
 
 /* -- Attention -- */
 
-/* q [..,T,D] against k [..,S,D]: the scores [..,T,S]. */
+/* q [..,T,D] against k [..,S,D], where a dim before the rows may be 1: the scores [..,T,S]. */
 static tcc_status scores_type(const tcc_infer *q, tcc_type *scores) {
     const tcc_type *query = operand(q, 0), *key = operand(q, 1);
     TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));
     TCC_TRY(tcc__need_same_dtype(q, 0, 1));
     bool fits = query->rank >= 2 && query->rank == key->rank &&
                 query->dims[query->rank - 1] == key->dims[key->rank - 1];
-    for (int i = 0; fits && i < query->rank - 2; i++) fits = query->dims[i] == key->dims[i];
+    for (int i = 0; fits && i < query->rank - 2; i++) fits = key->dims[i] == query->dims[i] || key->dims[i] == 1;
     if (!fits)
         return tcc__refuse(q, TCC_ESHAPE, "q [..,T,D] and k [..,S,D] do not agree: %s and %s", tcc_type_text(query),
                            tcc_type_text(key));

@@ -211,21 +211,23 @@ static void window(tcc_sample *s, const tcc_node *n) {
 /* The dim of operand k that goes with the rows of the result, which are queries, or keys in gradients by k and v; -1:
  * none. */
 static int rows_of(const tcc_node *n, int k) {
-    const bool by_key = n->op == TCC_OP_SDPA_GRAD_K || n->op == TCC_OP_SDPA_GRAD_V;
+    const bool by_key = tcc_sdpa_is_by_key(n);
     const int lead = n->operands[0]->type.rank - 2;
     if (tcc_sdpa_mask(n) && k == tcc_op_get_info(n->op)->least) return by_key ? lead + 1 : lead;
     const bool has_keys = k == 1 || k == 2;
     return has_keys == by_key ? lead : -1;
 }
 
-/* Heads are apart, and so are the rows of the result. What goes by their positions is told by tcc_node.positions. */
+/* Heads are apart, but for those in a gradient by keys that they share; and so are the rows of the result. What goes by
+ * their positions is told by tcc_node.positions. */
 static void attention(tcc_sample *s, const tcc_node *n) {
     const int lead = n->operands[0]->type.rank - 2;
     for (int k = 0; k < n->n_operands; k++)
         for (int d = 0; d < n->operands[k]->type.rank; d++)
             if (n->operands[k] == tcc_sdpa_key(n)) keep(s, n->operands[k], d);
             else if (d == rows_of(n, k)) tie(s, n, lead, n->operands[k], d);
-            else if (d >= lead) keep(s, n->operands[k], d);
+            else if (d >= lead || (n->operands[k]->type.dims[d] == 1 && !tcc_sdpa_is_by_key(n)))
+                keep(s, n->operands[k], d);
             else tie(s, n, d, n->operands[k], d);
     for (int d = lead + 1; d < n->type.rank; d++) keep(s, n, d);
 }

@@ -2,6 +2,8 @@
  * How each op moves the samples of a batch. */
 #include "passes/micro_axis.h"
 
+#include "ir/sdpa.h"
+
 static const tcc_axis none = {TCC_AXIS_NONE, 0}, summed = {TCC_AXIS_SUMMED, 0}, mixed = {TCC_AXIS_MIXED, 0};
 
 static tcc_axis at(int64_t dim, tcc_axis like) { return (tcc_axis){(int)dim, like.outer}; }
@@ -205,9 +207,11 @@ static tcc_axis batch_norm_result(const tcc_node *n, int k, tcc_axis x) {
     return as_image ? x : summed;
 }
 
-/* -- Attention: rows are in a dim before those of queries, keys and what each has -- */
+/* -- Attention: rows are in a dim before those of queries, keys and what each has, and share no keys -- */
 
-static tcc_axis attention(const tcc_node *n, tcc_axis x) { return x.dim < n->operands[0]->type.rank - 2 ? x : mixed; }
+static tcc_axis attention(const tcc_node *n, tcc_axis x) {
+    return x.dim < n->operands[0]->type.rank - 2 && !tcc_sdpa_shares(n, x.dim) ? x : mixed;
+}
 
 static bool is_key(const tcc_node *n, int k) { /* of random draws */
     return n->operands[k]->type.dtype == TCC_I64 && n->operands[k]->type.rank == 1;

@@ -14,6 +14,7 @@ typedef struct lowered {
     tcc_dtype dtypes[TCC_ATTENTION_ROLES]; /* in memory */
     int64_t id;                            /* of dropout's draws */
     tcc_dtype narrow;                      /* f16 or bf16 where q, k, v, o and do are read as such; else f32 */
+    bool adds_up; /* gradients by keys that queries share; else each query's batch has its own */
     tcc_attention_plan plan;
 } lowered;
 
@@ -25,7 +26,7 @@ static bool set_operand(lowered *out, tcc_attention_role role, const tcc_type *t
     tcc_attention_operand *o = &out->a.operands[role];
     bool rows_only = role == TCC_ATTENTION_LSE || role == TCC_ATTENTION_RNG; /* no last dim */
     int row = rows_only ? last : last - 1;
-    for (int i = 0; i < row; i++) o->batch[i] = strides[i];
+    for (int i = 0; i < row; i++) o->batch[i] = type->dims[i] == 1 ? 0 : strides[i]; /* it may be shared */
     o->row = strides[row];
     out->offsets[role] = offset;
     out->a.has[role] = true;
@@ -95,6 +96,20 @@ static tcc_attention_role role_of(const tcc_node *hero) {
 
 /* --- Outputs: a hero, or views of it */
 
+/* What the kernel writes of a hero. */
+static tcc_type written_type(const lowered *out, const tcc_node *hero) {
+    tcc_type type = hero->type;
+    for (int d = 0; tcc_sdpa_is_by_key(hero) && !out->adds_up && d < out->a.n_batch; d++)
+        type.dims[d] = out->a.batch[d];
+    return type;
+}
+
+/* Whether it writes all of the hero, but no sums of it. */
+static bool writes_parts(const lowered *out, const tcc_node *hero) {
+    const tcc_type type = written_type(out, hero);
+    return !tcc_type_equal(&type, &hero->type);
+}
+
 typedef struct capture {
     const tcc_node *hero;
     tcc_affine at[TCC_MAX_RANK];
@@ -102,6 +117,28 @@ typedef struct capture {
     int temporary;      /* there, as the kernel wrote it, or -1: the hero's own place */
     const lowered *all; /* stored: other heroes lie in temporaries of theirs */
 } capture;
+
+/* The hero's element, from what the kernel wrote into memory: its own place, or a temporary. */
+static const tcc_expr *stored_at(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, const lowered *all,
+                                 int temporary) {
+    const tcc_type type = written_type(all, n);
+    tcc_affine at[TCC_MAX_RANK];
+    uint64_t loops = 0;
+    for (int d = 0; d < type.rank; d++) {
+        at[d] = coordinates[d];
+        if (type.dims[d] == n->type.dims[d]) continue;
+        const int var = tcc_body_loop(b, type.dims[d]);
+        loops |= UINT64_C(1) << var;
+        at[d] = tcc_affine_var(b, var);
+    }
+    const tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, at, type.rank, type.dims));
+    const tcc_dtype dtype = temporary < 0 ? n->type.dtype : all->dtypes[role_of(n)];
+    const int buffer = temporary < 0 ? tcc_body_buffer_of(b, n, 0, false)
+                                     : tcc_body_temporary(b, temporary, dtype, false);
+    const tcc_expr *x = tcc_expr_load(b, buffer, position, b->guard);
+    if (x && loops) x = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, x, loops);
+    return x && n->type.dtype != dtype ? tcc_expr_point(b, TCC_OP_CAST, n->type.dtype, &x, 1) : x;
+}
 
 static const tcc_expr *hero_at(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user) {
     capture *c = user;
@@ -111,13 +148,7 @@ static const tcc_expr *hero_at(tcc_body *b, const tcc_node *n, const tcc_affine 
         if (role == TCC_ATTENTION_ROLES || !c->all->a.has[role] || c->all->buffers[role].node) return NULL;
         temporary = c->all->buffers[role].temporary;
     }
-    if (c->stored) {
-        tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims));
-        if (temporary < 0) return tcc_expr_load(b, tcc_body_buffer_of(b, n, 0, false), position, b->guard);
-        const tcc_dtype dtype = c->all->dtypes[role_of(n)];
-        const tcc_expr *x = tcc_expr_load(b, tcc_body_temporary(b, temporary, dtype, false), position, b->guard);
-        return x && n->type.dtype != dtype ? tcc_expr_point(b, TCC_OP_CAST, n->type.dtype, &x, 1) : x;
-    }
+    if (c->stored) return stored_at(b, n, coordinates, c->all, temporary);
     for (int i = 0; i < n->type.rank; i++) c->at[i] = coordinates[i];
     return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_PORT, .dtype = n->type.dtype}, NULL, 0);
 }
@@ -199,12 +230,13 @@ static tcc_status copy_output(tcc_lowering *l, const lowered *all, const tcc_nod
 static tcc_status copied_output(tcc_lowering *l, lowered *out, tcc_attention_role role, const tcc_node *hero,
                                 tcc_dtype dtype) {
     int64_t strides[TCC_MAX_RANK];
-    const int temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * tcc_dtype_bytes(dtype));
+    const tcc_type type = written_type(out, hero);
+    const int temporary = tcc_lowering_temporary(l, tcc_type_numel(&type) * tcc_dtype_bytes(dtype));
     if (temporary < 0) return TCC_ENOMEM;
     out->dtypes[role] = dtype;
     out->buffers[role] = (tcc_plan_buffer){.temporary = temporary, .written = true};
-    tcc_operand_dense(&hero->type, strides);
-    set_operand(out, role, &hero->type, strides, 0);
+    tcc_operand_dense(&type, strides);
+    set_operand(out, role, &type, strides, 0);
     return TCC_OK;
 }
 
@@ -218,8 +250,9 @@ static tcc_status packed_output(tcc_lowering *l, lowered *out, const tcc_node *c
         tcc_attention_role role = role_of(hero);
         int64_t strides[TCC_MAX_RANK];
         *possible = role != TCC_ATTENTION_ROLES && !out->a.has[role];
-        if (*possible && concat->type.dtype != TCC_F32 && concat->type.dtype != out->narrow) {
-            TCC_TRY(copied_output(l, out, role, hero, TCC_F32));
+        const bool direct = concat->type.dtype == TCC_F32 || concat->type.dtype == out->narrow;
+        if (*possible && (!direct || writes_parts(out, hero))) {
+            TCC_TRY(copied_output(l, out, role, hero, writes_parts(out, hero) ? out->narrow : TCC_F32));
             continue;
         }
         if (*possible) out->dtypes[role] = concat->type.dtype;
@@ -255,6 +288,10 @@ static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
             }
             int64_t strides[TCC_MAX_RANK];
             bool direct = n->type.dtype == TCC_F32 || (n->type.dtype == out->narrow && role != TCC_ATTENTION_LSE);
+            if (writes_parts(out, hero)) { /* every output is added up afterwards */
+                TCC_TRY(copied_output(l, out, role, hero, out->narrow));
+                continue;
+            }
             out->dtypes[role] = direct ? n->type.dtype : TCC_F32;
             if (!direct) { /* every output of it is rounded afterwards */
                 TCC_TRY(copied_output(l, out, role, hero, TCC_F32));
@@ -447,6 +484,7 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
                          .p = main->attrs->sdpa.p};
     out->id = main->attrs->sdpa.id;
     for (int i = 0; i < n_batch; i++) a->batch[i] = q->dims[i];
+    out->adds_up = l->library;
     out->narrow = a->dtype = narrow_type(l->target, main);
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++) out->dtypes[r] = TCC_F32;
     bool possible;

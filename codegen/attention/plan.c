@@ -42,8 +42,10 @@ tcc_region tcc_attention_region(const tcc_attention *a, tcc_attention_role role,
     const bool rows_only = role == TCC_ATTENTION_LSE || role == TCC_ATTENTION_DELTA || role == TCC_ATTENTION_RNG;
     tcc_region_dim dims[TCC_ATTENTION_MAX_BATCH + 2];
     int n = 0;
+    const bool is_sum = role == TCC_ATTENTION_DK || role == TCC_ATTENTION_DV; /* over dims without a stride */
     for (int i = 0; i < a->n_batch && role != TCC_ATTENTION_RNG; i++)
-        dims[n++] = (tcc_region_dim){a->batch[i], a->operands[role].batch[i] * bytes};
+        if (!is_sum || a->operands[role].batch[i])
+            dims[n++] = (tcc_region_dim){a->batch[i], a->operands[role].batch[i] * bytes};
     dims[n++] = (tcc_region_dim){role == TCC_ATTENTION_RNG ? 2 : by_key ? a->S : a->T, a->operands[role].row * bytes};
     if (!rows_only) dims[n++] = (tcc_region_dim){role == TCC_ATTENTION_MASK ? a->S : of_v ? a->E : a->D, bytes};
     return tcc_region_of(offset * bytes, bytes, dims, n);

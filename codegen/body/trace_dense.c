@@ -258,32 +258,33 @@ static const tcc_expr *trace_attention(tcc_body *b, const tcc_node *n, const tcc
         /* a row that sees no key gives 0 / 1; else the sum is at least 1 */
         return binary(b, TCC_OP_DIV, dtype, value, binary(b, TCC_OP_MAX, dtype, sum, tcc_expr_number(b, dtype, 1)));
     }
-    /* gradients: p = e^(score - lse), dp = dropout(do . v), ds = p (dp - do . o) */
+    /* gradients, by keys summed over queries that share them: p = e^(score - lse), dp = dropout(do . v), ds = p (dp - do . o) */
     const tcc_node *v = n->operands[2], *o = n->operands[3], *lse = n->operands[4], *grad = n->operands[5];
     bool by_query = n->op == TCC_OP_SDPA_GRAD_Q;
+    tcc_affine at[TCC_MAX_RANK]; /* of batches of queries; then of one of them */
+    for (int i = 0; i < lead; i++)
+        at[i] = !by_query && tcc_sdpa_shares(n, i) ? fold_loop(b, q->type.dims[i], &loops) : c[i];
     tcc_affine other = fold_loop(b, by_query ? keys : queries, &loops);
     tcc_affine t = by_query ? c[lead] : other, s = by_query ? other : c[lead];
-    tcc_affine at_lse[TCC_MAX_RANK];
-    for (int i = 0; i < lead; i++) at_lse[i] = c[i];
-    at_lse[lead] = t;
-    const tcc_expr *x = score(b, a, q, k, mask, c, t, s);
+    at[lead] = t;
+    const tcc_expr *x = score(b, a, q, k, mask, at, t, s);
     const tcc_expr *p = unary(
-        b, TCC_OP_EXP, binary(b, TCC_OP_SUB, dtype, x, not_infinite(b, tcc_body_trace(b, lse, at_lse), dtype)), dtype);
+        b, TCC_OP_EXP, binary(b, TCC_OP_SUB, dtype, x, not_infinite(b, tcc_body_trace(b, lse, at), dtype)), dtype);
     if (n->op == TCC_OP_SDPA_GRAD_V) {
-        const tcc_expr *dropped = drop(b, n, p, c, t, s);
+        const tcc_expr *dropped = drop(b, n, p, at, t, s);
         return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype,
-                             binary(b, TCC_OP_MUL, dtype, dropped, trace_matrix(b, grad, c, t, c[lead + 1])), loops);
+                             binary(b, TCC_OP_MUL, dtype, dropped, trace_matrix(b, grad, at, t, c[lead + 1])), loops);
     }
     uint64_t inner = 0;
     tcc_affine e = fold_loop(b, v->type.dims[lead + 1], &inner);
-    const tcc_expr *do_ = trace_matrix(b, grad, c, t, e);
-    const tcc_expr *value = drop(b, n, trace_matrix(b, v, c, s, e), c, t, s);
-    const tcc_expr *difference = binary(b, TCC_OP_SUB, dtype, value, trace_matrix(b, o, c, t, e));
+    const tcc_expr *do_ = trace_matrix(b, grad, at, t, e);
+    const tcc_expr *value = drop(b, n, trace_matrix(b, v, at, s, e), at, t, s);
+    const tcc_expr *difference = binary(b, TCC_OP_SUB, dtype, value, trace_matrix(b, o, at, t, e));
     const tcc_expr *dp = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, do_, difference),
                                        inner);
     const tcc_expr *ds = binary(b, TCC_OP_MUL, dtype, binary(b, TCC_OP_MUL, dtype, p, dp),
                                 tcc_expr_number(b, dtype, a->scale));
-    const tcc_expr *with = by_query ? trace_matrix(b, k, c, s, c[lead + 1]) : trace_matrix(b, q, c, t, c[lead + 1]);
+    const tcc_expr *with = by_query ? trace_matrix(b, k, at, s, c[lead + 1]) : trace_matrix(b, q, at, t, c[lead + 1]);
     return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, ds, with), loops);
 }
 

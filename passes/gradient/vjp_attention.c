@@ -8,7 +8,8 @@
 
 /* scale q k^T + mask, and which of it a query may see. */
 static tcc_node *scores(tcc_vjp *v, const tcc_attrs_dot *pairs, tcc_node *mask) {
-    return vjp_add(v, vjp_scale(v, tcc_ir_dot(v->g, v->x[0], v->x[1], pairs), v->y->attrs->sdpa.scale), mask);
+    tcc_node *k = tcc_sdpa_spread(v->g, v->y, v->x[1]);
+    return vjp_add(v, vjp_scale(v, tcc_ir_dot(v->g, v->x[0], k, pairs), v->y->attrs->sdpa.scale), mask);
 }
 
 /* p (dropout(do v^T) - sum of do o over a row) with p = exp(scores - lse), 0 where the query does not
@@ -24,7 +25,7 @@ static tcc_node *mask_gradient(tcc_vjp *v, tcc_node *mask, tcc_node *lse, tcc_no
     lse = vjp_where(v, tcc_ir_binary_c(v->g, TCC_OP_NE, lse, -INFINITY), lse);
     tcc_node *p = tcc_ir_unary(v->g, TCC_OP_EXP, vjp_sub(v, scores(v, &pairs, mask), vjp_back(v, lse, mask, &last)));
     tcc_node *delta = vjp_sum(v, vjp_mul(v, v->dy, v->y), &last);
-    tcc_node *dp = tcc_ir_dot(v->g, v->dy, v->x[2], &pairs);
+    tcc_node *dp = tcc_ir_dot(v->g, v->dy, tcc_sdpa_spread(v->g, v->y, v->x[2]), &pairs);
     if (key) {
         tcc_attrs attrs = {.dropout = {.p = v->y->attrs->sdpa.p, .id = v->y->attrs->sdpa.id}};
         dp = tcc_ir_build(v->g, TCC_OP_DROPOUT, (tcc_node *[]){dp, key}, 2, &attrs, NULL, v->y->loc);

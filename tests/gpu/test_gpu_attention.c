@@ -58,6 +58,7 @@ static void shapes(void **state) {
     check((attention_graph){"1,", 130, 130, 48, 80, "scale=0.1, causal=true", .p = 0});
     check((attention_graph){"1,", 104, 37, 20, 12, "scale=0.3, causal=true", .p = 0.25}); /* the first see no key */
     check((attention_graph){"1,", 70, 1, 8, 8, "scale=0.3, causal=true", .mask = "1,70,1"});
+    check((attention_graph){"2,3,", 33, 20, 16, 8, "scale=0.3, causal=true", .p = 0.25, .shared = "2,1,"});
 }
 
 static void tensor_cores(void **state) {
@@ -72,6 +73,8 @@ static void tensor_cores(void **state) {
         {"1,", 35, 50, 128, 128, "scale=0.1", .p = 0},
         {"1,", 104, 37, 24, 16, "scale=0.3, causal=true", .p = 0.25},
         {"1,", 70, 1, 16, 16, "scale=0.3, causal=true", .mask = "1,70,1"},
+        {"2,2,", 16, 20, 8, 8, "scale=0.3", .shared = "1,2,"},
+        {"1,2,3,", 33, 40, 64, 64, "scale=0.125, causal=true", .shared = "1,2,1,"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         char text[4096];

@@ -250,6 +250,9 @@ void tcc__gen_attention(tcc_gen *r) {
     q.dims[leading] = scores.dims[leading] = queries;
     k.dims[leading] = v.dims[leading] = scores.dims[leading + 1] = keys;
     q.dims[leading + 1] = k.dims[leading + 1] = width;
+    int64_t sharing = 1; /* queries that see one key */
+    for (int i = 0; i < leading; i++)
+        if (tcc__gen_chance(r, 30)) sharing *= q.dims[i], k.dims[i] = v.dims[i] = 1;
     v.dims[leading + 1] = TCC_GEN_ONE_OF(r, widths);
     if (!tcc__gen_fits(r, &q) || !tcc__gen_fits(r, &k) || !tcc__gen_fits(r, &v) || !tcc__gen_fits(r, &scores)) return;
     tcc_attrs attrs = {.sdpa = {.scale = 1 / sqrt((double)width), .causal = causal}};
@@ -292,9 +295,9 @@ void tcc__gen_attention(tcc_gen *r) {
     n = 6;
     if (mask.n) operands[n++] = mask.n;
     if (key) operands[n++] = key;
-    /* Up to `queries` rows add up; each a product of a probability, a sum over v's width, and q or
-     * k. */
-    const double terms = (double)queries * (double)v.dims[leading + 1] * 2 * most * 2 * 2;
+    /* Up to `queries` rows add up, of all that share keys; each a product of a probability, a sum over v's width, and q
+     * or k. */
+    const double terms = (double)(queries * sharing) * (double)v.dims[leading + 1] * 2 * most * 2 * 2;
     const double errors = terms * (vq.err + vk.err + vv.err + dy.err + o.err + 2 * err);
     tcc__gen_keep(
         r, tcc__gen_made(tcc__gen_build(r, grads[kind - 5], operands, n, &attrs, NULL), -terms, terms, errors, -1));

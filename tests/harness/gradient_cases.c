@@ -364,16 +364,16 @@ static tcc_node *of_resize(world *w, tcc_op op, bool corners, bool last) {
 
 /* -- Attention -- */
 
-enum { UNMASKED, MASKED, HIDDEN };
+enum { UNMASKED, MASKED, HIDDEN, SHARED };
 
-/* HIDDEN: the mask hides all keys from the first query, and the last key from all. */
+/* HIDDEN: the mask hides all keys from the first query, and the last key from all. SHARED: masked; heads share keys. */
 static tcc_node *of_attention(world *w, bool causal, int mask, double p) {
     tcc_attrs attrs = {.sdpa = {.scale = 0.4, .causal = causal, .p = p, .id = p > 0 ? 5 : 0}};
     tcc_node *operands[5];
     int n = 3;
     operands[0] = param(w, -2, 2, DIMS(2, 2, 3, 4));
-    operands[1] = param(w, -2, 2, DIMS(2, 2, 5, 4));
-    operands[2] = param(w, -2, 2, DIMS(2, 2, 5, 3));
+    operands[1] = mask == SHARED ? param(w, -2, 2, DIMS(2, 1, 5, 4)) : param(w, -2, 2, DIMS(2, 2, 5, 4));
+    operands[2] = mask == SHARED ? param(w, -2, 2, DIMS(2, 1, 5, 3)) : param(w, -2, 2, DIMS(2, 2, 5, 3));
     if (mask) operands[n++] = param(w, -2, 2, DIMS(2, 2, 3, 5));
     if (mask == HIDDEN) {
         tcc_type seen = make_type(w->dtype, DIMS(2, 2, 2, 4));
@@ -549,6 +549,8 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(sdpa_dropout, of_attention(w, false, UNMASKED, 0.3)) \
     C(sdpa_causal_mask_dropout, of_attention(w, true, MASKED, 0.3)) \
     C(sdpa_hidden_dropout, of_attention(w, false, HIDDEN, 0.3)) \
+    C(sdpa_shared, of_attention(w, false, SHARED, 0)) \
+    C(sdpa_shared_causal_dropout, of_attention(w, true, SHARED, 0.3)) \
     C(softmax, of_softmax(w, TCC_OP_SOFTMAX, 2)) \
     C(softmax_inner, of_softmax(w, TCC_OP_SOFTMAX, 1)) \
     C(log_softmax, of_softmax(w, TCC_OP_LOG_SOFTMAX, 2)) \

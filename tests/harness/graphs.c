@@ -58,7 +58,8 @@ void attention_graph_text(char *text, size_t size, const attention_graph *a) {
     const int ends[TYPES][2] = {{a->T, a->D}, {a->S, a->D}, {a->S, a->E}, {a->T, a->E}, {0}, {a->T, a->S}};
     char types[TYPES][64], attrs[128], optional[32], dims[32] = "0, 1";
     for (int i = 0; i < TYPES; i++)
-        snprintf(types[i], sizeof types[i], "%s[%s%d,%d]", type, a->lead, ends[i][0], ends[i][1]);
+        snprintf(types[i], sizeof types[i], "%s[%s%d,%d]", type, a->shared && (i == K || i == V) ? a->shared : a->lead,
+                 ends[i][0], ends[i][1]);
     snprintf(types[LSE], sizeof types[LSE], "f32[%s%d]", a->lead, a->T);
     int rank = 2;
     for (const char *c = a->lead; *c; c++)

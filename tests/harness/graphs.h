@@ -25,11 +25,12 @@ void conv_graph_text(char *text, size_t size, const conv_graph *c);
 typedef struct attention_graph {
     const char *lead; /* extents of the batch dims, each with a comma: "2,3," */
     int T, S, D, E;
-    const char *attrs; /* "scale=0.5, causal=true" */
-    const char *mask;  /* dims of the mask, as many as the scores have: "2,1,5,7"; NULL: none */
-    double p;          /* dropout */
-    const char *type;  /* NULL: f32 */
-    bool forward;      /* without the gradients */
+    const char *attrs;  /* "scale=0.5, causal=true" */
+    const char *mask;   /* dims of the mask, as many as the scores have: "2,1,5,7"; NULL: none */
+    double p;           /* dropout */
+    const char *type;   /* NULL: f32 */
+    bool forward;       /* without the gradients */
+    const char *shared; /* as `lead`, of k and v; NULL: the same */
 } attention_graph;
 void attention_graph_text(char *text, size_t size, const attention_graph *a);
 

@@ -278,9 +278,9 @@ TCC_API tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 #define tcc_matmul(a, b) tcc_matmul_at(a, b, TCC_HERE)
 
 /* dropout(softmax(scale q k^T + mask)) v: q [.., T, D], k [.., S, D], v [.., S, E] -> [.., T, E], of floats. Leading
- * dims must be equal; but with heads, dim -3 of 4 or more, k and v may have fewer, a divisor of q's: each of theirs
- * serves as many neighbouring ones of q (Ainslie et al. 2023). The T x S matrix is never stored, nor is what dropout
- * drew, nor k and v for each head of q. A query that sees no key gives 0. */
+ * dims of k and v are q's, or 1 where all of q's see the same; and of heads, dim -3 of 4 or more, they may have fewer,
+ * a divisor of q's: each of theirs serves as many neighbouring ones of q (Ainslie et al. 2023). The T x S matrix is
+ * never stored, nor is what dropout drew, nor k and v for each head of q. A query that sees no key gives 0. */
 typedef struct tcc_attention_options {
     size_t size;              /* sizeof this struct, set by the macro */
     bool causal TCC_OR_ZERO;  /* query t sees keys up to t + S - T, the first T - S none */

@@ -325,6 +325,59 @@ static void as_written_out(void **state) {
     for (int i = 0; i < 2; i++) tcc_graph_destroy(steps[i]);
 }
 
+/* Keys that are shared by the last batch dim, the first, or all; their gradients are sums. */
+static void shared_keys(void **state) {
+    (void)state;
+    static const attention_graph all[] = {
+        {"2,3,", 16, 16, 8, 8, "scale=0.5, causal=true", .shared = "2,1,"},
+        {"2,2,3,", 13, 9, 8, 12, "scale=0.5", .mask = "2,1,3,13,9", .p = 0.25, .shared = "2,2,1,"},
+        {"2,3,", 9, 30, 4, 6, "scale=1, causal=true", .shared = "1,3,"},
+        {"2,1,3,", 5, 67, 16, 8, "scale=0.25", .p = 0.5, .shared = "1,1,1,"},
+        {"4,", 33, 70, 40, 16, "scale=0.25, causal=true", .mask = "4,1,70", .shared = "1,"},
+    };
+    static const char *const types[] = {"f32", "bf16", "f16", "f64"};
+    static const double tolerance[] = {1e-4, 2e-2, 3e-3, 1e-9};
+    enum { TYPES = sizeof types / sizeof *types, F64 = 3 };
+    for (size_t i = 0; i < TYPES * (sizeof all / sizeof *all); i++) {
+        attention_graph a = all[i / TYPES];
+        char text[4096];
+        a.type = types[i % TYPES];
+        attention_graph_text(text, sizeof text, &a);
+        for (char *at = text; i % TYPES == F64 && (at = strstr(at, "f32"));) memcpy(at, "f64", 3);
+        check_text(text, &(compiled_options){.tolerance = tolerance[i % TYPES]});
+    }
+}
+
+/* Shared keys are what repeated ones are, and so are all gradients. */
+static void as_repeated(void **state) {
+    (void)state;
+#define SHARED                                                                                           \
+    " {\n  %0 = input {role=param, name=\"q\"} : f64[2,3,7,4]\n  %1 = input {role=param, name=\"k\"} : " \
+    "f64[2,1,9,4]\n  %2 = input {role=param, name=\"v\"} : f64[2,1,9,5]\n  %3 = input {role=param, "     \
+    "name=\"m\"} : f64[2,3,7,9]\n  %4 = input {role=rng, name=\"key\"} : i64[2]\n  %5 = input "          \
+    "{name=\"w\"} : f64[2,3,7,5]\n"
+    static const char shared[] =
+        "graph @shared" SHARED
+        "  %20 = sdpa(%0, %1, %2, %3, %4) {scale=0.5, causal=true, p=0.3, id=7} : f64[2,3,7,5]\n" LOSS;
+    static const char repeated[] =
+        "graph @repeated" SHARED "  %6 = broadcast(%1) {dims=[0, 1, 2, 3]} : f64[2,3,9,4]\n"
+        "  %7 = broadcast(%2) {dims=[0, 1, 2, 3]} : f64[2,3,9,5]\n"
+        "  %20 = sdpa(%0, %6, %7, %3, %4) {scale=0.5, causal=true, p=0.3, id=7} : f64[2,3,7,5]\n" LOSS;
+    tcc_diag diag = {0};
+    const char *const texts[] = {shared, repeated};
+    tcc_graph *steps[2];
+    for (int i = 0; i < 2; i++) {
+        tcc_graph *g = parse_graph(texts[i], &diag);
+        steps[i] = run_passes(g, "autodiff", NULL);
+        tcc_graph_destroy(g);
+    }
+    assert_same_meaning(steps[0], steps[1], 1e-12);
+    tcc_graph *written = run_passes(steps[0], "decompose", NULL);
+    assert_same_meaning(written, steps[1], 1e-12);
+    tcc_graph_destroy(written);
+    for (int i = 0; i < 2; i++) tcc_graph_destroy(steps[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_in_place),
@@ -340,6 +393,8 @@ int main(void) {
         cmocka_unit_test(rounded_factors_lie_within_the_noise),
         cmocka_unit_test(a_key_that_lies_apart),
         cmocka_unit_test(as_written_out),
+        cmocka_unit_test(shared_keys),
+        cmocka_unit_test(as_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
