@@ -136,6 +136,7 @@ static const char *check_conv_gradient(const void *params) {
 static const char *check_sdpa_forward(const void *params) {
     const tcc_sdpa_params *p = params;
     if (p->type != TCC_F16 && p->type != TCC_BF16) return "type must be f16 or bf16";
+    if (p->heads % p->kv_heads) return "kv_heads must divide heads";
     if (p->causal && p->keys < p->queries) return "the first queries see no key";
     return p->alignment < tcc_dtype_bytes((tcc_dtype)p->type) ? "elements are not aligned" : NULL;
 }

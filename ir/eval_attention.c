@@ -4,7 +4,7 @@
  * With scores s = scale q k^T + mask, lse = log sum exp s, p = exp(s - lse) and z what dropout
  * multiplies by (1 without): o = (p z) v; dv = (p z)^T do; dp = (do v^T) z; ds = p (dp - sum of do o
  * over a row), since this sum equals that of dp p; dq = scale ds k; dk = scale ds^T q. A query that
- * sees no key gives 0. Keys and values may be shared between batches of queries: their gradients are sums over those. */
+ * sees no key gives 0. Batches of queries may share keys and values, whose gradients are sums over those batches. */
 #include "ir/eval_rules.h"
 #include "ir/sdpa.h"
 #include "ir/support/alloc.h"

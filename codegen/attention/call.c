@@ -4,7 +4,7 @@
  * cuDNN does not compute attention with a mask: a query that sees no key gives 0 here and NaN there, and a mask's
  * values are known only at run time. In causal attention with more queries than keys the first queries see no key, so
  * that is ours too. The library rounds f32 to tf32 and has no engine for f32 gradients. Dropout of probabilities uses
- * our random numbers. For keys that heads share, the library would add up the gradients. */
+ * our random numbers. */
 #include "codegen/attention/call.h"
 #include "codegen/options.h"
 #include "codegen/library/call.h"
@@ -23,18 +23,45 @@ static const tcc_attention_role roles[2][ROLES] = {
      TCC_ATTENTION_DQ, TCC_ATTENTION_DK, TCC_ATTENTION_DV}};
 static const int n_roles[2] = {5, ROLES};
 
-/* [batch, head, row] strides of an operand of up to two batch dims. Those of dims of 1 are what they would be in a
- * dense tensor. False: it says one element twice. */
-static bool read_strides(const tcc_attention *a, tcc_attention_role role, int64_t rows, int64_t width, int64_t out[3]) {
-    const tcc_attention_operand *o = &a->operands[role];
-    out[2] = rows == 1 ? width : o->row;
-    int64_t dense = out[2] * rows;
-    for (int i = 1; i >= 0; i--) {
-        const int dim = a->n_batch - 2 + i;
-        const int64_t extent = dim < 0 ? 1 : a->batch[dim];
-        out[i] = extent == 1 ? dense : o->batch[dim];
-        dense = out[i] * extent;
+/* The batch dims as the library has them: batch, heads of k and v, and the queries' heads that share one. */
+enum { BATCH, HEADS, SHARE, KINDS };
+typedef struct batch_dims {
+    int dim[KINDS]; /* of each; -1: none */
+    int64_t extent[KINDS];
+} batch_dims;
+
+static bool is_shared(const tcc_attention *a, int dim) {
+    return a->operands[TCC_ATTENTION_K].batch[dim] == 0 && a->operands[TCC_ATTENTION_V].batch[dim] == 0;
+}
+
+/* Dims of 1 are none. False: there are more, or others; all of them count as batch. */
+static bool find_batch_dims(const tcc_attention *a, batch_dims *out) {
+    int own[2], n = 0, share = -1;
+    *out = (batch_dims){{-1, -1, -1}, {1, 1, 1}};
+    for (int i = 0; i < a->n_batch; i++) out->extent[BATCH] *= a->batch[i];
+    for (int i = 0; i < a->n_batch; i++) {
+        if (a->batch[i] == 1) continue;
+        if (share >= 0 || (n == 2 && !is_shared(a, i))) return false; /* what is shared is the last */
+        if (is_shared(a, i)) share = i;
+        else own[n++] = i;
     }
+    const bool batch = n == 2 || (n == 1 && share >= 0);
+    *out = (batch_dims){.dim = {batch ? own[0] : -1, n == 2 ? own[1] : n == 1 && !batch ? own[0] : -1, share}};
+    for (int i = 0; i < KINDS; i++) out->extent[i] = out->dim[i] < 0 ? 1 : a->batch[out->dim[i]];
+    return true;
+}
+
+/* [batch, head, row] strides of an operand; `by_key`: of k's heads. Those of dims of 1 are what they would be in a
+ * dense tensor. False: it says one element twice, or heads that share keys are not as far apart as the others. */
+static bool read_strides(const tcc_attention *a, const batch_dims *dims, tcc_attention_role role, bool by_key,
+                         int64_t rows, int64_t width, int64_t out[3]) {
+    const tcc_attention_operand *o = &a->operands[role];
+    const int *dim = dims->dim, head = by_key || dim[SHARE] < 0 ? dim[HEADS] : dim[SHARE];
+    out[2] = rows == 1 ? width : o->row;
+    out[1] = head < 0 ? out[2] * rows : o->batch[head];
+    const int64_t heads = dims->extent[HEADS] * (by_key ? 1 : dims->extent[SHARE]);
+    out[0] = dim[BATCH] < 0 ? out[1] * heads : o->batch[dim[BATCH]];
+    if (head == dim[SHARE] && dim[HEADS] >= 0 && o->batch[dim[HEADS]] != out[1] * dims->extent[SHARE]) return false;
     return out[0] > 0 && out[1] > 0 && out[2] > 0;
 }
 
@@ -42,6 +69,8 @@ static bool read_strides(const tcc_attention *a, tcc_attention_role role, int64_
 static const char *describe(const tcc_costs *costs, const tcc_attention *a, const tcc_plan_buffer *buffers,
                             const int64_t *offsets, const tcc_dtype *dtypes, tcc_sdpa_params *p) {
     const tcc_dtype type = dtypes[TCC_ATTENTION_Q];
+    batch_dims dims;
+    const bool has_dims = find_batch_dims(a, &dims);
     int64_t *const strides[TCC_ATTENTION_ROLES] = {
         [TCC_ATTENTION_Q] = p->q_stride,   [TCC_ATTENTION_K] = p->k_stride,   [TCC_ATTENTION_V] = p->v_stride,
         [TCC_ATTENTION_O] = p->o_stride,   [TCC_ATTENTION_DO] = p->do_stride, [TCC_ATTENTION_DQ] = p->dq_stride,
@@ -49,8 +78,9 @@ static const char *describe(const tcc_costs *costs, const tcc_attention *a, cons
     const float scale = (float)a->scale;
     int32_t scale_bits;
     memcpy(&scale_bits, &scale, sizeof scale_bits);
-    *p = (tcc_sdpa_params){.batch = a->n_batch > 1 ? a->batch[0] : 1,
-                           .heads = a->n_batch ? a->batch[a->n_batch - 1] : 1,
+    *p = (tcc_sdpa_params){.batch = dims.extent[BATCH],
+                           .heads = dims.extent[HEADS] * dims.extent[SHARE],
+                           .kv_heads = dims.extent[HEADS],
                            .queries = a->T,
                            .keys = a->S,
                            .width = a->D,
@@ -65,7 +95,7 @@ static const char *describe(const tcc_costs *costs, const tcc_attention *a, cons
     if (a->has[TCC_ATTENTION_MASK]) return "a query whose mask hides all keys would not give 0";
     if (a->has[TCC_ATTENTION_RNG]) return "its dropout would draw other random numbers";
     if (a->causal && a->T > a->S) return "its first queries see no key";
-    if (a->n_batch > 2) return "it has more than two batch dims";
+    if (!has_dims) return "it has more batch dims than a batch, heads, and heads that share keys";
     if ((double)p->batch * (double)p->heads * (double)a->T * (double)a->S * (double)(a->D + a->E) <
         costs->least_call_fma)
         return "it is small";
@@ -84,13 +114,14 @@ static const char *describe(const tcc_costs *costs, const tcc_attention *a, cons
         if (!buffers[role].node && bytes) return "an operand lies inside a temporary";
         p->alignment = tcc_library_alignment(p->alignment, bytes);
         if (role == TCC_ATTENTION_LSE) {
-            if (!read_strides(a, role, a->T, 1, lse) || lse[2] != 1 || lse[1] != a->T || lse[0] != a->T * p->heads)
+            if (!read_strides(a, &dims, role, false, a->T, 1, lse) || lse[2] != 1 || lse[1] != a->T ||
+                lse[0] != a->T * p->heads)
                 return "its lse is part of another tensor";
             continue;
         }
         if (dtypes[role] != type) return "its result is not of its operands' type";
-        if (!read_strides(a, role, by_key ? a->S : a->T, of_v ? a->E : a->D, strides[role]))
-            return "an operand is shared between heads";
+        if (!read_strides(a, &dims, role, by_key, by_key ? a->S : a->T, of_v ? a->E : a->D, strides[role]))
+            return "an operand is shared between heads, or its heads are not equally far apart";
     }
     return NULL;
 }

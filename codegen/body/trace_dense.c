@@ -258,7 +258,8 @@ static const tcc_expr *trace_attention(tcc_body *b, const tcc_node *n, const tcc
         /* a row that sees no key gives 0 / 1; else the sum is at least 1 */
         return binary(b, TCC_OP_DIV, dtype, value, binary(b, TCC_OP_MAX, dtype, sum, tcc_expr_number(b, dtype, 1)));
     }
-    /* gradients, by keys summed over queries that share them: p = e^(score - lse), dp = dropout(do . v), ds = p (dp - do . o) */
+    /* gradients, those by keys summed over queries that share them: p = e^(score - lse), dp = dropout(do . v), ds =
+     * p (dp - do . o) */
     const tcc_node *v = n->operands[2], *o = n->operands[3], *lse = n->operands[4], *grad = n->operands[5];
     bool by_query = n->op == TCC_OP_SDPA_GRAD_Q;
     tcc_affine at[TCC_MAX_RANK]; /* of batches of queries; then of one of them */

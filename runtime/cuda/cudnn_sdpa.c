@@ -60,9 +60,10 @@ static void *tensor(description *s, tcc_cudnn_tensor t) {
 }
 
 /* [batch, heads, rows, columns] in memory; transposed: [batch, heads, columns, rows] of the same. */
-static void *matrix(description *s, int64_t rows, int64_t columns, const int64_t stride[3], bool transposed) {
+static void *matrix(description *s, int64_t heads, int64_t rows, int64_t columns, const int64_t stride[3],
+                    bool transposed) {
     tcc_cudnn_tensor t = {.dtype = (tcc_dtype)s->p->type,
-                          .dims = {s->p->batch, s->p->heads, rows, columns},
+                          .dims = {s->p->batch, heads, rows, columns},
                           .strides = {stride[0], stride[1], stride[2], 1},
                           .alignment = s->p->alignment};
     if (transposed) t.dims[2] = columns, t.dims[3] = rows, t.strides[2] = 1, t.strides[3] = stride[2];
@@ -70,10 +71,10 @@ static void *matrix(description *s, int64_t rows, int64_t columns, const int64_t
 }
 
 /* As `matrix`, between two operations. */
-static void *between(description *s, tcc_dtype dtype, int64_t rows, int64_t columns, const int64_t stride[3],
-                     bool transposed) {
+static void *between(description *s, tcc_dtype dtype, int64_t heads, int64_t rows, int64_t columns,
+                     const int64_t stride[3], bool transposed) {
     tcc_cudnn_tensor t = {.dtype = dtype,
-                          .dims = {s->p->batch, s->p->heads, rows, columns},
+                          .dims = {s->p->batch, heads, rows, columns},
                           .strides = {stride[0], stride[1], stride[2], 1},
                           .is_virtual = true};
     if (transposed) t.strides[2] = 1, t.strides[3] = stride[2];
@@ -83,15 +84,15 @@ static void *between(description *s, tcc_dtype dtype, int64_t rows, int64_t colu
 static void *scores(description *s, tcc_dtype dtype) {
     const tcc_sdpa_params *p = s->p;
     const int64_t one_head = p->queries * p->keys;
-    return between(s, dtype, p->queries, p->keys, (int64_t[]){p->heads * one_head, one_head, p->keys}, false);
+    return between(s, dtype, p->heads, p->queries, p->keys, (int64_t[]){p->heads * one_head, one_head, p->keys}, false);
 }
 
 /* [batch, heads, keys, queries] of scores, as a product wants them. */
 static void *turned_scores(description *s) {
     const tcc_sdpa_params *p = s->p;
     const int64_t one_head = p->queries * p->keys;
-    return between(s, (tcc_dtype)p->type, p->keys, p->queries, (int64_t[]){p->heads * one_head, one_head, p->keys},
-                   true);
+    return between(s, (tcc_dtype)p->type, p->heads, p->keys, p->queries,
+                   (int64_t[]){p->heads * one_head, one_head, p->keys}, true);
 }
 
 /* One f32 a query. */
@@ -167,6 +168,19 @@ static void *multiply(description *s, void *a, void *b, void *c) {
     return c;
 }
 
+/* c = a b, a row for each key: the sum of what the heads that share keys have. */
+static void multiply_by_key(description *s, void *a, void *b, int64_t columns, void *c) {
+    const tcc_sdpa_params *p = s->p;
+    const int64_t one_head = p->keys * columns;
+    if (p->kv_heads == p->heads) {
+        multiply(s, a, b, c);
+        return;
+    }
+    void *each = between(s, (tcc_dtype)p->type, p->heads, p->keys, columns,
+                         (int64_t[]){p->heads * one_head, one_head, columns}, false);
+    reduce(s, TCC_CUDNN_REDUCE_ADD, multiply(s, a, b, each), c);
+}
+
 static void *reshape(description *s, void *x, void *y) {
     const tcc_cudnn_attribute of_operation[] = {
         {TCC_CUDNN_OPERATION_RESHAPE_XDESC, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
@@ -202,9 +216,10 @@ static void *hide(description *s, const tcc_cudnn *cudnn, void *x) {
 static void describe_forward(description *s, const tcc_cudnn *cudnn) {
     const tcc_sdpa_params *p = s->p;
     const int32_t scale = (int32_t)p->scale_bits;
-    void *q = matrix(s, p->queries, p->width, p->q_stride, false), *k = matrix(s, p->keys, p->width, p->k_stride, true);
-    void *v = matrix(s, p->keys, p->value_width, p->v_stride, false),
-         *o = matrix(s, p->queries, p->value_width, p->o_stride, false);
+    void *q = matrix(s, p->heads, p->queries, p->width, p->q_stride, false),
+         *k = matrix(s, p->kv_heads, p->keys, p->width, p->k_stride, true);
+    void *v = matrix(s, p->kv_heads, p->keys, p->value_width, p->v_stride, false),
+         *o = matrix(s, p->heads, p->queries, p->value_width, p->o_stride, false);
     void *lse = rows(s, p->lse);
     void *x = multiply(s, q, k, scores(s, TCC_F32));
     x = point(s, TCC_CUDNN_POINTWISE_MUL, x, number(s, TCC_F32, &scale), scores(s, TCC_F32));
@@ -219,22 +234,25 @@ static void describe_forward(description *s, const tcc_cudnn *cudnn) {
     multiply(s, x, v, o);
 }
 
-/* With p = exp(scores - lse): dv = p^T do; ds = scale p (do v^T - sum of do o over a row); dk = ds^T q; dq = ds k. */
+/* With p = exp(scores - lse): dv = p^T do; ds = scale p (do v^T - sum of do o over a row); dk = ds^T q; dq = ds k. What
+ * heads that share keys have of dk and dv is added up. */
 static void describe_backward(description *s, const tcc_cudnn *cudnn) {
     const tcc_sdpa_params *p = s->p;
     const int32_t scale_bits = (int32_t)p->scale_bits;
     const float one = 1;
     const int64_t dense[] = {p->heads * p->queries * p->value_width, p->queries * p->value_width, p->value_width};
-    void *q = matrix(s, p->queries, p->width, p->q_stride, false), *k = matrix(s, p->keys, p->width, p->k_stride, true);
-    void *v = matrix(s, p->keys, p->value_width, p->v_stride, true),
-         *o = matrix(s, p->queries, p->value_width, p->o_stride, false);
-    void *lse = rows(s, true), *d_o = matrix(s, p->queries, p->value_width, p->do_stride, false);
-    void *dq = matrix(s, p->queries, p->width, p->dq_stride, false),
-         *dk = matrix(s, p->keys, p->width, p->dk_stride, false);
-    void *dv = matrix(s, p->keys, p->value_width, p->dv_stride, false), *sums = rows(s, true);
+    void *q = matrix(s, p->heads, p->queries, p->width, p->q_stride, false),
+         *k = matrix(s, p->kv_heads, p->keys, p->width, p->k_stride, true);
+    void *v = matrix(s, p->kv_heads, p->keys, p->value_width, p->v_stride, true),
+         *o = matrix(s, p->heads, p->queries, p->value_width, p->o_stride, false);
+    void *lse = rows(s, true), *d_o = matrix(s, p->heads, p->queries, p->value_width, p->do_stride, false);
+    void *dq = matrix(s, p->heads, p->queries, p->width, p->dq_stride, false),
+         *dk = matrix(s, p->kv_heads, p->keys, p->width, p->dk_stride, false);
+    void *dv = matrix(s, p->kv_heads, p->keys, p->value_width, p->dv_stride, false), *sums = rows(s, true);
     void *scale = number(s, TCC_F32, &scale_bits);
 
-    void *x = point(s, TCC_CUDNN_POINTWISE_MUL, d_o, o, between(s, TCC_F32, p->queries, p->value_width, dense, false));
+    void *x = point(s, TCC_CUDNN_POINTWISE_MUL, d_o, o,
+                    between(s, TCC_F32, p->heads, p->queries, p->value_width, dense, false));
     x = reduce(s, TCC_CUDNN_REDUCE_ADD, x, rows(s, false));
     point(s, TCC_CUDNN_POINTWISE_MUL, x, number(s, TCC_F32, &one), sums);
 
@@ -243,14 +261,15 @@ static void describe_backward(description *s, const tcc_cudnn *cudnn) {
     x = point(s, TCC_CUDNN_POINTWISE_SUB, x, lse, scores(s, TCC_F32));
     if (p->causal) x = hide(s, cudnn, x);
     void *probabilities = point(s, TCC_CUDNN_POINTWISE_EXP, x, NULL, scores(s, TCC_F32));
-    multiply(s, reshape(s, probabilities, turned_scores(s)), d_o, dv);
+    multiply_by_key(s, reshape(s, probabilities, turned_scores(s)), d_o, p->value_width, dv);
 
     x = multiply(s, d_o, v, scores(s, TCC_F32));
     x = point(s, TCC_CUDNN_POINTWISE_SUB, x, sums, scores(s, TCC_F32));
     x = point(s, TCC_CUDNN_POINTWISE_MUL, x, probabilities, scores(s, TCC_F32));
     void *ds = point(s, TCC_CUDNN_POINTWISE_MUL, x, scale, scores(s, TCC_F32));
-    multiply(s, reshape(s, ds, turned_scores(s)), q, dk);
-    multiply(s, ds, reshape(s, k, between(s, (tcc_dtype)p->type, p->keys, p->width, p->k_stride, false)), dq);
+    multiply_by_key(s, reshape(s, ds, turned_scores(s)), q, p->width, dk);
+    multiply(s, ds, reshape(s, k, between(s, (tcc_dtype)p->type, p->kv_heads, p->keys, p->width, p->k_stride, false)),
+             dq);
 }
 
 tcc_status tcc_cudnn_sdpa_describe(const tcc_cudnn *cudnn, tcc_cudnn_graph *g, tcc_diag *d, bool backward,

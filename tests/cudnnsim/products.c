@@ -18,7 +18,7 @@ const kind sim_product = {
 
 static bool is_half(int type) { return type == FLOAT16 || type == BFLOAT16; }
 
-/* a may be f32 between operations; it is rounded to b's type. Widths are such as tensor cores take. */
+/* a may be f32 between operations; it is rounded to b's type. Matrices of a beside each other may share one of b. */
 static int finalize_operation_product(descriptor *d) {
     value a = sim_value_of(sim_reference(d, 1520)), b = sim_value_of(sim_reference(d, 1521)),
           c = sim_value_of(sim_reference(d, 1522));
@@ -27,9 +27,8 @@ static int finalize_operation_product(descriptor *d) {
     if (!is_half(b.type) || (a.type != b.type && !(a.type == FLOAT32 && sim_flag(a.tensor, 907))) ||
         (c.type != b.type && c.type != FLOAT32))
         return sim_wrong("a product of data types %d, %d, %d", a.type, b.type, c.type);
-    for (int i = 0; i < 2; i++)
-        if (a.dims[i] != b.dims[i] || a.dims[i] != c.dims[i])
-            return sim_wrong("a product of different numbers of matrices");
+    if (a.dims[0] != b.dims[0] || a.dims[0] != c.dims[0] || a.dims[1] % b.dims[1] || a.dims[1] != c.dims[1])
+        return sim_wrong("a product of different numbers of matrices");
     if (a.dims[2] != c.dims[2] || b.dims[3] != c.dims[3] || a.dims[3] != b.dims[2])
         return sim_wrong("a product of %lld x %lld by %lld x %lld to %lld x %lld", (long long)a.dims[2],
                          (long long)a.dims[3], (long long)b.dims[2], (long long)b.dims[3], (long long)c.dims[2],
@@ -40,11 +39,11 @@ static int finalize_operation_product(descriptor *d) {
 static int evaluate_product(const descriptor *d, value *const *reads, value *const *writes) {
     (void)d;
     const value *a = reads[0], *b = reads[1], *c = writes[0];
-    const int64_t m = c->dims[2], n = c->dims[3], k = a->dims[3];
+    const int64_t m = c->dims[2], n = c->dims[3], k = a->dims[3], share = a->dims[1] / b->dims[1];
     for (int64_t i = 0; i < a->count; i++) a->data[i] = sim_round(a->data[i], b->type);
     for (int64_t i = 0; i < c->count / n; i++) {
         double *to = c->data + i * n;
-        const double *from = b->data + i / m * k * n;
+        const double *from = b->data + i / m / share * k * n;
         for (int64_t l = 0; l < k; l++)
             for (int64_t j = 0; j < n; j++) to[j] += a->data[i * k + l] * from[l * n + j];
     }
@@ -61,7 +60,7 @@ const kind sim_operation_product = {
     .writes = {1522},
 };
 
-/* --- along rows --- */
+/* --- along rows, or over heads beside each other --- */
 
 static int finalize_reduction(descriptor *d) {
     const int number = sim_int(d, 1600);
@@ -76,22 +75,29 @@ const kind sim_reduction = {.type = REDUCTION,
 
 static int finalize_operation_reduction(descriptor *d) {
     value x = sim_value_of(sim_reference(d, 1610)), y = sim_value_of(sim_reference(d, 1611));
-    if (x.rank != RANK || y.rank != RANK || y.dims[3] != 1)
-        return sim_wrong("a reduction from %d to %d dimensions", x.rank, y.rank);
-    for (int i = 0; i < RANK - 1; i++)
-        if (x.dims[i] != y.dims[i]) return sim_wrong("a reduction along dimension %d", i);
-    return x.type == FLOAT32 && y.type == FLOAT32 ? SUCCESS
-                                                  : sim_wrong("a reduction of data type %d to %d", x.type, y.type);
+    if (x.rank != RANK || y.rank != RANK) return sim_wrong("a reduction from %d to %d dimensions", x.rank, y.rank);
+    const int along = x.dims[1] == y.dims[1] ? 3 : 1;
+    if (along == 3 ? y.dims[3] != 1 : x.dims[1] % y.dims[1])
+        return sim_wrong("a reduction of %lld to %lld along dimension %d", (long long)x.dims[along],
+                         (long long)y.dims[along], along);
+    for (int i = 0; i < RANK; i++)
+        if (i != along && x.dims[i] != y.dims[i]) return sim_wrong("a reduction along dimension %d", i);
+    const bool narrow = along == 1 && is_half(x.type) && x.type == y.type;
+    return narrow || (x.type == FLOAT32 && y.type == FLOAT32)
+               ? SUCCESS
+               : sim_wrong("a reduction of data type %d to %d", x.type, y.type);
 }
 
 static int evaluate_reduction(const descriptor *d, value *const *reads, value *const *writes) {
     const bool sum = sim_int(sim_reference(d, 1612), 1600) == SIM_SUM;
-    const int64_t width = reads[0]->dims[3];
-    for (int64_t i = 0; i < writes[0]->count; i++) {
-        const double *row = reads[0]->data + i * width;
-        double y = sum ? 0 : row[0];
-        for (int64_t k = 0; k < width; k++) y = sum ? y + row[k] : fmax(y, row[k]);
-        writes[0]->data[i] = y;
+    const value *x = reads[0], *y = writes[0];
+    const int64_t one_head = x->dims[2] * x->dims[3], step = x->dims[1] == y->dims[1] ? 1 : one_head,
+                  count = x->count / y->count;
+    for (int64_t i = 0; i < y->count; i++) {
+        const double *first = x->data + (step == 1 ? i * count : i / one_head * count * one_head + i % one_head);
+        double result = sum ? 0 : *first;
+        for (int64_t k = 0; k < count; k++) result = sum ? result + first[k * step] : fmax(result, first[k * step]);
+        y->data[i] = result;
     }
     return SUCCESS;
 }

@@ -22,6 +22,7 @@ enum { BATCH = 2, HEADS = 4, WIDTH = 64, WORKSPACE = 1 << 20, AN_EIGHTH = 0x3e00
 static tcc_sdpa_params attention(tcc_dtype type, int64_t queries, int64_t keys) {
     tcc_sdpa_params p = {.batch = BATCH,
                          .heads = HEADS,
+                         .kv_heads = HEADS,
                          .queries = queries,
                          .keys = keys,
                          .width = WIDTH,
@@ -236,6 +237,24 @@ static void test_layers(void **state) {
     check_layer((packed){"f16", 100, 180, "scale=0.25, causal=true", true, false}, 1, 1);
 }
 
+/* Heads that share keys: two of each, all of them, and of one batch. */
+static void test_shared_keys(void **state) {
+    (void)state;
+    if (!available()) skip();
+    static const attention_graph all[] = {
+        {"2,2,2,", 128, 128, WIDTH, WIDTH, "scale=0.125, causal=true", .type = "f16", .shared = "2,2,1,"},
+        {"3,4,", 128, 256, WIDTH, WIDTH, "scale=0.125, causal=true", .type = "bf16", .shared = "3,1,"},
+        {"1,2,4,", 128, 128, WIDTH, WIDTH, "scale=0.1", .type = "bf16", .shared = "1,2,1,"},
+        {"4,3,", 128, 128, WIDTH, WIDTH, "scale=0.1", .type = "f16", .shared = "4,1,"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char text[4096];
+        attention_graph_text(text, sizeof text, &all[i]);
+        const bool wide = !strcmp(all[i].type, "f16");
+        check_graph_on_cuda(text, &(compiled_options){.tolerance = wide ? 4e-3 : 3e-2}, 2, 2);
+    }
+}
+
 /* The gradients are our own kernels' where the library's may be wrong; the forward pass remains the library's. */
 static void test_layer_in_part(void **state) {
     (void)state;
@@ -302,7 +321,8 @@ static void test_not_asked(void **state) {
                    "it is not of f16 or bf16"); /* there it is computed in f32 */
     check_own_sdpa("2,4,128,64", "2,4,128,64", "f16", "2,4,128,128", "sm_80",
                    "a query whose mask hides all keys would not give 0");
-    check_own_sdpa("2,2,4,128,64", "2,2,4,128,64", "bf16", NULL, "sm_80", "it has more than two batch dims");
+    check_own_sdpa("2,2,4,128,64", "2,2,4,128,64", "bf16", NULL, "sm_80",
+                   "more batch dims than a batch, heads, and heads that share keys");
     check_own_sdpa("2,4,64,64", "2,4,64,64", "bf16", NULL, "sm_80", "it is small");
     char text[8192];
     attention_graph_text(
@@ -321,8 +341,9 @@ static void test_not_asked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CUDNN_TEST(test_refused), CUDNN_TEST(test_failures),      CUDNN_TEST(test_calls_are_shared),
-        CUDNN_TEST(test_layers),  CUDNN_TEST(test_layer_in_part), CUDNN_TEST(test_not_asked),
+        CUDNN_TEST(test_refused),     CUDNN_TEST(test_failures),      CUDNN_TEST(test_calls_are_shared),
+        CUDNN_TEST(test_layers),      CUDNN_TEST(test_layer_in_part), CUDNN_TEST(test_not_asked),
+        CUDNN_TEST(test_shared_keys),
     };
     return cmocka_run_group_tests(tests, cudnn_set_up, NULL);
 }

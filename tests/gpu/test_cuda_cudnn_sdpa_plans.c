@@ -13,9 +13,10 @@
 /* Heads of a packed [batch, rows, 3, heads, width] with o and do of [batch, rows, heads, width], or all as [batch,
  * heads, rows, width]. */
 static tcc_sdpa_params attention(tcc_dtype type, int64_t queries, int64_t keys, int64_t width, bool packed) {
-    enum { BATCH = 2, HEADS = 3, WORKSPACE = 64 << 20, AN_EIGHTH = 0x3e000000, O = 3, DO = 4 };
+    enum { BATCH = 2, HEADS = 4, WORKSPACE = 64 << 20, AN_EIGHTH = 0x3e000000, O = 3, DO = 4 };
     tcc_sdpa_params p = {.batch = BATCH,
                          .heads = HEADS,
+                         .kv_heads = HEADS,
                          .queries = queries,
                          .keys = keys,
                          .width = width,
@@ -51,12 +52,15 @@ static void test_attention(void **state) {
     static const struct {
         tcc_dtype type;
         bool backward, packed, causal, lse;
-        int64_t queries, keys, width;
+        int64_t queries, keys, width, kv_heads;
     } forms[] = {
-        {TCC_F16, false, true, true, true, 200, 256, 64},
-        {TCC_BF16, false, false, false, false, 200, 72, 128},
-        {TCC_F16, true, true, true, false, 256, 256, 64},
-        {TCC_BF16, true, false, true, false, 128, 384, 40},
+        {TCC_F16, false, true, true, true, 200, 256, 64, 4},
+        {TCC_BF16, false, false, false, false, 200, 72, 128, 4},
+        {TCC_F16, true, true, true, false, 256, 256, 64, 4},
+        {TCC_BF16, true, false, true, false, 128, 384, 40, 4},
+        {TCC_BF16, false, false, true, true, 200, 256, 64, 2},
+        {TCC_F16, true, true, true, false, 256, 256, 64, 2},
+        {TCC_BF16, true, false, false, false, 128, 384, 128, 1},
     };
     if (!cudnn_planners_available()) skip();
     skip_without(dlopen("libcuda.so.1", RTLD_NOW),
@@ -66,7 +70,9 @@ static void test_attention(void **state) {
         tcc_diag d = {0};
         tcc_sdpa_params p = attention(forms[i / 2].type, forms[i / 2].queries, forms[i / 2].keys, forms[i / 2].width,
                                       forms[i / 2].packed);
-        const int64_t matrix = p.batch * p.heads * p.queries * p.keys * 2,
+        p.kv_heads = forms[i / 2].kv_heads;
+        const bool shared = p.kv_heads < p.heads; /* then dk and dv of each head are in the workspace, too */
+        const int64_t matrix = p.batch * p.heads * p.keys * 2 * (p.queries + (shared ? 2 * p.width : 0)),
                       most = forms[i / 2].backward ? matrix + 4096 : 4096;
         p.causal = forms[i / 2].causal;
         p.lse = forms[i / 2].lse;

@@ -52,6 +52,7 @@ static tcc_cudnn_conv_params convolution(void) {
 static tcc_sdpa_params attention(void) {
     return (tcc_sdpa_params){.batch = 2,
                              .heads = 4,
+                             .kv_heads = 4,
                              .queries = 128,
                              .keys = 128,
                              .width = 64,
@@ -118,7 +119,7 @@ static void test_printed(void **state) {
             "dilation=[1,1,1], pad_low=[0,1,1], pad_high=[0,1,1], x_stride=[168,1,168,28,4], "
             "y_stride=[192,1,192,32,8], w_stride=[36,1,36,12,4], type=f16, alignment=16}");
     printed(TCC_CALL_SDPA_FORWARD, &a,
-            "{batch=2, heads=4, queries=128, keys=128, width=64, value_width=64, q_stride=[32768,8192,64], "
+            "{batch=2, heads=4, kv_heads=4, queries=128, keys=128, width=64, value_width=64, q_stride=[32768,8192,64], "
             "k_stride=[32768,8192,64], v_stride=[32768,8192,64], o_stride=[32768,8192,64], scale_bits=0.125, "
             "causal=1, type=bf16, alignment=16}");
     n.type = 77; /* no type: as it is */
@@ -196,6 +197,8 @@ static void test_rules_of_attention_and_norms(void **state) {
     refused(TCC_CALL_SDPA_BACKWARD, &a, "do, dq, dk and dv want strides");
     a.keys = 127;
     refused(TCC_CALL_SDPA_FORWARD, &a, "the first queries see no key");
+    a = attention(), a.kv_heads = 3;
+    refused(TCC_CALL_SDPA_FORWARD, &a, "kv_heads must divide heads");
     a = attention(), a.type = TCC_F32;
     refused(TCC_CALL_SDPA_FORWARD, &a, "type must be f16 or bf16");
     tcc_norm_params n = norm();
