@@ -102,19 +102,20 @@ static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tc
     return TCC_OK;
 }
 
-/* The element of each part of output n that lies `position` elements behind the part's first one. */
-static void store_parts(tcc_body *b, const tcc_node *n, tcc_affine position) {
+/* The element of parts [from, to) of concat n, which `output` is, that lies `position` elements behind a part's first
+ * one. */
+static void store_parts(tcc_body *b, const tcc_node *output, const tcc_node *n, int from, int to, tcc_affine position) {
     const tcc_type *part = &n->operands[0]->type;
     const int axis = (int)n->attrs->axis.axis;
     int64_t step = 1; /* from part to part */
     for (int i = axis; i < part->rank; i++) step *= part->dims[i];
-    for (int k = 0; k < n->n_operands; k++) {
+    for (int k = from; k < to; k++) {
         tcc_affine coordinates[TCC_MAX_RANK];
         tcc_affine_split(b, position, part->rank, part->dims, coordinates);
         const tcc_expr *value = tcc_body_trace(b, n->operands[k], coordinates);
         const tcc_affine offset = tcc_affine_linear(b, coordinates, part->rank, n->type.dims);
         if (!value) return;
-        const tcc_body_write store = {tcc_body_buffer_of(b, n, k * step, true), tcc_affine_whole(b, offset), value,
+        const tcc_body_write store = {tcc_body_buffer_of(b, output, k * step, true), tcc_affine_whole(b, offset), value,
                                       NULL, .kept = false};
         if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(b->diag);
     }
@@ -135,7 +136,8 @@ static tcc_status lower_points(tcc_lowering *l, const tcc_type *space, bool wove
         for (int i = 0; i < group->n_outputs; i++) {
             const bool whole = tcc_type_numel(&group->outputs[i]->type) == tcc_type_numel(space);
             if (whole) tcc_body_store(b, group->outputs[i], position, false);
-            else if (woven) store_parts(b, group->outputs[i], position);
+            else if (woven)
+                store_parts(b, group->outputs[i], group->outputs[i], 0, group->outputs[i]->n_operands, position);
         }
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
         tcc_body_free(b);
@@ -151,12 +153,51 @@ static const tcc_type *part_of(const tcc_group *group, int64_t part) {
     return &group->outputs[i]->operands[0]->type;
 }
 
+/* Whether the parts of a concat, of one type, are views of one value, as the positions of a window are. */
+static bool are_views(const tcc_lowering *l, const tcc_node *concat) {
+    const tcc_node *first = NULL;
+    for (int k = 0; k < concat->n_operands; k++) {
+        const tcc_node *x = concat->operands[k];
+        if (!tcc_type_equal(&x->type, &concat->operands[0]->type)) return false;
+        while (tcc_op_get_info(x->op)->fusion == TCC_FUSION_VIEW && x->n_operands == 1 && tcc_group_has(l->group, x))
+            x = x->operands[0];
+        if (k && x != first) return false;
+        first = x;
+    }
+    return concat->n_operands > 1;
+}
+
+/* A concat of such parts on a GPU: a launch for many parts, that reads once what they have in common. */
+static tcc_status lower_views(tcc_lowering *l, const tcc_node *output, const tcc_node *concat) {
+    enum { MOST = 16 }; /* stores of a point */
+    const int n = concat->n_operands, launches = (n + MOST - 1) / MOST;
+    const tcc_type *part = &concat->operands[0]->type;
+    for (int i = 0; i < launches; i++) {
+        tcc_iteration it;
+        tcc_iteration_init(&it, part->rank, part->dims);
+        for (bool refined = true; refined;) {
+            tcc_affine coordinates[TCC_MAX_RANK];
+            tcc_body *b = tcc_lowering_body(l, l->group);
+            if (!b) return tcc_enomem(l->diag);
+            tcc_iteration_open(b, &it, coordinates);
+            store_parts(b, output, concat, n * i / launches, n * (i + 1) / launches,
+                        tcc_affine_linear(b, coordinates, part->rank, part->dims));
+            refined = tcc_iteration_refine(&it, b);
+            if (refined) tcc_body_free(b);
+            else TCC_TRY(tcc_schedule_points(l, b));
+        }
+        l->launches.data[l->launches.count - 1].beside = i > 0;
+    }
+    return TCC_OK;
+}
+
 tcc_status tcc_lower_pointwise(tcc_lowering *l) {
     const tcc_group *group = l->group;
     int64_t part;
     if (tcc_group_weaves(group->outputs, group->n_outputs, &part)) return lower_points(l, part_of(group, part), true);
     const tcc_node *concat = group->n_outputs == 1 ? as_concat(group, group->outputs[0]) : NULL;
     bool by_rows = false;
+    if (concat && l->target->lane_groups && are_views(l, concat)) return lower_views(l, group->outputs[0], concat);
     if (concat) TCC_TRY(lower_rows(l, group->outputs[0], concat, &by_rows));
     if (concat) return by_rows ? TCC_OK : lower_concat(l, group->outputs[0], concat, concat, 0);
     for (int i = 0; i < group->n_outputs; i++) {

@@ -309,6 +309,41 @@ static void cubic_images(void **state) {
                "}\n");
 }
 
+/* On a GPU one launch stores many of them: strided ones of an image with a border, and those of an exponential. */
+static void views_side_by_side(void **state) {
+    enum { WINDOW = 3, PARTS = WINDOW * WINDOW, MANY = 18 };
+    char text[4096], parts[512];
+    int n = snprintf(text, sizeof text,
+                     "graph @views {\n"
+                     "  %%0 = input {name=\"x\"} : f32[2,3,9,13]\n"
+                     "  %%1 = input {name=\"y\"} : bf16[5,23]\n"
+                     "  %%2 = pad(%%0) {lo=[0, 0, 1, 2], hi=[0, 0, 1, 2], interior=[0, 0, 0, 0]} : f32[2,3,11,17]\n"
+                     "  %%3 = exp(%%1) : bf16[5,23]\n");
+    int p = 0;
+    (void)state;
+    for (int i = 0; i < PARTS; i++) {
+        const int row = i / WINDOW, column = i % WINDOW;
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "  %%%d = slice(%%2) {start=[0, 0, %d, %d], limit=[2, 3, %d, %d], stride=[1, 1, 2, 3]} : "
+                      "f32[2,3,5,5]\n  %%%d = reshape(%%%d) : f32[2,3,1,25]\n",
+                      4 + 2 * i, row, column, row + 9, column + 13, 5 + 2 * i, 4 + 2 * i);
+        p += snprintf(parts + p, sizeof parts - (size_t)p, "%s%%%d", i ? ", " : "", 5 + 2 * i);
+    }
+    n += snprintf(text + n, sizeof text - (size_t)n, "  %%22 = concat(%s) {axis=2} : f32[2,3,9,25]\n", parts);
+    for (int i = p = 0; i < MANY; i++) {
+        if (i < 7)
+            n += snprintf(text + n, sizeof text - (size_t)n,
+                          "  %%%d = slice(%%3) {start=[0, %d], limit=[5, %d], stride=[1, 1]} : bf16[5,17]\n", 23 + i, i,
+                          i + 17);
+        p += snprintf(parts + p, sizeof parts - (size_t)p, "%s%%%d", i ? ", " : "", 23 + i % 7);
+    }
+    snprintf(text + n, sizeof text - (size_t)n,
+             "  %%30 = concat(%s) {axis=0} : bf16[90,17]\n"
+             "  output \"window\" %%22\n  output \"many\" %%30\n}\n",
+             parts);
+    check_both(text);
+}
+
 static void enlarged_images(void **state) {
     (void)state;
     check_both("graph @enlarged {\n"
@@ -489,6 +524,7 @@ int op_cases_run(graph_check *check) {
         cmocka_unit_test(views_of_views),
         cmocka_unit_test(windows),
         cmocka_unit_test(cubic_images),
+        cmocka_unit_test(views_side_by_side),
         cmocka_unit_test(enlarged_images),
         cmocka_unit_test(reductions),
         cmocka_unit_test(sums_of_narrow_floats),
