@@ -56,25 +56,13 @@ static tcc_tensor cathetus(tcc_tensor x, tcc_loc at) {
     return tcc_mul(tcc_sqrt(tcc_add_scalar(tcc_neg(x), 1)), tcc_sqrt(tcc_add_scalar(x, 1)));
 }
 
-static tcc_tensor sinh_twice(tcc_tensor x, tcc_loc at) { return tcc_sub(tcc_expm1(x), tcc_expm1(tcc_neg(x))); }
-static tcc_tensor cosh_twice(tcc_tensor x, tcc_loc at) { return tcc_add(tcc_exp(x), tcc_exp(tcc_neg(x))); }
-
-/* Half of twice(x). Far from 0, where e^x may be infinite and half of it not, x goes nearer by 1, which is exact, and e
- * makes up for it. */
-static tcc_tensor hyperbolic(tcc_tensor x, tcc_tensor (*twice)(tcc_tensor x, tcc_loc at), tcc_loc at) {
-    tcc_tensor far = tcc_gt(tcc_abs(x), tcc__tensor_like(x, 64, at));
-    tcc_tensor step = tcc_select(far, tcc_sign(x), tcc__tensor_like(x, 0, at));
-    tcc_tensor share = tcc_select(far, tcc__tensor_like(x, M_E / 2, at), tcc__tensor_like(x, 0.5, at));
-    return tcc_mul(twice(tcc_sub(x, step), at), share);
-}
-
 WIDE(tan, tcc_div(tcc_sin(w), tcc_cos(w)))
 WIDE(asin, tcc_scale(arc_tangent(tcc_div(w, tcc_add_scalar(cathetus(w, at), 1)), at), 2))
 WIDE(acos, tcc_scale(half_acos(w, at), 2))
 WIDE(atan, arc_tangent(w, at))
 WIDE(erfinv, tcc__tensor_op(TCC_OP_ERFINV, w, NULL, NULL, at)) /* its slope grows with what is not rounded yet */
-WIDE(sinh, hyperbolic(w, sinh_twice, at))
-WIDE(cosh, hyperbolic(w, cosh_twice, at))
+WIDE(sinh, tcc__tensor_op(TCC_OP_SINH, w, NULL, NULL, at))
+WIDE(cosh, tcc__tensor_op(TCC_OP_COSH, w, NULL, NULL, at))
 WIDE(atanh, tcc_scale(tcc_sub(tcc_log1p(w), tcc_log1p(tcc_neg(w))), 0.5))
 WIDE(log2, tcc_scale(tcc_log(w), M_LOG2E))
 WIDE(log10, tcc_scale(tcc_log(w), M_LOG10E))

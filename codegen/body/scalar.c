@@ -74,6 +74,8 @@ BOTH(log1p)
 BOTH(sin)
 BOTH(cos)
 BOTH(atan)
+BOTH(sinh)
+BOTH(cosh)
 
 static tcc_emit_value rule_normal_density(const scalar_cx *c, tcc_emit_value *v) {
     tcc_emit_value of_erf = tcc_emit_fmul(c->e, v[0], number(c, M_SQRT1_2)); /* as GELU has it */

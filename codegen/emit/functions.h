@@ -61,6 +61,7 @@ struct tcc_emit_functions {
     tcc_emit_value (*round_bf16)(tcc_emitter *e, tcc_emit_value x); /* NULL: by integers; or it gives NULL for that */
 
     /* --- Elementary functions (math.h) */
+    tcc_emit_value (*copy_sign)(tcc_emitter *e, tcc_emit_value magnitude, tcc_emit_value sign); /* NULL: as LLVM does */
     tcc_emit_value (*exp)(tcc_emitter *e, tcc_emit_value x);
     tcc_emit_value (*exp_negative)(tcc_emitter *e, tcc_emit_value x);
     tcc_emit_value (*log)(tcc_emitter *e, tcc_emit_value x);

@@ -41,3 +41,13 @@ void tcc_emit_barrier(tcc_emitter *e) {
     if (LLVMLookupIntrinsicID(before, strlen(before))) tcc_cuda_intrinsic(e, before, NULL, 0);
     else tcc_cuda_intrinsic(e, now, &zero, 1);
 }
+
+tcc_emit_value tcc_cuda_assemble(tcc_emitter *e, const char *text, const char *constraints, tcc_emit_value *arguments,
+                                 int n) {
+    tcc_emit_type types[3], result = tcc_emit_type_of(arguments[0]);
+    for (int i = 0; i < n; i++) types[i] = tcc_emit_type_of(arguments[i]);
+    tcc_emit_type function = LLVMFunctionType(result, types, (unsigned)n, false);
+    tcc_emit_value code = LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), false, false,
+                                           LLVMInlineAsmDialectATT, false);
+    return LLVMBuildCall2(e->builder, function, code, arguments, (unsigned)n, "");
+}

@@ -36,6 +36,12 @@ tcc_emit_value tcc_math_abs(tcc_emitter *e, tcc_emit_value x) {
     return tcc_emit_intrinsic(e, "llvm.fabs", tcc_emit_type_of(x), &x, 1);
 }
 
+tcc_emit_value tcc_math_copy_sign(tcc_emitter *e, tcc_emit_value magnitude, tcc_emit_value sign) {
+    tcc_emit_value arguments[] = {magnitude, sign};
+    if (e->target->functions->copy_sign) return e->target->functions->copy_sign(e, magnitude, sign);
+    return tcc_emit_intrinsic(e, "llvm.copysign", tcc_emit_type_of(sign), arguments, 2);
+}
+
 tcc_emit_value tcc_math_sqrt(tcc_emitter *e, tcc_emit_value x) {
     return tcc_emit_intrinsic(e, "llvm.sqrt", tcc_emit_type_of(x), &x, 1);
 }

@@ -27,6 +27,8 @@ tcc_emit_value tcc_math_rsqrt(tcc_emitter *e, tcc_emit_value x); /* 1 / sqrt(x),
 tcc_emit_value tcc_math_exp2(tcc_emitter *e, tcc_emit_value x);  /* 0.9 ulp */
 tcc_emit_value tcc_math_expm1(tcc_emitter *e, tcc_emit_value x); /* 1.05 ulp, 0.85 ulp below 0 */
 tcc_emit_value tcc_math_log1p(tcc_emitter *e, tcc_emit_value x); /* 1.1 ulp; CUDA 0.9 ulp */
+tcc_emit_value tcc_math_sinh(tcc_emitter *e, tcc_emit_value x);  /* 1.45 ulp */
+tcc_emit_value tcc_math_cosh(tcc_emitter *e, tcc_emit_value x);  /* 1.26 ulp */
 tcc_emit_value tcc_math_atan(tcc_emitter *e, tcc_emit_value x);  /* 1.25 ulp */
 /* 2^n as two factors, about 2^(n / 2) each, of |n| below 254 where n + 254 is in the low nine bits of an f32; the
  * result and *last. */
@@ -36,6 +38,7 @@ tcc_emit_value tcc_math_pow(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y);
 tcc_emit_value tcc_math_sin(tcc_emitter *e, tcc_emit_value x); /* sin and cos: for every x */
 tcc_emit_value tcc_math_cos(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math_abs(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_math_copy_sign(tcc_emitter *e, tcc_emit_value magnitude, tcc_emit_value sign); /* of f64, too */
 tcc_emit_value tcc_math_sqrt(tcc_emitter *e, tcc_emit_value x); /* correctly rounded */
 
 /* The larger of two, or the smaller; NaN where either is, and of zeros 0 is the larger. One instruction, or NULL. */

@@ -96,6 +96,25 @@ tcc_emit_value tcc_math64_atan(tcc_emitter *e, tcc_emit_value x) {
     return copy_sign(e, choose(e, steep, sub(e, constant(e, x, 0x1.921fb54442d18p0), y), y), x);
 }
 
+/* e^|x| / 2 by its root, which is a number where that may be none, and *inverse: e^-|x| / 2. */
+static tcc_emit_value half_exp(tcc_emitter *e, tcc_emit_value x, tcc_emit_value *inverse) {
+    tcc_emit_value half = constant(e, x, 0.5), root = tcc_math64_exp(e, mul(e, magnitude(e, x), half));
+    *inverse = quotient(e, quotient(e, half, root), root);
+    return mul(e, mul(e, root, half), root);
+}
+
+tcc_emit_value tcc_math64_sinh(tcc_emitter *e, tcc_emit_value x) {
+    tcc_emit_value a = magnitude(e, x), one = constant(e, x, 1), inverse, large = half_exp(e, x, &inverse);
+    tcc_emit_value t = tcc_math64_expm1(e, a),
+                   small = mul(e, add(e, t, quotient(e, t, add(e, t, one))), constant(e, x, 0.5));
+    return copy_sign(e, choose(e, compare(e, TCC_FCMP_OLT, a, 0.5), small, sub(e, large, inverse)), x);
+}
+
+tcc_emit_value tcc_math64_cosh(tcc_emitter *e, tcc_emit_value x) {
+    tcc_emit_value inverse, large = half_exp(e, x, &inverse);
+    return add(e, large, inverse);
+}
+
 tcc_emit_value tcc_math64_tanh(tcc_emitter *e, tcc_emit_value x) {
     tcc_emit_value a = clamp(e, magnitude(e, x), 0, 22);
     tcc_emit_value t = tcc_math64_expm1(e, mul(e, a, constant(e, x, 2)));

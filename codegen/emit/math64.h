@@ -19,6 +19,8 @@ tcc_emit_value tcc_math64_cos(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math64_near_sin(tcc_emitter *e, tcc_emit_value x); /* |x| < 2^45: no branch */
 tcc_emit_value tcc_math64_near_cos(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math64_atan(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_math64_sinh(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_math64_cosh(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math64_tanh(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math64_sigmoid(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math64_erf(tcc_emitter *e, tcc_emit_value x);

@@ -41,8 +41,7 @@ static inline tcc_emit_value quotient(tcc_emitter *e, tcc_emit_value a, tcc_emit
 }
 
 static inline tcc_emit_value copy_sign(tcc_emitter *e, tcc_emit_value magnitude, tcc_emit_value sign) {
-    tcc_emit_value arguments[] = {magnitude, sign};
-    return tcc_emit_intrinsic(e, "llvm.copysign", tcc_emit_type_of(sign), arguments, 2);
+    return tcc_math_copy_sign(e, magnitude, sign);
 }
 
 /* Added to an f32 below 2^21, it rounds that to an integer n and leaves n in the low bits of the sum; with a bias added

@@ -65,6 +65,51 @@ tcc_emit_value tcc_math_expm1(tcc_emitter *e, tcc_emit_value x) {
     return select_less(e, tcc_math_abs(e, x), 0x1p-26, x, add(e, y, y)); /* of -0 too */
 }
 
+/* |x| = n ln 2 + r: with c = cosh r - 1 and s = sinh r, e^r = 1 + c + s and e^-r = 1 + c - s. So the sum and the
+ * difference of 2^n e^r and 2^-n e^-r need no quotient. Powers are a quarter of what they are called, which is a number
+ * up to where the result is infinite. */
+typedef struct hyperbolic {
+    tcc_emit_value c, s;
+    tcc_emit_value up, down, sum, difference; /* 2^n / 4, 2^-n / 4; of both */
+} hyperbolic;
+
+static hyperbolic hyperbolic_of(tcc_emitter *e, tcc_emit_value x) {
+    static const float even[] = {0.5f, 0.0416664593f, 0.00139354286f};          /* 9.9e-11 */
+    static const float odd[] = {0.166666672f, 0.00833317544f, 0.000199740971f}; /* 4.7e-11 */
+    tcc_emit_value in = tcc_math_at_most(e, tcc_math_abs(e, x), 89.5), sum, none = integer(e, x, 0);
+    tcc_emit_value whole = nearest(e, in, 1.44269504, BIAS - 2, &sum);
+    tcc_emit_value r = tcc_emit_fma(e, whole, constant(e, x, -LN2_HIGH), in);
+    r = tcc_emit_fma(e, whole, constant(e, x, -LN2_LOW), r);
+    tcc_emit_value square = mul(e, r, r), up = power_of_low_bits(e, sum);
+    /* The exponents of both, with their biases, have one sum; a power that has no number does not count. */
+    tcc_emit_value bits = tcc_emit_isub(e, integer(e, x, (int64_t)(2 * (BIAS - 2)) << 23), to_bits(e, up));
+    bits = tcc_emit_select(e, tcc_emit_icmp(e, TCC_ICMP_SGT, bits, none), bits, none);
+    tcc_emit_value down = from_bits(e, bits, x);
+    return (hyperbolic){.c = mul(e, square, tcc_math_polynomial(e, square, even, COUNT(even))),
+                        .s = tcc_emit_fma(e, mul(e, square, r), tcc_math_polynomial(e, square, odd, COUNT(odd)), r),
+                        .up = up,
+                        .down = down,
+                        .sum = add(e, up, down),
+                        .difference = sub(e, up, down)};
+}
+
+/* (up - down) (1 + c) + (up + down) s */
+tcc_emit_value tcc_math_sinh(tcc_emitter *e, tcc_emit_value x) {
+    hyperbolic h = hyperbolic_of(e, x);
+    tcc_emit_value y = add(e, h.difference, tcc_emit_fma(e, h.sum, h.s, mul(e, h.difference, h.c)));
+    tcc_emit_value a = tcc_math_abs(e, x);
+    y = select_less(e, a, 0x1p-13, a, add(e, y, y)); /* a quarter of a denormal is no number */
+    return copy_sign(e, y, x);
+}
+
+/* (up + down) (1 + c) + (up - down) s, to `up` last: its sum with `down` would be rounded once more. */
+tcc_emit_value tcc_math_cosh(tcc_emitter *e, tcc_emit_value x) {
+    hyperbolic h = hyperbolic_of(e, x);
+    tcc_emit_value y = tcc_emit_fma(e, h.difference, h.s, tcc_emit_fma(e, h.sum, h.c, h.down));
+    y = add(e, h.up, y);
+    return add(e, y, y);
+}
+
 /* 1 + x = u + lost, u = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2): k ln 2 + log(1 + f + lost / 2^k). */
 tcc_emit_value tcc_math_log1p(tcc_emitter *e, tcc_emit_value x) {
     static const float p[] = {0.333333135f,  -0.250000089f, 0.200020716f,  -0.166679889f, 0.142203599f,

@@ -222,13 +222,10 @@ static tcc_emit_value param(tcc_emitter *e, int index) {
 
 /* A move, of an index. No pass computes what follows from it by steps, or a part of that before a loop. */
 static tcc_emit_value anchor(tcc_emitter *e, tcc_emit_value value) {
-    tcc_emit_type type = tcc_emit_type_of(value), function = LLVMFunctionType(type, &type, 1, false);
+    tcc_emit_type type = tcc_emit_type_of(value);
     if (LLVMIsConstant(value) || (type != e->i64 && type != e->i32)) return value;
     const bool wide = type == e->i64;
-    const char *text = wide ? "mov.b64 $0, $1;" : "mov.b32 $0, $1;", *constraint = wide ? "=l,l" : "=r,r";
-    tcc_emit_value move = LLVMGetInlineAsm(function, text, strlen(text), constraint, strlen(constraint), false, false,
-                                           LLVMInlineAsmDialectATT, false);
-    return LLVMBuildCall2(e->builder, function, move, &value, 1, "");
+    return tcc_cuda_assemble(e, wide ? "mov.b64 $0, $1;" : "mov.b32 $0, $1;", wide ? "=l,l" : "=r,r", &value, 1);
 }
 
 /* Mostly a thread has one item. A step from an address to the next item's would take a register of 64 bits in it. */
@@ -373,6 +370,7 @@ const tcc_emit_functions tcc_emit_nvptx = {
     .load_if = load_if,
     .load_lanes_if = load_lanes_if,
     .round_bf16 = round_bf16,
+    .copy_sign = tcc_nvptx_copy_sign,
     .exp = tcc_nvptx_exp,
     .exp_negative = tcc_nvptx_exp_negative,
     .log = tcc_nvptx_log,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Running results: an element of a line maps the value before it, y, to a y + b or to the larger of y and b. Two maps
  * one after the other are such a map again, which is how a line is taken in vectors and by many threads. */
+#include "codegen/emit/math.h"
 #include "codegen/schedule/scan.h"
 
 #include <float.h>
@@ -128,9 +129,9 @@ tcc_scan_map tcc_scan_join_bounded(tcc_emitter *e, tcc_scan_map first, tcc_scan_
     tcc_scan_map map = tcc_scan_join(e, first, then);
     if (!map.a || !tcc_emit_is_float(tcc_emit_type_of(map.a))) return map;
     tcc_emit_type type = tcc_emit_type_of(map.a);
-    tcc_emit_value largest[] = {tcc_emit_float(e, type, DBL_MAX), map.a};
     tcc_emit_value factors = tcc_emit_and(e, tcc_scan_is_finite(e, first.a), tcc_scan_is_finite(e, then.a));
     tcc_emit_value beyond = tcc_emit_and(e, factors, tcc_emit_not(e, tcc_scan_is_finite(e, map.a)));
-    map.a = tcc_emit_select(e, beyond, tcc_emit_intrinsic(e, "llvm.copysign", type, largest, 2), map.a);
+    tcc_emit_value largest = tcc_math_copy_sign(e, tcc_emit_float(e, type, DBL_MAX), map.a);
+    map.a = tcc_emit_select(e, beyond, largest, map.a);
     return map;
 }

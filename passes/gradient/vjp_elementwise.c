@@ -24,6 +24,9 @@ TCC_VJP_RULE(rsqrt) {
 TCC_VJP_RULE(sin) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_COS, v->x[0]))); }
 TCC_VJP_RULE(cos) { tcc__vjp_give(v, 0, vjp_neg(v, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_SIN, v->x[0])))); }
 
+TCC_VJP_RULE(sinh) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_COSH, v->x[0]))); }
+TCC_VJP_RULE(cosh) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_SINH, v->x[0]))); }
+
 /* dy / (1 + x^2) */
 TCC_VJP_RULE(atan) { tcc__vjp_give(v, 0, vjp_div(v, v->dy, vjp_offset(v, vjp_mul(v, v->x[0], v->x[0]), 1))); }
 

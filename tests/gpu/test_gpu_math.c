@@ -30,6 +30,8 @@ static const struct function {
     {"expm1", expm1, 1.05, false},
     {"log1p", log1p, 0.9, false},
     {"atan", atan, 1.25, false},
+    {"sinh", sinh, 1.45, false},
+    {"cosh", cosh, 1.26, false},
     {"erfinv", exact_erfinv, 4.5, false},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions, COUNT = 1 << 16 };

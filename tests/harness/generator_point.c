@@ -26,6 +26,8 @@ static const function functions[] = {
     {TCC_OP_SIN, -6, 6, 1, -1, 1},
     {TCC_OP_COS, -6, 6, 1, -1, 1},
     {TCC_OP_ATAN, -64, 64, 1, -1.6, 1.6},
+    {TCC_OP_SINH, -3, 3, 10.1, -10.1, 10.1},
+    {TCC_OP_COSH, -3, 3, 10.1, 1, 10.1},
     {TCC_OP_TANH, -64, 64, 1, -1, 1},
     {TCC_OP_SIGMOID, -64, 64, 1, 0, 1},
     {TCC_OP_ERF, -8, 8, 1.13, -1, 1},

@@ -444,6 +444,8 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(sin, of_one(w, TCC_OP_SIN, -4, 4)) \
     C(cos, of_one(w, TCC_OP_COS, -4, 4)) \
     C(atan, of_one(w, TCC_OP_ATAN, -3, 3)) \
+    C(sinh, of_one(w, TCC_OP_SINH, -2, 2)) \
+    C(cosh, of_one(w, TCC_OP_COSH, -2, 2)) \
     C(tanh, of_one(w, TCC_OP_TANH, -2, 2)) \
     C(sigmoid, of_one(w, TCC_OP_SIGMOID, -4, 4)) \
     C(erf, of_one(w, TCC_OP_ERF, -2, 2)) \

@@ -41,8 +41,8 @@ TCC_API tcc_tensor tcc_tan_at(tcc_tensor x, tcc_loc at);        /* 1.98 ulp */
 TCC_API tcc_tensor tcc_asin_at(tcc_tensor x, tcc_loc at);       /* 2.9 ulp */
 TCC_API tcc_tensor tcc_acos_at(tcc_tensor x, tcc_loc at);       /* 2.98 ulp */
 TCC_API tcc_tensor tcc_atan_at(tcc_tensor x, tcc_loc at);       /* 1.22 ulp */
-TCC_API tcc_tensor tcc_sinh_at(tcc_tensor x, tcc_loc at);       /* 1.84 ulp */
-TCC_API tcc_tensor tcc_cosh_at(tcc_tensor x, tcc_loc at);       /* 2.31 ulp */
+TCC_API tcc_tensor tcc_sinh_at(tcc_tensor x, tcc_loc at);       /* 1.45 ulp */
+TCC_API tcc_tensor tcc_cosh_at(tcc_tensor x, tcc_loc at);       /* 1.26 ulp */
 TCC_API tcc_tensor tcc_atanh_at(tcc_tensor x, tcc_loc at);      /* 1.44 ulp */
 TCC_API tcc_tensor tcc_log2_at(tcc_tensor x, tcc_loc at);       /* 1.88 ulp */
 TCC_API tcc_tensor tcc_log10_at(tcc_tensor x, tcc_loc at);      /* 2.06 ulp */

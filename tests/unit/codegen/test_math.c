@@ -66,6 +66,8 @@ static const struct function {
     {"expm1_negative", tcc_math_expm1, expm1, 0.85, -INFINITY, 0, false},
     {"log1p", tcc_math_log1p, log1p, 1.1, -INFINITY, INFINITY, false},
     {"atan", tcc_math_atan, atan, 1.25, -INFINITY, INFINITY, false},
+    {"sinh", tcc_math_sinh, sinh, 1.45, -INFINITY, INFINITY, false},
+    {"cosh", tcc_math_cosh, cosh, 1.26, -INFINITY, INFINITY, false},
     {"sin", tcc_math_sin, sin, 0.501, -INFINITY, INFINITY, false},
     {"cos", tcc_math_cos, cos, 0.501, -INFINITY, INFINITY, false},
     {"exp2", emit_exp2, exp2, 1, -INFINITY, INFINITY, false},
