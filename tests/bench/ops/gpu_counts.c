@@ -17,13 +17,7 @@
 /* Operands are made no larger than this: the stand-in runs some ten million instructions of threads a second. */
 enum { MOST_ELEMENTS = 1 << 18 };
 
-static int64_t numel(const tcc_array *a) {
-    int64_t n = 1;
-    for (int i = 0; i < a->rank; i++) n *= a->dims[i];
-    return n;
-}
-
-static double bytes_of(const tcc_array *a) { return (double)numel(a) * (double)tcc_dtype_bytes(a->dtype); }
+static double bytes_of(const tcc_array *a) { return (double)op_array_numel(a) * (double)tcc_dtype_bytes(a->dtype); }
 
 /* Of the layer's parameters. */
 static double parameter_bytes(const op_bench *b) {
@@ -117,7 +111,7 @@ static tcc_status count(tcc_context *cx, op_bench *b, const char *folder, const 
     if (status == TCC_OK) {
         double least = parameter_bytes(b) + result_bytes(m, &y);
         for (int i = 0; i < n; i++) least += bytes_of(&b->x[i]);
-        print_counts(what, m->last->program, least, (double)numel(&y));
+        print_counts(what, m->last->program, least, (double)op_array_numel(&y));
         write_modules(m->last->program, folder, what);
         if (!b->gradients && plain && b->dtype == TCC_F32) count_plain(plain, b, &y);
         if (!b->gradients) op_bench_result_gradient(b, &y);

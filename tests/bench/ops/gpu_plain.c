@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 256, TILE = 32, VECTOR = 4 };
+enum { THREADS = 256, TILE = 32, VECTOR = 4, ROWS = 8 };
 
 /* How the kernels of a prefix are launched, for n elements in rows of m. */
 typedef struct way {
@@ -36,15 +36,9 @@ static char *read_text(const char *path) {
     return text;
 }
 
-static int64_t numel(const tcc_array *a) {
-    int64_t n = 1;
-    for (int i = 0; i < a->rank; i++) n *= a->dims[i];
-    return n;
-}
-
 /* The second operand; or else the weights and the bias that a norm begins with, ones and zeros. */
 static float *second_operand(const op_bench *b, int m, size_t *bytes) {
-    const int64_t n = b->n > 1 ? numel(&b->x[1]) : 2 * (int64_t)m;
+    const int64_t n = b->n > 1 ? op_array_numel(&b->x[1]) : 2 * (int64_t)m;
     float *data = calloc((size_t)n, sizeof *data);
     *bytes = (size_t)n * sizeof *data;
     if (data && b->n > 1) memcpy(data, b->x[1].data, *bytes);
@@ -79,7 +73,7 @@ static CUresult launch(CUfunction kernel, const way *way, const op_bench *b, int
 
 static double furthest_of(const float *result, const tcc_array *y) {
     double furthest = 0;
-    for (int64_t i = 0; i < numel(y); i++) {
+    for (int64_t i = 0; i < op_array_numel(y); i++) {
         const double expected = ((const float *)y->data)[i], error = fabs(result[i] - expected);
         const double relative = error / fmax(1, fabs(expected));
         if (!(relative <= furthest)) furthest = relative;
@@ -90,9 +84,9 @@ static double furthest_of(const float *result, const tcc_array *y) {
 /* 1: it ran; 0: no kernel is the row's; -1. */
 static int run_kernel(CUmodule module, const op_bench *b, const tcc_array *y, double *furthest) {
     const tcc_array *x = &b->x[0];
-    const int n = (int)numel(x), m = (int)x->dims[x->rank - 1];
+    const int n = (int)op_array_numel(x), m = (int)x->dims[x->rank - 1];
     const way ways[] = {{"point", (n / VECTOR + THREADS - 1) / THREADS, THREADS},
-                        {"row", n / m, m / VECTOR},
+                        {"row", (n / m + ROWS - 1) / ROWS, THREADS},
                         {"column", m / TILE, THREADS},
                         {"tile", n / (TILE * TILE), THREADS}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -100,7 +94,7 @@ static int run_kernel(CUmodule module, const op_bench *b, const tcc_array *y, do
         char name[64];
         snprintf(name, sizeof name, "%s_%s", ways[i].prefix, b->row->name);
         if (cuModuleGetFunction(&kernel, module, name)) continue;
-        const size_t bytes = (size_t)numel(y) * sizeof(float);
+        const size_t bytes = (size_t)op_array_numel(y) * sizeof(float);
         float *result = calloc(1, bytes);
         CUresult r = result ? launch(kernel, &ways[i], b, n, m, result, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
         if (!r) *furthest = furthest_of(result, y);

@@ -3,9 +3,9 @@
  * execute beside our kernels. A kernel is named by its row, behind how it is launched (gpu_plain.c):
  *
  *     point_   a thread for four elements          column_  32 columns a block, eight threads for a column
- *     row_     a block for a row, as point_        tile_    a block for 32 x 32 elements
+ *     row_     a warp for a row                    tile_    a block for 32 x 32 elements
  *
- * a and b are the operands, and b a norm's weights and bias; n elements in rows of m. */
+ * a and b are the operands, and b a norm's weights and bias; n elements in rows of m. NaN stays NaN, as in ours. */
 
 #define KERNEL(name) \
     extern "C" __global__ void __launch_bounds__(256) \
@@ -39,6 +39,7 @@ ONE(tan, tanf(x))
 ONE(acos, acosf(x))
 ONE(atan, atanf(x))
 ONE(sinh, sinhf(x))
+ONE(cosh, coshf(x))
 ONE(tanh, tanhf(x))
 ONE(erf, erff(x))
 ONE(erfinv, erfinvf(tanhf(x)))
@@ -46,13 +47,28 @@ ONE(sigmoid, 1 / (1 + expf(-x)))
 TWO(pow, powf(x, y))
 TWO(add, x + y)
 TWO(div, x / y)
-ONE(relu, fmaxf(x, 0))
+ONE(relu, x < 0 ? 0 : x)
 ONE(gelu, 0.5f * x * (1 + erff(x * 0.70710678f)))
 ONE(silu, x / (1 + expf(-x)))
 ONE(softplus, x > 20 ? x : log1pf(expf(x)))
-ONE(mish, x *tanhf(log1pf(expf(x))))
+ONE(mish, x * tanhf(log1pf(expf(x))))
 
 /* --- Row by row */
+
+enum { LANES = 32, ROWS = 8 /* of a block */ };
+
+/* What a thread has of a row of M: every 32nd vector. */
+#define EACH(i) for (int i = 0; i < M / LANES / 4; i++)
+static __device__ int lane_at(int i) { return i * LANES + threadIdx.x % LANES; }
+template <int M> static __device__ int at(int row, int i) { return row * (M / 4) + lane_at(i); }
+
+#define BY_ROWS(name, M) \
+    KERNEL(row_##name) { \
+        const int row = blockIdx.x * ROWS + threadIdx.x / LANES; \
+        if (row < n / M) name<M>(a, b, result, row); \
+    }
+#define ROW_OF(name) \
+    template <int M> static __device__ void name(const float *a, const float *b, float *result, int row)
 
 struct sum {
     static __device__ float of(float x, float y) { return x + y; }
@@ -61,51 +77,58 @@ struct maximum {
     static __device__ float of(float x, float y) { return fmaxf(x, y); }
 };
 
-/* Of all threads of the block, for each of them. */
-template <class Fold> static __device__ float of_block(float v) {
-    __shared__ float of_warp[8];
-    for (int other = 16; other > 0; other /= 2) v = Fold::of(v, __shfl_xor_sync(~0u, v, other));
-    __syncthreads(); /* what an earlier call left is read */
-    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = v;
-    __syncthreads();
-    v = of_warp[0];
-    for (int i = 1; i < blockDim.x / 32; i++) v = Fold::of(v, of_warp[i]);
+/* Of all threads of the warp, for each of them. */
+template <class Fold> static __device__ float of_warp(float v) {
+    for (int other = LANES / 2; other > 0; other /= 2) v = Fold::of(v, __shfl_xor_sync(~0u, v, other));
     return v;
 }
 
 static __device__ float sum_of(float4 v) { return v.x + v.y + v.z + v.w; }
+static __device__ float most_of(float4 v) { return fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)); }
 static __device__ float4 times(float4 x, float4 y) { return make_float4(x.x * y.x, x.y * y.y, x.z * y.z, x.w * y.w); }
 static __device__ float4 scaled(float4 x, float s) { return make_float4(x.x * s, x.y * s, x.z * s, x.w * s); }
 static __device__ float4 plus(float4 x, float4 y) { return make_float4(x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w); }
 static __device__ float4 moved(float4 x, float s) { return make_float4(x.x + s, x.y + s, x.z + s, x.w + s); }
+static __device__ float4 exp_of(float4 x) { return make_float4(expf(x.x), expf(x.y), expf(x.z), expf(x.w)); }
 
-static __device__ float4 of_row(const float *a, int m) { return four(a + (size_t)blockIdx.x * m, threadIdx.x); }
-static __device__ void put_row(float *to, int m, float4 v) { put(to + (size_t)blockIdx.x * m, threadIdx.x, v); }
-
-KERNEL(row_softmax) {
-    float4 v = of_row(a, m);
-    v = moved(v, -of_block<maximum>(fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w))));
-    v = make_float4(expf(v.x), expf(v.y), expf(v.z), expf(v.w));
-    put_row(result, m, scaled(v, 1 / of_block<sum>(sum_of(v))));
+ROW_OF(softmax) {
+    float4 v[M / LANES / 4];
+    float most = -INFINITY, s = 0;
+    EACH(i) most = fmaxf(most, most_of(v[i] = four(a, at<M>(row, i))));
+    most = of_warp<maximum>(most);
+    EACH(i) s += sum_of(v[i] = exp_of(moved(v[i], -most)));
+    s = 1 / of_warp<sum>(s);
+    EACH(i) put(result, at<M>(row, i), scaled(v[i], s));
 }
+BY_ROWS(softmax, 1024)
 
-KERNEL(row_layer_norm) {
-    float4 v = of_row(a, m);
-    v = moved(v, -of_block<sum>(sum_of(v)) / m);
-    const float s = rsqrtf(of_block<sum>(sum_of(times(v, v))) / m + 1e-5f);
-    put_row(result, m, plus(times(scaled(v, s), four(b, threadIdx.x)), four(b + m, threadIdx.x)));
+ROW_OF(layer_norm) {
+    float4 v[M / LANES / 4];
+    float s = 0, squares = 0;
+    EACH(i) s += sum_of(v[i] = four(a, at<M>(row, i)));
+    s = -of_warp<sum>(s) / M;
+    EACH(i) v[i] = moved(v[i], s), squares += sum_of(times(v[i], v[i]));
+    s = rsqrtf(of_warp<sum>(squares) / M + 1e-5f);
+    EACH(i) put(result, at<M>(row, i), plus(times(scaled(v[i], s), four(b, lane_at(i))), four(b + M, lane_at(i))));
 }
+BY_ROWS(layer_norm, 768)
 
-KERNEL(row_rms_norm) {
-    const float4 v = of_row(a, m);
-    const float s = rsqrtf(of_block<sum>(sum_of(times(v, v))) / m + 1e-5f);
-    put_row(result, m, times(scaled(v, s), four(b, threadIdx.x)));
+ROW_OF(rms_norm) {
+    float4 v[M / LANES / 4];
+    float squares = 0;
+    EACH(i) v[i] = four(a, at<M>(row, i)), squares += sum_of(times(v[i], v[i]));
+    const float s = rsqrtf(of_warp<sum>(squares) / M + 1e-5f);
+    EACH(i) put(result, at<M>(row, i), times(scaled(v[i], s), four(b, lane_at(i))));
 }
+BY_ROWS(rms_norm, 768)
 
-KERNEL(row_row_sum) {
-    const float s = of_block<sum>(sum_of(of_row(a, m)));
-    if (threadIdx.x == 0) result[blockIdx.x] = s;
+ROW_OF(row_sum) {
+    float s = 0;
+    EACH(i) s += sum_of(four(a, at<M>(row, i)));
+    s = of_warp<sum>(s);
+    if (threadIdx.x % LANES == 0) result[row] = s;
 }
+BY_ROWS(row_sum, 1024)
 
 /* --- By columns */
 
@@ -125,7 +148,7 @@ KERNEL(tile_transpose) {
     __shared__ float tile[32][33];
     const int x = threadIdx.x % 32, y = threadIdx.x / 32, rows = n / m;
     const int column = blockIdx.x % (m / 32) * 32, row = blockIdx.x / (m / 32) * 32;
-    for (int i = y; i < 32; i += 8) tile[i][x] = a[(size_t)(row + i) * m + column + x];
+    for (int i = 0; i < 32; i += 8) tile[y + i][x] = a[(size_t)(row + y + i) * m + column + x];
     __syncthreads();
-    for (int i = y; i < 32; i += 8) result[(size_t)(column + i) * rows + row + x] = tile[x][i];
+    for (int i = 0; i < 32; i += 8) result[(size_t)(column + y + i) * rows + row + x] = tile[x][y + i];
 }

@@ -149,7 +149,7 @@ void op_bench_build(tcc_trace *t, void *bench) {
 
 /* -- Operands -- */
 
-static int64_t numel(const tcc_array *a) {
+int64_t op_array_numel(const tcc_array *a) {
     int64_t n = 1;
     for (int i = 0; i < a->rank; i++) n *= a->dims[i];
     return n;
@@ -162,7 +162,7 @@ static double draw(void) {
 }
 
 static void fill(tcc_array *a, char kind, int modulus) {
-    const int64_t n = numel(a);
+    const int64_t n = op_array_numel(a);
     a->data = calloc((size_t)n, 4);
     for (int64_t i = 0; a->data && i < n; i++) {
         const double u = draw();
@@ -215,7 +215,7 @@ static int64_t largest(const op_row *row, int divisor) {
     for (const char *p = text; *p;) {
         tcc_array a = {0};
         p = read_operand(p, &kind, &modulus, &a);
-        if (numel(&a) > most) most = numel(&a);
+        if (op_array_numel(&a) > most) most = op_array_numel(&a);
     }
     return most;
 }

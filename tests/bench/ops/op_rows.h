@@ -16,6 +16,8 @@ typedef struct op_row {
 extern const op_row op_rows[];
 extern const int op_rows_count;
 
+int64_t op_array_numel(const tcc_array *a);
+
 const op_row *op_row_find(const char *name); /* NULL: there is none */
 const char *op_row_bound(const op_row *row); /* "": none is known */
 const char *op_row_kind(const op_row *row);
