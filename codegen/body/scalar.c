@@ -59,9 +59,10 @@ static tcc_emit_value rule_sign(const scalar_cx *c, tcc_emit_value *v) {
 }
 
 /* A function of both precisions. */
-#define BOTH(name)                                                                                  \
-    static tcc_emit_value rule_##name(const scalar_cx *c, tcc_emit_value *v) {                      \
-        return c->operand == TCC_F64 ? tcc_math64_##name(c->e, v[0]) : tcc_math_##name(c->e, v[0]); \
+#define BOTH(name)                                                                       \
+    static tcc_emit_value rule_##name(const scalar_cx *c, tcc_emit_value *v) {           \
+        return c->operand == TCC_F64 ? tcc_math64_##name(c->e, v[0])                     \
+                                     : tcc_math_by_vectors(c->e, tcc_math_##name, v[0]); \
     }
 BOTH(exp)
 BOTH(log)

@@ -121,6 +121,19 @@ tcc_emit_value tcc_math_erfinv(tcc_emitter *e, tcc_emit_value x) {
     return tcc_math_by_parts(e, erfinv_of, x, NULL);
 }
 
+tcc_emit_value tcc_math_by_vectors(tcc_emitter *e, tcc_emit_value (*f)(tcc_emitter *e, tcc_emit_value x),
+                                   tcc_emit_value x) {
+    enum { MOST = 16 };
+    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(x)), full = e->target->lanes;
+    int indices[MOST];
+    if (!e->target->lane_groups || lanes <= full || lanes > MOST) return f(e, x);
+    for (int i = 0; i < lanes; i++) indices[i] = i;
+    tcc_emit_value all = f(e, tcc_emit_shuffle(e, x, NULL, indices, full));
+    for (int first = full; first < lanes; first += full)
+        all = tcc_emit_append(e, all, f(e, tcc_emit_shuffle(e, x, NULL, indices + first, full)));
+    return all;
+}
+
 tcc_emit_value tcc_math_exp(tcc_emitter *e, tcc_emit_value x) { return e->target->functions->exp(e, x); }
 
 tcc_emit_value tcc_math_exp_negative(tcc_emitter *e, tcc_emit_value x) {

@@ -41,6 +41,10 @@ tcc_emit_value tcc_math_abs(tcc_emitter *e, tcc_emit_value x);
 tcc_emit_value tcc_math_copy_sign(tcc_emitter *e, tcc_emit_value magnitude, tcc_emit_value sign); /* of f64, too */
 tcc_emit_value tcc_math_sqrt(tcc_emitter *e, tcc_emit_value x); /* correctly rounded */
 
+/* f(x); on a GPU one vector of registers after the other, so that a thread has no more at once of what is between. */
+tcc_emit_value tcc_math_by_vectors(tcc_emitter *e, tcc_emit_value (*f)(tcc_emitter *e, tcc_emit_value x),
+                                   tcc_emit_value x);
+
 /* The larger of two, or the smaller; NaN where either is, and of zeros 0 is the larger. One instruction, or NULL. */
 tcc_emit_value tcc_math_extreme(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, bool least);
 /* x, or `limit` when x is beyond it; NaN stays. */

@@ -4,6 +4,7 @@
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/lowering.h"
 #include "codegen/schedule/spot.h"
+#include "ir/chain.h"
 
 /* 16 KB of f32 results an item: enough to be worth handing out, small enough to balance. */
 enum { ITEM_POINTS = 4096, MOST_POINTS = 1 << 24, ANY_EXTENT = 1 << 30 };
@@ -275,17 +276,39 @@ static const tcc_expr *find_spot(const tcc_lowering *l, const pointwise *p, int 
     return tcc_spot_of(p->body, var, l->target->lanes);
 }
 
+static double steps_of(const tcc_body *b, const tcc_expr *fold) {
+    double steps = 1;
+    for (int v = 0; v < TCC_BODY_MAX_LOOPS; v++)
+        if (fold->fold >> v & 1) steps *= (double)(b->vars.data[v].high + 1);
+    return steps;
+}
+
+enum { LONG = 16 }; /* steps of a fold: fewer are written out */
+
+/* Of several loops that are not written out, or of one that is cut. */
+static bool has_nested_sum(const tcc_body *b) {
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        double inside = 1;
+        int loops = 0;
+        if (x->kind != TCC_EXPR_FOLD || x->op != TCC_OP_REDUCE_SUM) continue;
+        for (int v = TCC_BODY_MAX_LOOPS - 1; v >= 0; v--) {
+            if (!(x->fold >> v & 1)) continue;
+            inside *= (double)(b->vars.data[v].high + 1);
+            loops += inside > LONG;
+        }
+        if (loops > 1 || inside > TCC_CHAIN_TERMS) return true;
+    }
+    return false;
+}
+
 /* Contractions without a schedule of their own, which read elsewhere for each lane: a thread of a GPU has too few
  * registers for several such sums beside each other. */
 static bool has_scattered_fold(const tcc_body *b, int lane_var) {
-    enum { LONG = 16 };
     bool is_long = false, scattered = false;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
-        double steps = 1;
-        for (int v = 0; v < TCC_BODY_MAX_LOOPS; v++)
-            if (x->fold >> v & 1) steps *= (double)(b->vars.data[v].high + 1);
-        is_long = is_long || steps > LONG;
+        is_long = is_long || steps_of(b, x) > LONG;
         scattered = scattered ||
                     (x->kind == TCC_EXPR_LOAD && (uint64_t)tcc_affine_coefficient(&x->affine, lane_var) > 1);
         scattered = scattered || (x->kind == TCC_EXPR_FOLD && x->op != TCC_OP_REDUCE_SUM);
@@ -370,27 +393,27 @@ static bool has_slow_masks(const tcc_lowering *l, const tcc_body *b, int lane_va
     return border && tcc_emit_masks_are_slow(l->target) && tcc_body_cost(b) <= LITTLE;
 }
 
-/* Blocks that a GPU's processor should hold where a thread has more values at once than registers by which the
- * assembler lets more blocks share a processor: it would spill some. In a flat kernel that is so of an update of many
- * parameters, of many functions or of wide vectors of a few, and of two sines, or a sine and a cosine: each reduces the
- * arguments of all lanes side by side, in f64, for which wide vectors need more room still. Elsewhere it is so of two
- * folds at once, as a maximum and its place. 0: as the assembler likes. */
-static int choose_blocks(const tcc_lowering *l, const pointwise *p) {
-    enum { ADDRESS = 2, ROOMY = 128, ROOMIER = 168, NARROW_LANES = 4, TIGHT = 80, FUNCTION = 5, MOST_FUNCTIONS = 24 };
-    const tcc_body *b = p->body;
-    int registers = b->stores.count * (ADDRESS + p->lanes), sines = 0, functions = 0, folds = 0;
+/* Registers that a thread of a GPU should have where it has more values at once than those by which the assembler lets
+ * more blocks share a processor: it would spill some. In a flat kernel that is so of an update of many parameters, of
+ * many functions or of wide vectors of a few, and of two sines, or a sine and a cosine: each reduces the arguments of
+ * all lanes side by side, in f64, for which wide vectors need more room still. Elsewhere it is so of two folds at once,
+ * as a maximum and its place, and of vectors of a sum in nested loops, each of which has steps of its own for all that
+ * is loaded. 0: as the assembler likes. */
+static int registers_of(const tcc_body *b, int lanes, bool flat) {
+    enum { ADDRESS = 2, NESTED = 64, ROOMY = 128, ROOMIER = 168, NARROW_LANES = 4, TIGHT = 80 };
+    enum { FUNCTION = 5, MOST_FUNCTIONS = 24 };
+    int registers = b->stores.count * (ADDRESS + lanes), sines = 0, functions = 0, folds = 0;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
-        if (x->kind == TCC_EXPR_LOAD) registers += x->affine.n ? ADDRESS + p->lanes : 1;
+        if (x->kind == TCC_EXPR_LOAD) registers += x->affine.n ? ADDRESS + lanes : 1;
         folds += x->kind == TCC_EXPR_FOLD;
         if (x->kind != TCC_EXPR_POINT) continue;
         sines += x->op == TCC_OP_SIN || x->op == TCC_OP_COS;
         functions += tcc_op_get_info(x->op)->cost >= FUNCTION;
     }
-    const bool many = registers > TIGHT || sines > 1 || functions * p->lanes > MOST_FUNCTIONS;
-    if (!l->target->lane_groups || (p->any_extent ? !many : folds < 2)) return 0;
-    const int room = sines > 1 && p->lanes > NARROW_LANES ? ROOMIER : ROOMY;
-    return tcc_hardware_threads(&l->target->hw, room) / p->shape.threads;
+    if (!flat) return folds > 1 ? ROOMY : lanes > 1 && has_nested_sum(b) ? NESTED : 0;
+    if (sines > 1) return lanes > NARROW_LANES ? ROOMIER : ROOMY;
+    return registers > TIGHT || functions * lanes > MOST_FUNCTIONS ? ROOMY : 0;
 }
 
 /* A short innermost loop, as the positions that a pool's stride steps over, leaves vectors all but empty. So they run
@@ -444,7 +467,8 @@ static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, in
     p->rest_apart = n > 1 && p->lanes > 1 && !p->whole && p->phase_var < 0 && tcc_emit_masks_are_slow(l->target);
     p->shape = tcc_choose_threads(l->target, inner, p->lanes);
     if (n) TCC_TRY(tcc_settle_threads(l, &p->shape));
-    p->shape.blocks = choose_blocks(l, p);
+    const int registers = l->target->lane_groups ? registers_of(b, p->lanes, p->any_extent) : 0;
+    if (registers) p->shape.blocks = tcc_hardware_threads(&l->target->hw, registers) / p->shape.threads;
     *item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS, p->any_extent ? FLAT_STEPS : STEPS);
     const int64_t vector = tcc_group_lanes(p->shape, p->lanes);
     const tcc_param_range range = tcc_param_multiples(vector, vector, MOST_POINTS);

@@ -2,7 +2,8 @@
  * gpu-counts NAME f32|bf16 [FOLDER [PLAIN]]: what one row of ops.def does on a GPU, forward and with gradients, as
  * the stand-in driver counts it; prints one JSON line, for gpu_counts.py. The PTX of both is written to
  * FOLDER/forward_N.ptx and FOLDER/both_N.ptx. PLAIN is what nvcc made of gpu_plain.cu: where the row has a kernel
- * there, that is counted too. gpu-counts --list prints the names. PTXSIM_SM is the GPU. With TCC_LIBRARIES=none nothing
+ * there, that is counted too. gpu-counts --compile NAME f32|bf16 FOLDER writes the PTX alone: nothing runs, and all
+ * counts are 0. gpu-counts --list prints the names. PTXSIM_SM is the GPU. With TCC_LIBRARIES=none nothing
  * is left to libraries, whose work is not counted. */
 #include "gpu_plain.h"
 
@@ -95,7 +96,17 @@ static void count_plain(const char *path, const op_bench *b, const tcc_array *y)
 }
 
 /* The second evaluation is counted: the first may prepare what stays. */
-static tcc_status count(tcc_context *cx, op_bench *b, const char *folder, const char *plain) {
+static tcc_status run_twice(tcc_model *m, const op_bench *b, int n) {
+    tcc_status status = TCC_OK;
+    for (int i = 0; i < 2 && status == TCC_OK; i++) {
+        ptxsim_reset_stats();
+        status = tcc_model_evaluate(m, b->x, n);
+        if (status == TCC_OK) status = tcc_model_synchronize(m);
+    }
+    return status;
+}
+
+static tcc_status count(tcc_context *cx, op_bench *b, bool runs, const char *folder, const char *plain) {
     tcc_model *m;
     tcc_array y = {0};
     const char *what = b->gradients ? "both" : "forward";
@@ -103,11 +114,7 @@ static tcc_status count(tcc_context *cx, op_bench *b, const char *folder, const 
     tcc_status status = tcc_model_create(cx, op_bench_build, b, &options, &m);
     if (status != TCC_OK) return status;
     const int n = b->n + (b->gradients && b->has_gradient);
-    for (int i = 0; i < 2 && status == TCC_OK; i++) {
-        ptxsim_reset_stats();
-        status = tcc_model_evaluate(m, b->x, n);
-        if (status == TCC_OK) status = tcc_model_synchronize(m);
-    }
+    status = runs ? run_twice(m, b, n) : tcc_model_compile(m, false, b->x, n);
     if (status == TCC_OK) {
         double least = parameter_bytes(b) + result_bytes(m, &y);
         for (int i = 0; i < n; i++) least += bytes_of(&b->x[i]);
@@ -123,21 +130,23 @@ static tcc_status count(tcc_context *cx, op_bench *b, const char *folder, const 
 int main(int argc, char **argv) {
     for (int i = 0; argc == 2 && !strcmp(argv[1], "--list") && i < op_rows_count; i++) puts(op_rows[i].name);
     if (argc == 2 && !strcmp(argv[1], "--list")) return 0;
+    const bool runs = argc < 2 || strcmp(argv[1], "--compile") != 0;
+    if (!runs) argc--, argv++;
     op_bench b = {.row = argc > 2 ? op_row_find(argv[1]) : NULL};
     if (!b.row || (strcmp(argv[2], "f32") && strcmp(argv[2], "bf16"))) {
-        fprintf(stderr, "usage: gpu-counts --list | NAME f32|bf16 [FOLDER [PLAIN]]\n");
+        fprintf(stderr, "usage: gpu-counts --list | [--compile] NAME f32|bf16 [FOLDER [PLAIN]]\n");
         return 2;
     }
     tcc_context *cx;
     if (tcc_context_create(&cx) != TCC_OK) return 1;
-    const char *folder = argc > 3 ? argv[3] : NULL, *plain = argc > 4 ? argv[4] : NULL;
+    const char *folder = argc > 3 ? argv[3] : NULL, *plain = runs && argc > 4 ? argv[4] : NULL;
     b.dtype = strcmp(argv[2], "f32") ? TCC_BF16 : TCC_F32;
     const int divisor = op_row_divisor(b.row, MOST_ELEMENTS);
     op_bench_operands(&b, divisor);
     printf("{\"op\": \"%s\", \"type\": \"%s\", \"divisor\": %d", b.row->name, argv[2], divisor);
-    tcc_status status = count(cx, &b, folder, plain);
+    tcc_status status = count(cx, &b, runs, folder, plain);
     b.gradients = true;
-    if (status == TCC_OK && b.has_gradient) status = count(cx, &b, folder, plain);
+    if (status == TCC_OK && b.has_gradient) status = count(cx, &b, runs, folder, plain);
     puts("}");
     if (status != TCC_OK) fprintf(stderr, "gpu-counts: %s\n", tcc_context_error(cx));
     op_bench_clear(&b);

@@ -5,14 +5,14 @@
     ninja -C build gpu-counts
     python3 tests/bench/ops/gpu_counts.py [--build build] [--only add,softmax] [--types f32,bf16] [--archs 90,80]
                                           [--json FILE] [--markdown FILE] [--table FILE] [--most RATIO] [--spilled N]
-                                          [--instructions N] [--beside RATIO]
+                                          [--instructions N] [--beside RATIO] [--compile]
 
 ops.def has the operations; gpu_counts.c says how large their operands are made. Nothing is timed, so that the figures
 are the same on each run. --table makes the table of figures that --json wrote. --most fails where a row of those moves
 more than so many times the least, --spilled where a kernel spills more bytes than that, --instructions where forward
-executes more for an element, --beside where it executes more than so many times what nvcc's kernel does. Registers and
-spills are ptxas's, where there is one. Where there is nvcc, gpu_plain.cu has rows in plain CUDA, which are counted
-beside ours and compared with their results.
+executes more for an element, --beside where it executes more than so many times what nvcc's kernel does. With
+--compile nothing runs: registers and spills are all that is known. They are ptxas's, where there is one. Where there
+is nvcc, gpu_plain.cu has rows in plain CUDA, which are counted beside ours and compared with their results.
 gpu_counts.json and gpu_counts.md are what was committed last: --types f32,bf16 --archs 90,80."""
 import argparse
 import glob
@@ -58,6 +58,7 @@ def arguments():
     p.add_argument("--spilled", type=float, default=math.inf, help="fails where a kernel spills more bytes than this")
     p.add_argument("--instructions", type=float, default=math.inf, help="fails where forward has more for an element")
     p.add_argument("--beside", type=float, default=math.inf, help="fails where forward has more, of nvcc's")
+    p.add_argument("--compile", action="store_true", help="nothing runs; of each row registers and spills alone")
     p.add_argument("--table", help="of the figures in this file; nothing is run")
     p.add_argument("--json", help="write all figures here")
     p.add_argument("--markdown", help="write the table here, which is always printed")
@@ -96,8 +97,8 @@ def counted(a, name, dtype, plain):
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "LD_LIBRARY_PATH": os.path.join(a.build, "ptxsim"), "PTXSIM_SM": arch,
                            "PTXSIM_DRIVER": NEWEST_DRIVER, "TCC_CACHE_DISABLE": "1", "TCC_LIBRARIES": "none"}
-            command = [os.path.join(a.build, "bin", "gpu-counts"), name, dtype, folder]
-            command += [plain] if plain and not figures else []
+            command = [os.path.join(a.build, "bin", "gpu-counts"), *(["--compile"] if a.compile or figures else [])]
+            command += [name, dtype, folder, *([plain] if plain and not figures else [])]
             done = subprocess.run(command, env=environment, capture_output=True, text=True)
             if done.returncode:
                 said = done.stderr.splitlines()
@@ -178,6 +179,14 @@ def table(results):
     return "\n".join(lines + above(results) + beside_nvcc(results))
 
 
+def compiled(results):
+    """What is known where nothing ran."""
+    of = parts_of(results)
+    lines = [f"{row['op']} {row['type']} {part}: spills {spills(row[part])}" for row, part in of if spills(row[part])]
+    lines += [f"{row['op']} {row['type']}: {row['error']}" for row in results if "error" in row]
+    return "\n".join(lines + [f"{sum(bool(spills(row[part])) for row, part in of)} of {len(of)} spill"])
+
+
 def beyond(a, results):
     """What moves, spills or executes more than it may, or fails."""
     found = [f"{row['op']} {row['type']}: {row['error']}" for row in results if "error" in row]
@@ -209,7 +218,7 @@ def main():
             sys.exit(f"gpu_counts.py: no row {', '.join(sorted(unknown))} in ops.def")
         results = []
         with tempfile.TemporaryDirectory() as folder:
-            plain = plain_of(folder, a.archs.split(",")[0])
+            plain = None if a.compile else plain_of(folder, a.archs.split(",")[0])
             for name in listed:
                 for dtype in a.types.split(",") if name in only else []:
                     results.append(counted(a, name, dtype, plain))
@@ -217,7 +226,7 @@ def main():
     if a.json:
         with open(a.json, "w") as file:
             file.write("[" + ",\n ".join(json.dumps(row) for row in results) + "]\n")
-    print(table(results))
+    print((compiled if a.compile else table)(results))
     if a.markdown:
         with open(a.markdown, "w") as file:
             file.write(HEADING + table(results) + "\n")
