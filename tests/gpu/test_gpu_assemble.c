@@ -22,7 +22,7 @@ static const struct {
 /* Instructions that approximate are those of codegen/emit/math_nvptx.c alone. */
 static void check_approximations(const char *text) {
     static const char *const known[] = {"ex2.approx.ftz.f32", "ex2.approx.f32", "rcp.approx.ftz.f32",
-                                        "rsqrt.approx.f32"};
+                                        "rsqrt.approx.f32", "lg2.approx.f32"};
     static const char *const marks[] = {".approx", ".ftz"};
     for (int m = 0; m < 2; m++)
         for (const char *at = strstr(text, marks[m]); at; at = strstr(at + 1, marks[m])) {
