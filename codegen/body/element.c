@@ -18,12 +18,6 @@ tcc_emit_type tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype) {
     }
 }
 
-static tcc_emit_value bf16_value(tcc_emitter *e, tcc_emit_value bits) {
-    tcc_emit_type type = tcc_emit_type_of(bits);
-    tcc_emit_value up = tcc_emit_shl(e, bits, tcc_emit_int(e, type, 16));
-    return tcc_emit_bitcast(e, up, tcc_emit_type_like(e, e->f32, type));
-}
-
 /* f16 to and from its bits, as i32. Integer arithmetic where the target has no instruction: a library's function cannot
  * be called. */
 static tcc_emit_value f16_value(tcc_emitter *e, tcc_emit_value bits) {
@@ -72,7 +66,7 @@ static tcc_emit_value f16_bits(tcc_emitter *e, tcc_emit_value value) {
 tcc_emit_value tcc_scalar_from_memory(tcc_emitter *e, tcc_emit_value value, tcc_dtype dtype) {
     switch (dtype) {
     case TCC_F16: return f16_value(e, tcc_emit_zext(e, value, like(e, e->i32, value)));
-    case TCC_BF16: return bf16_value(e, tcc_emit_zext(e, value, like(e, e->i32, value)));
+    case TCC_BF16: return tcc_emit_from_bf16(e, value);
     case TCC_U8: return tcc_emit_zext(e, value, like(e, e->i32, value));
     case TCC_BOOL: return tcc_emit_icmp(e, TCC_ICMP_NE, value, tcc_emit_int(e, tcc_emit_type_of(value), 0));
     default: return value;

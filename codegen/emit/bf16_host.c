@@ -76,6 +76,41 @@ tcc_emit_value tcc_host_round_bf16(tcc_emitter *e, tcc_emit_value x) {
 
 static tcc_emit_value i8(tcc_emitter *e, int value) { return LLVMConstInt(e->i8, (unsigned long long)value, false); }
 
+/* -- To f32 -- */
+
+enum { HALVES = 8 /* in 16 bytes */ };
+
+/* AVX2 widens 16 bits and shifts them by two instructions. One shuffles all bytes of each half of a register to where
+ * they belong, if both halves have all 16 bytes, as the instruction has it that loads them. */
+static tcc_emit_value widened(tcc_emitter *e, tcc_emit_value part) {
+    enum { REGISTER = 4 * HALVES, ZERO = 0x80, LOWER = 2 };
+    int both[2 * HALVES];
+    tcc_emit_value bytes[REGISTER];
+    for (int i = 0; i < 2 * HALVES; i++) both[i] = i % HALVES;
+    for (int i = 0; i < REGISTER; i++) bytes[i] = i8(e, i % 4 < LOWER ? ZERO : 2 * (i / 4) + i % 4 - LOWER);
+    tcc_emit_value twice = tcc_emit_shuffle(e, part, NULL, both, 2 * HALVES);
+    tcc_emit_value arguments[] = {tcc_emit_bitcast(e, twice, tcc_emit_vector_type(e->i8, REGISTER)),
+                                  tcc_emit_constants(bytes, REGISTER)};
+    tcc_emit_value shuffled = tcc_emit_intrinsic(e, "llvm.x86.avx2.pshuf.b", NULL, arguments, 2);
+    return tcc_emit_bitcast(e, shuffled, e->vf32);
+}
+
+/* Of what has just been loaded: LLVM makes a load of each 16 bytes of some vectors only, so that is done here. */
+tcc_emit_value tcc_host_from_bf16(tcc_emitter *e, tcc_emit_value half) {
+    enum { MOST_PARTS = 8 };
+    const int lanes = tcc_emit_lanes_of(tcc_emit_type_of(half)), n = lanes / HALVES;
+    if (e->target->lanes != HALVES || lanes % HALVES || n > MOST_PARTS) return NULL;
+    if (!LLVMIsALoadInst(half) || half != LLVMGetLastInstruction(LLVMGetInsertBlock(e->builder))) return NULL;
+    const tcc_emit_value from = LLVMGetOperand(half, 0);
+    const tcc_emit_type type = tcc_emit_vector_type(e->i16, HALVES);
+    tcc_emit_value parts[MOST_PARTS];
+    for (int i = 0; i < n; i++)
+        parts[i] = widened(e, tcc_emit_load(e, type, tcc_emit_at(e, e->i16, from, tcc_emit_i64(e, i * HALVES)), 0));
+    for (int width = 1; width < n; width *= 2)
+        for (int i = 0; i + width < n; i += 2 * width) parts[i] = tcc_emit_append(e, parts[i], parts[i + width]);
+    return parts[0];
+}
+
 /* The configuration's layout: byte 0 the palette, from byte 16 on the bytes of a row (16 bits each), from byte 48 on
  * the rows. */
 static void configure(tcc_emitter *e, const int *rows) {

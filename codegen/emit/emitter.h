@@ -367,6 +367,8 @@ tcc_emit_value tcc_emit_round_by_integers(tcc_emitter *e, tcc_emit_value x); /* 
 /* The same to values whose NaN have nothing in the lower halves of their bits: rounding leaves those as they are. */
 tcc_emit_value tcc_emit_round_short(tcc_emitter *e, tcc_emit_value x);
 
+/* The f32 whose upper halves these 16 bits are. */
+tcc_emit_value tcc_emit_from_bf16(tcc_emitter *e, tcc_emit_value half);
 /* The 16 bits that an f32 was made of as its upper half, where it was, or was chosen of such; else NULL. A constant has
  * nothing in its lower half. LLVM sees that only within one block, and not behind a choice. */
 tcc_emit_value tcc_emit_bits_behind(tcc_emitter *e, tcc_emit_value x);

@@ -58,7 +58,8 @@ struct tcc_emit_functions {
     tcc_emit_value (*round_pairs)(tcc_emitter *e, tcc_emit_value low, tcc_emit_value high);
     const tcc_emit_tiles *tiles;
 
-    tcc_emit_value (*round_bf16)(tcc_emitter *e, tcc_emit_value x); /* NULL: by integers; or it gives NULL for that */
+    tcc_emit_value (*round_bf16)(tcc_emitter *e, tcc_emit_value x);   /* NULL: by integers; or it gives NULL for that */
+    tcc_emit_value (*from_bf16)(tcc_emitter *e, tcc_emit_value half); /* the same */
 
     /* --- Elementary functions (math.h) */
     tcc_emit_value (*copy_sign)(tcc_emitter *e, tcc_emit_value magnitude, tcc_emit_value sign); /* NULL: as LLVM does */
@@ -112,6 +113,7 @@ tcc_emit_value tcc_host_load_lanes_if(tcc_emitter *e, tcc_emit_type type, tcc_em
 tcc_emit_value tcc_host_multiply_pairs(tcc_emitter *e, tcc_emit_value a, tcc_emit_value b, tcc_emit_value sums);
 tcc_emit_value tcc_host_round_pairs(tcc_emitter *e, tcc_emit_value low, tcc_emit_value high);
 tcc_emit_value tcc_host_round_bf16(tcc_emitter *e, tcc_emit_value x);
+tcc_emit_value tcc_host_from_bf16(tcc_emitter *e, tcc_emit_value half);
 extern const tcc_emit_tiles tcc_host_tiles;
 
 /* Of the host: check_host.c. Puts a call in front of each access of the finished module. Tiles' calls have their rows

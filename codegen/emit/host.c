@@ -219,6 +219,7 @@ const tcc_emit_functions tcc_emit_host = {
     .round_pairs = tcc_host_round_pairs,
     .tiles = &tcc_host_tiles,
     .round_bf16 = tcc_host_round_bf16,
+    .from_bf16 = tcc_host_from_bf16,
     .exp = tcc_host_exp,
     .exp_negative = tcc_host_exp_negative,
     .log = tcc_host_log,

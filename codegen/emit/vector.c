@@ -133,7 +133,19 @@ void tcc_emit_tile_multiply(tcc_emitter *e, int sums, int a, int b) {
     e->target->functions->tiles->multiply(e, sums, a, b);
 }
 
+/* What takes the target fewer instructions is a choice that is always made, between that and what a shift makes: LLVM
+ * drops it, and until then tcc_emit_bits_behind finds the bits. */
+tcc_emit_value tcc_emit_from_bf16(tcc_emitter *e, tcc_emit_value half) {
+    const tcc_emit_functions *f = e->target->functions;
+    tcc_emit_value shorter = f->from_bf16 && !LLVMIsConstant(half) ? f->from_bf16(e, half) : NULL;
+    tcc_emit_type type = tcc_emit_type_like(e, e->i32, tcc_emit_type_of(half));
+    tcc_emit_value up = tcc_emit_shl(e, tcc_emit_zext(e, half, type), tcc_emit_int(e, type, 16));
+    tcc_emit_value shifted = tcc_emit_bitcast(e, up, tcc_emit_type_like(e, e->f32, type));
+    return shorter ? LLVMBuildSelect(e->builder, tcc_emit_int(e, e->i1, 1), shorter, shifted, "") : shifted;
+}
+
 static tcc_emit_value half_behind(tcc_emit_value x) {
+    if (LLVMIsASelectInst(x) && LLVMIsAConstantInt(LLVMGetOperand(x, 0))) x = LLVMGetOperand(x, 2);
     if (!LLVMIsABitCastInst(x)) return NULL;
     tcc_emit_value up = LLVMGetOperand(x, 0), bits;
     if (!LLVMIsAInstruction(up) || LLVMGetInstructionOpcode(up) != LLVMShl) return NULL;

@@ -174,6 +174,27 @@ static void choices_are_of_bits(void **state) {
     }
 }
 
+/* One for each 16 bytes at AVX2; what copies them stores the 16 bits, and LLVM drops the shuffle. */
+static void halves_are_widened_by_a_shuffle(void **state) {
+    (void)state;
+    skip_without(ON_X86_64, "it looks at code for x86-64-v3");
+    static const char *const ops[] = {"add(%0, %0)", "slice(%0) {start=[0, 1], limit=[3, 1025], stride=[1, 1]}"};
+    for (int copied = 0; copied < 2; copied++) {
+        char text[256];
+        tcc_diag diag = {0};
+        snprintf(text, sizeof text,
+                 "graph @rows {\n  %%0 = input {name=\"x\"} : bf16[3,%d]\n  %%1 = %s : bf16[3,1024]\n"
+                 "  output \"o\" %%1\n}\n",
+                 copied ? 1025 : 1024, ops[copied]);
+        tcc_graph *g = parse_graph(text, &diag);
+        assert_true(count_in_code(g, "x86-64-v3", "call <32 x i8> @llvm.x86.avx2.pshuf.b") > 0);
+        assert_int_equal(count_in_code(g, "x86-64-v3", " = trunc <") > 0, !copied);
+        check_compiled(g, &(compiled_options){.exact = true});
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(elements_of_all_sizes),
                                        cmocka_unit_test(elements_a_stride_apart),
@@ -181,6 +202,7 @@ int main(void) {
                                        cmocka_unit_test(rows_are_loaded_or_not),
                                        cmocka_unit_test(masks_are_of_the_last_vector),
                                        cmocka_unit_test(choices_are_of_bits),
+                                       cmocka_unit_test(halves_are_widened_by_a_shuffle),
                                        cmocka_unit_test(wide_vectors_gather_less)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
