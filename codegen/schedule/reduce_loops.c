@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_CARRIES = TCC_EMIT_MAX_CARRY };
+enum { MOST_CARRIES = TCC_EMIT_MAX_CARRY, RUNS = 4 /* of a row, at once */ };
 
 /* One fold for each of the vectors that `value` is made of: sums in their order, extremes as a tree, in which fewer
  * wait for one another. */
@@ -271,6 +271,53 @@ static int find_cut(const tcc_body_run *r, const tcc_reduce_sweep *s, int64_t *l
     return -1;
 }
 
+/* Whether several runs of a row are made at once: sums of little, for which an addition waits for the one before, and
+ * of elements that come faster than that from memory, as those of 16 bits do. */
+static bool runs_together(const tcc_body_run *r, const tcc_reduce_sweep *s, const bool *is_sum, int n_carry) {
+    enum { LITTLE = 8, NARROW = 2 /* bytes */ };
+    if (!s->p->order || tcc_body_cost(r->body) > LITTLE) return false;
+    for (int i = 0; i < r->body->exprs.count; i++) {
+        const tcc_expr *x = r->body->exprs.data[i];
+        if (x->kind == TCC_EXPR_LOAD && tcc_dtype_bytes(x->dtype) > NARROW) return false;
+    }
+    for (int i = 0; s->sweep == tcc_reduce_sweep_of_stores(s->p) && i < r->body->stores.count; i++)
+        if (!r->body->stores.data[i].kept) return false;
+    for (int k = 0; k < n_carry; k++)
+        if (!is_sum[k]) return false;
+    return n_carry * RUNS <= tcc_most_sums(r->e->target);
+}
+
+/* So many runs at once as long as there are as many, from *from on, which becomes where the others begin. Their sums
+ * are added up as those of one run after the other are. */
+static void emit_runs_together(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit_value *from, tcc_emit_value to,
+                               int64_t run, tcc_emit_value *carry, int n_carry) {
+    tcc_emitter *e = r->e;
+    const tcc_reduce *p = s->p;
+    const int var = p->reduced[p->n_reduced - 1], lanes = p->lanes * p->abreast, n = RUNS * n_carry;
+    tcc_emit_value sums[MOST_CARRIES];
+    tcc_emit_loop groups, loop;
+    const tcc_emit_value rest = tcc_emit_rem(e, tcc_emit_sub(e, to, *from), RUNS * run),
+                         end = tcc_emit_sub(e, to, rest);
+    tcc_emit_loop_begin(e, &groups, *from, end, RUNS * run, carry, n_carry);
+    for (int k = 0; k < n; k++) sums[k] = tcc_emit_null(tcc_emit_type_of(carry[k % n_carry]));
+    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, run), lanes, sums, n);
+    memcpy(sums, loop.carry, sizeof *sums * (size_t)n);
+    tcc_body_lanes_begin(r, var, lanes, at_multiples(p, lanes));
+    for (int i = 0; i < RUNS; i++) {
+        tcc_emit_value first = tcc_emit_add(e, groups.index, tcc_emit_i64(e, i * run));
+        tcc_body_enter(r, var, tcc_emit_add(e, first, loop.index));
+        tcc_reduce_emit_inside(r, s, sums + i * n_carry);
+        tcc_body_leave(r, var);
+    }
+    tcc_body_lanes_end(r);
+    tcc_emit_loop_end(e, &loop, sums);
+    memcpy(carry, groups.carry, sizeof *carry * (size_t)n_carry);
+    for (int k = 0; k < n; k++) tcc_fold_step(e, TCC_OP_REDUCE_SUM, &carry[k % n_carry], loop.carry[k], NULL, NULL);
+    tcc_emit_loop_end(e, &groups, carry);
+    memcpy(carry, groups.carry, sizeof *carry * (size_t)n_carry);
+    *from = end;
+}
+
 /* The lane loop of a long row. */
 static void emit_row_of_runs(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit_value from, tcc_emit_value to,
                              int64_t length, tcc_emit_value *carry, int n_carry) {
@@ -283,6 +330,7 @@ static void emit_row_of_runs(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emi
     tcc_emit_loop runs;
     bool is_sum[MOST_CARRIES];
     find_sums(s, 0, is_sum);
+    if (runs_together(r, s, is_sum, n_carry)) emit_runs_together(r, s, &from, end, length * p->lanes, carry, n_carry);
     tcc_reduce_runs_begin(e, is_sum, &runs, length * tcc_emit_group_lanes(e, p->lanes), high, &from, &last, carry,
                           n_carry);
     emit_row(r, s, from, last, true, carry, n_carry);

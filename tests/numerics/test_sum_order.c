@@ -214,6 +214,26 @@ static void rows_of_functions(void **state) {
     assert_true(ok);
 }
 
+/* Runs of a row of 16-bit elements are made several at once, but not those of what is stored as f32: in whole groups of
+ * runs, with runs left, with a part of one, and with less than a vector; by parts, too. */
+static void runs_at_once(void **state) {
+    (void)state;
+    static const char *const x[] = {"4,32768", "3,40960", "9,8192",    "2,33000",  "5,70001",
+                                    "9,20011", "2,4099",  "1,1048576", "1,300001", "600,1040"};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++) {
+        char text[1024];
+        const int rows = atoi(x[i]);
+        snprintf(text, sizeof text,
+                 "graph @g {\n  %%0 = input {name=\"x\"} : bf16[%s]\n  %%1 = cast(%%0) : f32[%s]\n"
+                 "  %%2 = mul(%%1, %%1) : f32[%s]\n  %%3 = reduce_sum(%%2) {axes=[1]} : f32[%d]\n"
+                 "  %%4 = reduce_sum(%%1) {axes=[1]} : f32[%d]\n  output \"a\" %%3\n  output \"b\" %%4\n}\n",
+                 x[i], x[i], x[i], rows, rows);
+        ok = agrees(text) && ok;
+    }
+    assert_true(ok);
+}
+
 /* The first `count` elements of an output of `text`. */
 static tcc_strbuf start_of(const char *text, int output, int count) {
     tcc_diag diag = {0};
@@ -340,6 +360,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbouring_axes),   cmocka_unit_test(rows_of_few), cmocka_unit_test(rows_across_memory),
         cmocka_unit_test(columns_beside_rows), cmocka_unit_test(short_rows),  cmocka_unit_test(rows_in_turn),
-        cmocka_unit_test(rows_of_functions),   cmocka_unit_test(means),       cmocka_unit_test(maxima)};
+        cmocka_unit_test(rows_of_functions),   cmocka_unit_test(means),       cmocka_unit_test(maxima),
+        cmocka_unit_test(runs_at_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
