@@ -29,11 +29,12 @@ static bool overwrites(const tcc_builder *b, const tcc_group *group, const tcc_n
 }
 
 /* Whether the group's own updates find the value in a cache once its base is written: it is small, or they touch much
- * of it. */
+ * of it. Those of a sum that is rounded touch a temporary of f32 instead; along a line none are without one. */
 static bool is_updated(const tcc_group *group, const tcc_node *value) {
     if (group->kind != TCC_GROUP_SCATTER || group->hero != value) return false;
     const tcc_type *updates = &value->operands[2]->type;
     const bool along = value->op == TCC_OP_SCATTER_ADD_ALONG || value->op == TCC_OP_SCATTER_ALONG;
+    if (value->op == TCC_OP_SCATTER_ADD_ALONG && tcc_dtype_is_narrow(value->type.dtype)) return false;
     int64_t together = 1; /* elements that go to one place */
     for (int i = (int)value->attrs->axis.axis + 1; !along && i < value->type.rank; i++) together *= value->type.dims[i];
     const double each = (double)(together * tcc_dtype_bytes(value->type.dtype)),

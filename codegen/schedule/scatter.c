@@ -4,7 +4,8 @@
  * order. So the sums have one order, and no two items write to the same column. Lanes run along the columns. Sums of
  * f16 and bf16 gather in a temporary of f32, which a third launch rounds. On a host, where that takes less memory, they
  * gather in registers (scatter_chains.c). scatter_max takes the larger value where that adds, and scatter_along the
- * update itself: so the last one of a place stays there. */
+ * update itself: so the last one of a place stays there. On a GPU lines may gather in shared memory, in one launch
+ * (scatter_along.c). */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scatter.h"
 
@@ -178,6 +179,11 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     }
     int temporary = -1;
     const bool rounds = !(tcc_op_get_info(hero->op)->flags & TCC_FLAG_EXACT) && tcc_dtype_is_narrow(hero->type.dtype);
+    if (l->target->lane_groups && is_along(hero)) {
+        bool done;
+        TCC_TRY(tcc_scatter_lower_lines(l, rounds, &done));
+        if (done) return TCC_OK;
+    }
     if (rounds && has_chains(l)) {
         TCC_TRY(lower_pass(l, -1, false));
         return tcc_scatter_add_chains(l);

@@ -18,6 +18,9 @@ typedef struct tcc_scatter {
     const tcc_expr *place, *sum; /* the row of an update; it and the element that it is added to together, */
     const tcc_expr *old;         /* and that element. NULL: it is replaced */
     int64_t rows;
+    /* lines in shared memory (scatter_along.c): `sum` is what its loop `along` stores of them */
+    int along;
+    const tcc_expr *base, *update, *hit;
     int steps;      /* vectors of a lane group that a row has, in an item */
     int64_t chunks; /* items a row */
     /* by chains of positions (scatter_chains.c) */
@@ -44,6 +47,9 @@ tcc_thread_shape tcc_scatter_row_shape(void);
 bool tcc_scatter_plan_along(tcc_scatter *p, const tcc_expr *place, bool replaces);
 tcc_status tcc_scatter_emit_along(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 tcc_thread_shape tcc_scatter_along_shape(void);
+/* The same where each element of the output is written anyway: the line gathers in shared memory, so that one launch
+ * reads the base, adds the updates and stores the line once. *done: false if the work is made otherwise. */
+tcc_status tcc_scatter_lower_lines(tcc_lowering *l, bool rounds, bool *done);
 
 /* Adds the launches that follow where the base lies in the hero's place: of each row that is named the updates are
  * added up in registers, in f32. */

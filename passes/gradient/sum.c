@@ -204,8 +204,9 @@ tcc_node *tcc__gradient_sum(tcc_graph *g, tcc_node *const *given, int count) {
     for (int i = 0; i < count; i++) {
         tcc_node *s = as_scatter(given[i]);
         if (!s) continue;
-        tcc_node *operands[] = {sum, s->operands[1], s->operands[2]};
-        sum = sum ? tcc_ir_build(g, s->op, operands, 3, s->attrs, NULL, s->loc) : s;
+        tcc_node *base = sum ? sum : tcc_ir_widen(g, s->operands[0]);
+        tcc_node *operands[] = {base, s->operands[1], tcc_ir_widen(g, s->operands[2])};
+        sum = tcc_ir_build(g, s->op, operands, 3, s->attrs, NULL, s->loc);
         if (!sum) return NULL;
     }
     return tcc_ir_cast(g, sum, given[0]->type.dtype);

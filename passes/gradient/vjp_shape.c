@@ -66,14 +66,21 @@ TCC_VJP_RULE(flip) { tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_FLIP, &v->dy, 1, NU
 
 /* -- Indexing: what is read is added back where it was read -- */
 
-/* An entry that is read often gets a long sum, which f16 and bf16 cannot hold. */
-static void scatter_back(tcc_vjp *v, tcc_op op) {
-    tcc_node *dy = tcc_ir_widen(v->g, v->dy), *base = tcc_ir_widen(v->g, vjp_zero(v, v->x[0]));
-    tcc_node *operands[] = {base, v->x[1], dy};
-    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, vjp_build(v, op, operands, 3, NULL), v->x[0]->type.dtype));
+/* What is read along lines. The sums of f16 and bf16 gather in f32, and are rounded once. */
+static void scatter_along_back(tcc_vjp *v) {
+    tcc_node *base = tcc_ir_cast(v->g, vjp_zero(v, v->x[0]), v->dy->type.dtype);
+    tcc_node *operands[] = {base, v->x[1], v->dy}, *dx = vjp_build(v, TCC_OP_SCATTER_ADD_ALONG, operands, 3, NULL);
+    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, dx, v->x[0]->type.dtype));
 }
 
-TCC_VJP_RULE(take) { scatter_back(v, TCC_OP_SCATTER_ADD); }
+/* An entry that is read often gets a long sum, which f16 and bf16 cannot hold. */
+static void scatter_back(tcc_vjp *v) {
+    tcc_node *dy = tcc_ir_widen(v->g, v->dy), *base = tcc_ir_widen(v->g, vjp_zero(v, v->x[0]));
+    tcc_node *operands[] = {base, v->x[1], dy};
+    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, vjp_build(v, TCC_OP_SCATTER_ADD, operands, 3, NULL), v->x[0]->type.dtype));
+}
+
+TCC_VJP_RULE(take) { scatter_back(v); }
 
 /* A value that a row has one of, in all of the row. */
 static tcc_node *in_row(tcc_vjp *v, tcc_node *one, int axis) {
@@ -89,7 +96,7 @@ static tcc_node *in_row(tcc_vjp *v, tcc_node *one, int axis) {
 TCC_VJP_RULE(take_along) {
     const int axis = (int)v->y->attrs->axis.axis;
     if (v->x[1]->type.dims[axis] != 1) {
-        scatter_back(v, TCC_OP_SCATTER_ADD_ALONG);
+        scatter_along_back(v);
         return;
     }
     tcc_type places = v->x[0]->type;

@@ -89,6 +89,34 @@ static void along(void **state) {
                    &(compiled_options){.limit = 30});
 }
 
+/* Onto zeros, onto what is computed and onto what is read: lines that gather in shared memory, up to the longest, and
+ * those that are too long or have too few updates for that. Some indices name no element. */
+static void lines(void **state) {
+    (void)state;
+    static const struct {
+        int rows, line, positions, limit;
+    } shapes[] = {{3, 9, 8, 9},        {5, 300, 77, 310},   {7, 33, 129, 3},
+                  {2, 4096, 70, 4096}, {1, 4097, 70, 4097}, {9, 2, 40, 2}};
+    static const char *const types[] = {"f32", "bf16", "i32", "f16"}, *const ops[] = {"scatter_add_along",
+                                                                                      "scatter_along"};
+    static const char *const bases[] = {"constant {values=[0]}", "mul(%0, %0)", "neg(%0)"}; /* the last is not used */
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
+        for (int form = 0; form < 4 * 2 * 3; form++) {
+            const char *type = types[form % 4], *op = ops[form / 4 % 2], *base = bases[form / 8];
+            const int r = shapes[i].rows, n = shapes[i].line, p = shapes[i].positions, from = form < 16 ? 3 : 0;
+            char text[1024];
+            snprintf(text, sizeof text,
+                     "graph @s {\n  %%0 = input {name=\"x\", role=state} : %s[2,%d,%d]\n  %%1 = input {name=\"i\"} : "
+                     "i32[2,%d,%d]\n"
+                     "  %%2 = input {name=\"u\"} : %s[2,%d,%d]\n  %%3 = %s : %s[2,%d,%d]\n"
+                     "  %%4 = %s(%%%d, %%1, %%2) {axis=2} : %s[2,%d,%d]\n  output \"o\" %%4\n}\n",
+                     type, r, n, r, p, type, r, p, base, type, r, n, op, from, type, r, n);
+            const compiled_options options = {.limit = shapes[i].limit, .seed = i};
+            check_gpu_text(text, &options);
+            check_equal_to_host(text, &options);
+        }
+}
+
 static void forms(void **state) {
     (void)state;
     check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[50]\n  %1 = input {name=\"i\"} : i64[3,40]\n  %2 = "
@@ -113,7 +141,7 @@ static void repeated_indices(void **state) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings), cmocka_unit_test(along), cmocka_unit_test(forms),
-                                       cmocka_unit_test(repeated_indices)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings), cmocka_unit_test(along), cmocka_unit_test(lines),
+                                       cmocka_unit_test(forms), cmocka_unit_test(repeated_indices)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
