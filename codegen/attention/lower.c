@@ -240,19 +240,21 @@ static tcc_status copied_output(tcc_lowering *l, lowered *out, tcc_attention_rol
     return TCC_OK;
 }
 
-/* Gradients that are written side by side into one tensor; where the kernel does not write its type, rounded
- * afterwards. */
+/* Gradients that are written side by side into one tensor. Where the kernel does not write its type, or parts of a sum,
+ * all are copied afterwards. */
 static tcc_status packed_output(tcc_lowering *l, lowered *out, const tcc_node *concat, bool *possible) {
     int64_t axis = concat->attrs->axis.axis, offset = 0, dense[TCC_MAX_RANK];
     tcc_operand_dense(&concat->type, dense);
+    const bool takes = concat->type.dtype == TCC_F32 || concat->type.dtype == out->narrow;
+    bool copied = !takes;
+    for (int i = 0; i < concat->n_operands; i++) copied = copied || writes_parts(out, hero_of(concat->operands[i]));
     for (int i = 0; i < concat->n_operands && *possible; i++) {
         const tcc_node *part = concat->operands[i], *hero = hero_of(part);
         tcc_attention_role role = role_of(hero);
         int64_t strides[TCC_MAX_RANK];
         *possible = role != TCC_ATTENTION_ROLES && !out->a.has[role];
-        const bool direct = concat->type.dtype == TCC_F32 || concat->type.dtype == out->narrow;
-        if (*possible && (!direct || writes_parts(out, hero))) {
-            TCC_TRY(copied_output(l, out, role, hero, writes_parts(out, hero) ? out->narrow : TCC_F32));
+        if (*possible && copied) {
+            TCC_TRY(copied_output(l, out, role, hero, takes ? concat->type.dtype : TCC_F32));
             continue;
         }
         if (*possible) out->dtypes[role] = concat->type.dtype;

@@ -348,6 +348,34 @@ static void shared_keys(void **state) {
     }
 }
 
+/* One tensor of gradients, those by keys being sums: one query and one key. */
+static void shared_gradients_side_by_side(void **state) {
+    (void)state;
+    static const char *const types[] = {"f32", "bf16"};
+    for (int i = 0; i < 2; i++) {
+        char text[2048];
+        snprintf(text, sizeof text,
+                 "graph @packed {\n"
+                 "  %%0 = input {name=\"q\"} : %1$s[3,4,1,8]\n"
+                 "  %%1 = input {name=\"k\"} : %1$s[3,1,1,8]\n"
+                 "  %%2 = input {name=\"v\"} : %1$s[3,1,1,8]\n"
+                 "  %%3 = input {name=\"d\"} : %1$s[3,4,1,8]\n"
+                 "  %%4 = sdpa(%%0, %%1, %%2) {scale=0.5} : %1$s[3,4,1,8]\n"
+                 "  %%5 = sdpa_lse(%%0, %%1) {scale=0.5} : f32[3,4,1]\n"
+                 "  %%6 = sdpa_grad_q(%%0, %%1, %%2, %%4, %%5, %%3) {scale=0.5} : %1$s[3,4,1,8]\n"
+                 "  %%7 = sdpa_grad_k(%%0, %%1, %%2, %%4, %%5, %%3) {scale=0.5} : %1$s[3,1,1,8]\n"
+                 "  %%8 = sdpa_grad_v(%%0, %%1, %%2, %%4, %%5, %%3) {scale=0.5} : %1$s[3,1,1,8]\n"
+                 "  %%9 = reshape(%%6) : %1$s[3,32]\n"
+                 "  %%10 = reshape(%%7) : %1$s[3,8]\n"
+                 "  %%11 = reshape(%%8) : %1$s[3,8]\n"
+                 "  %%12 = concat(%%9, %%10, %%11) {axis=1} : %1$s[3,48]\n"
+                 "  output \"d\" %%12\n"
+                 "}\n",
+                 types[i]);
+        check_text(text, &(compiled_options){.tolerance = i ? 2e-2 : 1e-4});
+    }
+}
+
 /* Shared keys are what repeated ones are, and so are all gradients. */
 static void as_repeated(void **state) {
     (void)state;
@@ -394,6 +422,7 @@ int main(void) {
         cmocka_unit_test(a_key_that_lies_apart),
         cmocka_unit_test(as_written_out),
         cmocka_unit_test(shared_keys),
+        cmocka_unit_test(shared_gradients_side_by_side),
         cmocka_unit_test(as_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
