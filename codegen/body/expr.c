@@ -3,6 +3,7 @@
 #include "codegen/body/body.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/integers.h"
 
 #include <math.h>
 #include <string.h>
@@ -239,7 +240,10 @@ void tcc_body_rebase(tcc_body *b) {
             tcc_affine_range(b, &x->affine, &first, &last);
             if (first < least) least = first;
         }
-        if (least <= 0 || least == INT64_MAX) continue;
+        if (least == INT64_MAX) continue;
+        /* What no guard lets in may lie behind the value. */
+        least = tcc_min_i64(least, tcc_type_numel(&buffer->node->type) - 1 - buffer->offset);
+        if (least <= 0) continue;
         buffer->offset += least;
         for (int k = 0; k < b->exprs.count; k++) {
             tcc_expr *x = b->exprs.data[k];

@@ -623,6 +623,27 @@ static void reduced_rows_in_other_dims(void **state) {
     check_log_softmax("13,17", 17, "1,221", "1", 1);
 }
 
+/* Slices of what was padded in which nothing but padding is left: the value in memory is not read. */
+static void padding_alone(void **state) {
+    (void)state;
+    check_text("graph @interior {\n"
+               "  %0 = input {name=\"x\"} : f32[1,3]\n"
+               "  %1 = add(%0, %0) : f32[1,3]\n"
+               "  %2 = pad(%1) {lo=[3, 2], hi=[0, 3], interior=[1, 0]} : f32[4,8]\n"
+               "  %3 = slice(%2) {start=[2, 6], limit=[3, 8], stride=[1, 1]} : f32[1,2]\n"
+               "  %4 = pad(%3) {value=1, lo=[0, 0], hi=[1, 0], interior=[0, 0]} : f32[2,2]\n"
+               "  output \"y\" %4\n  output \"x2\" %1\n}\n",
+               &(compiled_options){.tolerance = 1e-6});
+    check_text("graph @behind {\n"
+               "  %0 = input {name=\"x\"} : f32[3,9,3,5]\n"
+               "  %1 = reduce_max(%0) {axes=[3]} : f32[3,9,3]\n"
+               "  %2 = pad(%1) {lo=[0, 0, 2], hi=[1, 0, 1], interior=[0, 0, 0]} : f32[4,9,6]\n"
+               "  %3 = mul(%2, %2) : f32[4,9,6]\n"
+               "  %4 = slice(%3) {start=[3, 2, 0], limit=[4, 9, 6], stride=[1, 3, 1]} : f32[1,3,6]\n"
+               "  output \"y\" %4\n}\n",
+               &(compiled_options){.tolerance = 1e-6});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pointwise),
@@ -646,6 +667,7 @@ int main(void) {
         cmocka_unit_test(scans_and_scatters),
         cmocka_unit_test(states_and_constants),
         cmocka_unit_test(draws_behind_padding),
+        cmocka_unit_test(padding_alone),
         cmocka_unit_test(reduced_rows_in_other_dims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
