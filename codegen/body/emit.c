@@ -299,9 +299,8 @@ static tcc_emit_value emit_at(tcc_body_run *r, const skew *s, const tcc_expr *x,
     return value;
 }
 
-/* The row that lies `row` behind the first: the terms of turns [from, to), counted from the one that comes to it
- * first. */
-static void skewed_row(tcc_body_run *r, const skew *s, tcc_emit_value row, int from, int to, tcc_emit_value *carry) {
+/* The row that lies `row` behind the first, for all turns whose windows see it. */
+static void skewed_row(tcc_body_run *r, const skew *s, tcc_emit_value row, int64_t taps, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
     const fold_cx *f = s->f;
     const tcc_expr *of = f->x->operands[0];
@@ -311,46 +310,76 @@ static void skewed_row(tcc_body_run *r, const skew *s, tcc_emit_value row, int f
         tcc_body_enter(r, f->jam, tcc_emit_i64(e, s->sign > 0 ? 0 : f->turns - 1));
         factors[seen] = emit_at(r, s, of->operands[seen], row, at);
         tcc_body_leave(r, f->jam);
-        for (int i = from; i < to; i++) {
+        for (int i = 0; i < f->turns; i++) {
             tcc_emit_value *sum = &carry[s->sign > 0 ? i : f->turns - 1 - i];
-            factors[1 - seen] = emit_at(r, s, of->operands[1 - seen], tcc_emit_sub(e, row, tcc_emit_i64(e, i)), at);
-            *sum = tcc_emit_fma(e, factors[0], factors[1], *sum);
+            const tcc_emit_value tap = tcc_emit_sub(e, row, tcc_emit_i64(e, i));
+            tcc_emit_if sees;
+            tcc_emit_if_begin(e, &sees, tcc_emit_icmp(e, TCC_ICMP_ULT, tap, tcc_emit_i64(e, taps)));
+            factors[1 - seen] = emit_at(r, s, of->operands[1 - seen], tap, at);
+            const tcc_emit_value next = tcc_emit_fma(e, factors[0], factors[1], *sum);
+            tcc_emit_if_end(e, &sees);
+            *sum = tcc_emit_if_value(e, &sees, next, *sum);
         }
     }
 }
 
-/* The sums of all turns. */
-static void fold_skewed(tcc_body_run *r, const skew *s, tcc_emit_value *carry) {
+/* The sums of all turns. All rows have one text, also those that only some turns see: a branch passes over what others
+ * would add. Branches cost little beside the sums, and text takes long to compile. Rows that lie outside are left out
+ * of the loop. */
+static void fold_skewed(tcc_body_run *r, const fold_cx *f, int64_t steps, int sign, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
-    const int turns = s->f->turns;
-    const int64_t taps = r->body->vars.data[s->f->vars[0]].high + 1;
+    const int turns = f->turns;
+    const int64_t taps = r->body->vars.data[f->vars[0]].high + 1;
     const size_t n = (size_t)r->body->exprs.count;
+    const skew s = {f, steps / taps, sign};
     tcc_emit_loop rows;
+    tcc_emit_value from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, taps + turns - 1);
     memcpy(r->aside, r->needed, n * sizeof *r->needed);
-    for (int i = 0; i < turns - 1; i++) skewed_row(r, s, tcc_emit_i64(e, i), 0, i + 1, carry);
-    tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, turns - 1), tcc_emit_i64(e, taps), 1, carry, turns);
+    if (f->guard) {
+        tcc_body_enter(r, f->jam, tcc_emit_i64(e, sign > 0 ? 0 : turns - 1));
+        tcc_body_cut_products(r, f->guard, f->x->fold, f->vars[0], &from, &to);
+        tcc_body_leave(r, f->jam);
+    }
+    tcc_emit_loop_begin(e, &rows, from, to, 1, carry, turns);
     memcpy(carry, rows.carry, sizeof *carry * (size_t)turns);
-    skewed_row(r, s, rows.index, 0, turns, carry);
+    skewed_row(r, &s, rows.index, taps, carry);
     tcc_emit_loop_end(e, &rows, carry);
     memcpy(carry, rows.carry, sizeof *carry * (size_t)turns);
-    for (int i = 1; i < turns; i++) skewed_row(r, s, tcc_emit_i64(e, taps - 1 + i), i, turns, carry);
     memcpy(r->needed, r->aside, n * sizeof *r->needed);
+}
+
+/* As tcc_body_skew_of, of those whose rows are short enough to be written out. */
+static int skew_of(const tcc_body_run *r, const fold_cx *f, int64_t steps) {
+    const int64_t inside = steps / (r->body->vars.data[f->vars[0]].high + 1);
+    const bool skews = steps > UNROLL && inside <= UNROLL && f->cut < 0 && f->carries == f->turns;
+    return skews ? tcc_body_skew_of(r, f->x, f->vars[0], f->jam, f->turns) : 0;
+}
+
+/* The same where those steps in which the guard does not hold are whole rows of what is seen. */
+static int skew_of_guarded(const tcc_body_run *r, const fold_cx *f, int64_t steps) {
+    if (!f->guard || f->jam < 0 || f->cuts & ~BIT(f->vars[0])) return 0;
+    return !f->cuts || f->guard->loops >> f->jam & 1 ? skew_of(r, f, steps) : 0;
 }
 
 /* All steps of a fold. */
 static void fold_whole(tcc_body_run *r, const fold_cx *f, int64_t steps, bool plain, tcc_emit_value *carry) {
-    const int64_t inside = steps / (r->body->vars.data[f->vars[0]].high + 1);
-    const bool skews = plain && steps > UNROLL && inside <= UNROLL && f->cut < 0 && f->carries == f->turns;
-    const int sign = skews ? tcc_body_skew_of(r, f->x, f->vars[0], f->jam, f->turns) : 0;
-    if (sign) fold_skewed(r, &(skew){f, inside, sign}, carry);
+    const int sign = plain ? skew_of(r, f, steps) : 0;
+    if (sign) fold_skewed(r, f, steps, sign, carry);
     else fold_loops(r, f, 0, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
 }
 
-/* A fold whose guards hold in all its steps where `inside` is true. */
+/* A fold whose guards hold in all its steps where `inside` is true. Of rows that go together those outside are cut. */
 static void fold_twice(tcc_body_run *r, const fold_cx *f, int64_t steps, tcc_emit_value *carry, tcc_emit_value inside) {
     tcc_emit_value results[MOST_CARRIES][2];
     tcc_emit_block ends[2];
     tcc_emit_if branch;
+    const int sign = skew_of_guarded(r, f, steps);
+    if (sign) { /* once is enough */
+        r->unguarded = true;
+        fold_skewed(r, f, steps, sign, carry);
+        r->unguarded = false;
+        return;
+    }
     fold_cx whole = *f;
     whole.guard = NULL;
     tcc_emit_if_begin(r->e, &branch, inside);

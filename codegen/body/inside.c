@@ -3,7 +3,8 @@
  * host. So a fold is emitted twice: with guards, and for windows that lie inside without those that are equal in all
  * lanes. What differs from lane to lane, as the columns where vectors run along a row, masks loads in both; there a sum
  * of products leaves out the rows that lie outside. Where the innermost loop is long, as along an image's row, that
- * loop is cut instead: guards are left to its ends. */
+ * loop is cut instead: guards are left to its ends. Sums of neighbouring rows (skew.c) are emitted once: their loop is
+ * cut to the rows inside. */
 #include "codegen/body/run.h"
 
 #define BIT(v) (UINT64_C(1) << (v))
