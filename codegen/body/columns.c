@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Loads of all elements of short rows, a row for each lane: the first of all lanes, the second, and so on. Whole rows
- * are loaded and transposed in registers. A processor would gather the lanes one by one, for each element of a row. */
+ * are loaded and transposed in registers. A processor would gather the lanes one by one, for each element of a row. The
+ * same of windows that do not overlap, as a pool's: a row of each is such a row. */
 #include "codegen/body/run.h"
 
 enum { MOST = 32 /* elements of a row */, MOST_PARTS = 8 /* of a vector of lanes */ };
@@ -65,4 +66,44 @@ void tcc_body_load_columns(tcc_body_run *r, const tcc_expr *x) {
         for (int i = 0; i < parts; i++) load_square(r, row[0], i * part, from, of[i] = columns[i]);
         for (int i = 0; i < part; i++) r->values[row[from + i]->id] = joined(r->e, of, i, parts);
     }
+}
+
+/* -- Windows beside each other -- */
+
+/* What moves with `var` otherwise than as a loop is not there yet: then x is not ready. */
+static bool has_window(const tcc_body_run *r, const tcc_expr *x, int var) {
+    const int64_t extent = r->body->vars.data[var].high + 1;
+    return x->kind == TCC_EXPR_LOAD && !x->n_operands && r->needed[x->id] && !r->values[x->id] &&
+           !(x->loops & ~(r->open | UINT64_C(1) << var)) && tcc_body_ready(r, x) &&
+           tcc_affine_coefficient(&x->affine, var) == 1 && tcc_body_stride(r, &x->affine) >= extent &&
+           tcc_scalar_register(r->e, x->dtype) == r->e->f32;
+}
+
+int tcc_body_find_windows(const tcc_body_run *r, int var, const tcc_expr **loads, int most) {
+    const int64_t extent = r->body->vars.data[var].high + 1;
+    int n = 0;
+    if (r->e->target->lane_groups || r->forms || extent != r->lanes || r->lanes > r->e->lanes || r->lanes < 4) return 0;
+    for (int i = 0; i < r->body->exprs.count && n < most; i++)
+        if (has_window(r, r->body->exprs.data[i], var)) loads[n++] = r->body->exprs.data[i];
+    return n;
+}
+
+/* Lanes that do not exist read the first window again; where none does, the value's first elements. */
+void tcc_body_load_windows(tcc_body_run *r, const tcc_expr *x, int var, tcc_emit_value *columns) {
+    tcc_emitter *e = r->e;
+    const int lanes = r->lanes;
+    const int64_t stride = tcc_body_stride(r, &x->affine);
+    const tcc_emit_type memory = tcc_emit_dtype(e, x->dtype), type = tcc_emit_vector_type(memory, lanes);
+    tcc_body_enter(r, var, tcc_emit_i64(e, 0));
+    const tcc_emit_value begin = tcc_body_offset(r, &x->affine);
+    tcc_body_leave(r, var);
+    tcc_emit_value other = tcc_emit_i64(e, 0);
+    for (int i = 0; i < lanes; i++) {
+        tcc_emit_value at = tcc_emit_add(e, begin, tcc_emit_i64(e, i * stride));
+        if (r->mask) at = tcc_emit_select(e, tcc_emit_extract(e, r->mask, tcc_emit_i32(e, i)), at, other);
+        if (!i) other = at;
+        columns[i] = tcc_emit_load(e, type, tcc_emit_at(e, memory, r->bases[x->buffer], at), 0);
+        columns[i] = tcc_scalar_from_memory(e, columns[i], x->dtype);
+    }
+    tcc_emit_transpose_vectors(e, columns, lanes);
 }

@@ -98,7 +98,7 @@ static tcc_emit_value emit_within(tcc_body_run *r, const tcc_expr *x) {
     return tcc_emit_icmp(r->e, TCC_ICMP_ULT, a, tcc_emit_int(r->e, type, x->integer));
 }
 
-enum { UNROLL = 16, MOST_CARRIES = TCC_EMIT_MAX_CARRY };
+enum { UNROLL = 16, MOST_CARRIES = TCC_EMIT_MAX_CARRY, MOST_WINDOWS = 2 };
 
 /* The number of a fold's element in row-major order of its loops, those up to one of `extent` turns; `outer`: of those
  * before, NULL: there are none. */
@@ -234,8 +234,13 @@ static void fold_loops(tcc_body_run *r, const fold_cx *f, int at, uint64_t opene
     int64_t extent = r->body->vars.data[var].high + 1;
     opened |= BIT(var);
     if (unroll) {
+        const tcc_expr *loads[MOST_WINDOWS];
+        tcc_emit_value elements[MOST_WINDOWS][TCC_MOST_WINDOW];
+        const int n = f->jam < 0 && at == f->n - 1 ? tcc_body_find_windows(r, var, loads, MOST_WINDOWS) : 0;
+        for (int k = 0; k < n; k++) tcc_body_load_windows(r, loads[k], var, elements[k]);
         for (int64_t i = 0; i < extent; i++) {
             tcc_body_enter(r, var, tcc_emit_i64(e, i));
+            for (int k = 0; k < n; k++) r->values[loads[k]->id] = elements[k][i];
             tcc_body_emit(r, opened);
             fold_loops(r, f, at + 1, opened, inside / extent, true, carry,
                        number_in_fold(r, index, extent, r->loops[var]));

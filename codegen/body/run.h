@@ -58,6 +58,11 @@ int tcc_body_seen_factor(const tcc_expr *fold, int jam);
 /* Whether each lane has a row of its own, all elements of which are loaded, as x is; and all those loads. */
 bool tcc_body_has_columns(const tcc_body_run *r, const tcc_expr *x);
 void tcc_body_load_columns(tcc_body_run *r, const tcc_expr *x);
+enum { TCC_MOST_WINDOW = 16 /* elements in a row of one */ };
+/* The loads, `most` at most, whose lanes have windows beside each other, with as many elements along loop `var` as
+ * there are lanes; their number. And all elements of one along that loop, by turn. */
+int tcc_body_find_windows(const tcc_body_run *r, int var, const tcc_expr **loads, int most);
+void tcc_body_load_windows(tcc_body_run *r, const tcc_expr *x, int var, tcc_emit_value *columns);
 
 /* --- near.c */
 /* Whether what a load addresses lies in the value's memory, whatever the guard says. */
