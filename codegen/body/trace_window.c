@@ -456,10 +456,10 @@ const tcc_expr *tcc_body_trace_window(tcc_body *b, const tcc_node *n, const tcc_
     case TCC_OP_AVG_POOL: return trace_avg_pool(b, n, coordinates);
     case TCC_OP_MAX_POOL_GRAD: return trace_max_pool_grad(b, n, coordinates);
     case TCC_OP_AVG_POOL_GRAD: return trace_avg_pool_grad(b, n, coordinates);
-    case TCC_OP_ADAPTIVE_AVG_POOL:
-    case TCC_OP_RESIZE_NEAREST:
     case TCC_OP_RESIZE_BICUBIC: return trace_cubic(b, n, coordinates, false);
     case TCC_OP_RESIZE_BICUBIC_GRAD: return trace_cubic(b, n, coordinates, true);
+    case TCC_OP_ADAPTIVE_AVG_POOL:
+    case TCC_OP_RESIZE_NEAREST:
     case TCC_OP_RESIZE_BILINEAR: return trace_resize(b, n, coordinates, false);
     default: return trace_resize(b, n, coordinates, true);
     }
