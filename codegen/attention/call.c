@@ -52,7 +52,8 @@ static bool find_batch_dims(const tcc_attention *a, batch_dims *out) {
 }
 
 /* [batch, head, row] strides of an operand; `by_key`: of k's heads. Those of dims of 1 are what they would be in a
- * dense tensor. False: it says one element twice, or heads that share keys are not as far apart as the others. */
+ * dense tensor. False: it says one element twice, or heads that share keys are not as far apart as the others, or each
+ * of them wants its own gradient by keys that were repeated in front: the library adds up. */
 static bool read_strides(const tcc_attention *a, const batch_dims *dims, tcc_attention_role role, bool by_key,
                          int64_t rows, int64_t width, int64_t out[3]) {
     const tcc_attention_operand *o = &a->operands[role];
@@ -61,6 +62,7 @@ static bool read_strides(const tcc_attention *a, const batch_dims *dims, tcc_att
     out[1] = head < 0 ? out[2] * rows : o->batch[head];
     const int64_t heads = dims->extent[HEADS] * (by_key ? 1 : dims->extent[SHARE]);
     out[0] = dim[BATCH] < 0 ? out[1] * heads : o->batch[dim[BATCH]];
+    if (by_key && dim[SHARE] >= 0 && o->batch[dim[SHARE]]) return false;
     if (head == dim[SHARE] && dim[HEADS] >= 0 && o->batch[dim[HEADS]] != out[1] * dims->extent[SHARE]) return false;
     return out[0] > 0 && out[1] > 0 && out[2] > 0;
 }

@@ -255,6 +255,25 @@ static void test_shared_keys(void **state) {
     }
 }
 
+/* Keys that were repeated in front are read as shared ones; but each head wants a gradient, which the library does not
+ * give. */
+static void test_repeated_keys(void **state) {
+    (void)state;
+    if (!available()) skip();
+#define TYPE " : f16[2,4,128,64]\n"
+    check_graph_on_cuda(
+        "graph @repeated {\n  %0 = input {name=\"q\"}" TYPE "  %1 = input {name=\"k\"} : f16[2,1,128,64]\n"
+        "  %2 = input {name=\"v\"} : f16[2,1,128,64]\n  %3 = input {name=\"do\"}" TYPE
+        "  %4 = broadcast(%1) {dims=[0, 1, 2, 3]}" TYPE "  %5 = broadcast(%2) {dims=[0, 1, 2, 3]}" TYPE
+        "  %6 = sdpa(%0, %4, %5) {scale=0.125}" TYPE "  %7 = sdpa_lse(%0, %4) {scale=0.125} : f32[2,4,128]\n"
+        "  %8 = sdpa_grad_q(%0, %4, %5, %6, %7, %3) {scale=0.125}" TYPE
+        "  %9 = sdpa_grad_k(%0, %4, %5, %6, %7, %3) {scale=0.125}" TYPE
+        "  %10 = sdpa_grad_v(%0, %4, %5, %6, %7, %3) {scale=0.125}" TYPE
+        "  output \"o\" %6\n  output \"dq\" %8\n  output \"dk\" %9\n  output \"dv\" %10\n}\n",
+        &(compiled_options){.tolerance = 4e-3}, 1, 3);
+#undef TYPE
+}
+
 /* The gradients are our own kernels' where the library's may be wrong; the forward pass remains the library's. */
 static void test_layer_in_part(void **state) {
     (void)state;
@@ -343,7 +362,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CUDNN_TEST(test_refused),     CUDNN_TEST(test_failures),      CUDNN_TEST(test_calls_are_shared),
         CUDNN_TEST(test_layers),      CUDNN_TEST(test_layer_in_part), CUDNN_TEST(test_not_asked),
-        CUDNN_TEST(test_shared_keys),
+        CUDNN_TEST(test_shared_keys), CUDNN_TEST(test_repeated_keys),
     };
     return cmocka_run_group_tests(tests, cudnn_set_up, NULL);
 }
