@@ -285,43 +285,49 @@ static void a_key_that_lies_apart(void **state) {
           "}\n");
 }
 
-/* The op draws what a dropout of the written-out probabilities draws, and has its gradients, the mask's too. */
-static void as_written_out(void **state) {
-    (void)state;
-#define INPUTS(name)                                                                                                   \
-    "graph @" name                                                                                                     \
-    " {\n  %0 = input {role=param, name=\"q\"} : f64[2,3,7,4]\n  %1 = input {role=param, name=\"k\"} : f64[2,3,9,4]\n" \
-    "  %2 = input {role=param, name=\"v\"} : f64[2,3,9,5]\n  %3 = input {role=param, name=\"m\"} : f64[2,3,7,9]\n"     \
-    "  %4 = input {role=rng, name=\"key\"} : i64[2]\n  %5 = input {name=\"w\"} : f64[2,3,7,5]\n"
-#define LOSS                                                                                                           \
-    "  %30 = mul(%20, %5) : f64[2,3,7,5]\n  %31 = reduce_sum(%30) {axes=[0, 1, 2, 3]} : f64[]\n  output \"o\" %20\n  " \
-    "output \"loss\" %31\n}\n"
-    static const char op[] =
-        INPUTS("op") "  %20 = sdpa(%0, %1, %2, %3, %4) {scale=0.5, causal=true, p=0.3, id=7} : f64[2,3,7,5]\n" LOSS;
-    static const char written[] =
-        INPUTS("written") "  %6 = dot(%0, %1) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[3]} : "
-                          "f64[2,3,7,9]\n"
-                          "  %7 = constant {values=[0.5]} : f64[]\n  %8 = broadcast(%7) : f64[2,3,7,9]\n  %9 = mul(%6, "
-                          "%8) : f64[2,3,7,9]\n"
-                          "  %10 = add(%9, %3) : f64[2,3,7,9]\n  %11 = iota {axis=2} : i32[2,3,7,9]\n  %12 = iota "
-                          "{axis=3} : i32[2,3,7,9]\n"
-                          "  %13 = constant {values=[2]} : i32[]\n  %14 = broadcast(%13) : i32[2,3,7,9]\n  %15 = "
-                          "add(%11, %14) : i32[2,3,7,9]\n"
-                          "  %16 = le(%12, %15) : bool[2,3,7,9]\n  %17 = constant {values=[-inf]} : f64[]\n  %18 = "
-                          "broadcast(%17) : f64[2,3,7,9]\n"
-                          "  %19 = select(%16, %10, %18) : f64[2,3,7,9]\n  %21 = softmax(%19) {axis=3} : f64[2,3,7,9]\n"
-                          "  %22 = dropout(%21, %4) {p=0.3, id=7} : f64[2,3,7,9]\n"
-                          "  %20 = dot(%22, %2) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[2]} : "
-                          "f64[2,3,7,5]\n" LOSS;
+/* Both have equal values and gradients; *steps: each with its gradients, which the caller destroys. */
+static void check_alike(const char *a, const char *b, tcc_graph *steps[2]) {
     tcc_diag diag = {0};
-    const char *const texts[] = {op, written};
-    tcc_graph *steps[2];
     for (int i = 0; i < 2; i++) {
-        tcc_graph *g = parse_graph(texts[i], &diag);
+        tcc_graph *g = parse_graph(i ? b : a, &diag);
         steps[i] = run_passes(g, "autodiff", NULL);
         tcc_graph_destroy(g);
     }
     assert_same_meaning(steps[0], steps[1], 1e-12);
+}
+
+/* The op draws what a dropout of the written-out probabilities draws, and has its gradients, the mask's too. */
+static void as_written_out(void **state) {
+    (void)state;
+#define INPUTS(name, heads)                                                                                          \
+    "graph @" name                                                                                                   \
+    " {\n  %0 = input {role=param, name=\"q\"} : f64[2,3,7,4]\n  %1 = input {role=param, name=\"k\"} : f64[2," heads \
+    ",9,4]\n"                                                                                                        \
+    "  %2 = input {role=param, name=\"v\"} : f64[2," heads                                                           \
+    ",9,5]\n  %3 = input {role=param, name=\"m\"} : f64[2,3,7,9]\n"                                                  \
+    "  %4 = input {role=rng, name=\"key\"} : i64[2]\n  %5 = input {name=\"w\"} : f64[2,3,7,5]\n"
+#define LOSS                                                                                                           \
+    "  %30 = mul(%20, %5) : f64[2,3,7,5]\n  %31 = reduce_sum(%30) {axes=[0, 1, 2, 3]} : f64[]\n  output \"o\" %20\n  " \
+    "output \"loss\" %31\n}\n"
+    static const char op[] = INPUTS(
+        "op", "3") "  %20 = sdpa(%0, %1, %2, %3, %4) {scale=0.5, causal=true, p=0.3, id=7} : f64[2,3,7,5]\n" LOSS;
+    static const char written[] = INPUTS(
+        "written", "3") "  %6 = dot(%0, %1) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[3]} : "
+                        "f64[2,3,7,9]\n"
+                        "  %7 = constant {values=[0.5]} : f64[]\n  %8 = broadcast(%7) : f64[2,3,7,9]\n  %9 = mul(%6, "
+                        "%8) : f64[2,3,7,9]\n"
+                        "  %10 = add(%9, %3) : f64[2,3,7,9]\n  %11 = iota {axis=2} : i32[2,3,7,9]\n  %12 = iota "
+                        "{axis=3} : i32[2,3,7,9]\n"
+                        "  %13 = constant {values=[2]} : i32[]\n  %14 = broadcast(%13) : i32[2,3,7,9]\n  %15 = "
+                        "add(%11, %14) : i32[2,3,7,9]\n"
+                        "  %16 = le(%12, %15) : bool[2,3,7,9]\n  %17 = constant {values=[-inf]} : f64[]\n  %18 = "
+                        "broadcast(%17) : f64[2,3,7,9]\n"
+                        "  %19 = select(%16, %10, %18) : f64[2,3,7,9]\n  %21 = softmax(%19) {axis=3} : f64[2,3,7,9]\n"
+                        "  %22 = dropout(%21, %4) {p=0.3, id=7} : f64[2,3,7,9]\n"
+                        "  %20 = dot(%22, %2) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[2]} : "
+                        "f64[2,3,7,5]\n" LOSS;
+    tcc_graph *steps[2];
+    check_alike(op, written, steps);
     for (int i = 0; i < 2; i++) tcc_graph_destroy(steps[i]);
 }
 
@@ -379,27 +385,14 @@ static void shared_gradients_side_by_side(void **state) {
 /* Shared keys are what repeated ones are, and so are all gradients. */
 static void as_repeated(void **state) {
     (void)state;
-#define SHARED                                                                                           \
-    " {\n  %0 = input {role=param, name=\"q\"} : f64[2,3,7,4]\n  %1 = input {role=param, name=\"k\"} : " \
-    "f64[2,1,9,4]\n  %2 = input {role=param, name=\"v\"} : f64[2,1,9,5]\n  %3 = input {role=param, "     \
-    "name=\"m\"} : f64[2,3,7,9]\n  %4 = input {role=rng, name=\"key\"} : i64[2]\n  %5 = input "          \
-    "{name=\"w\"} : f64[2,3,7,5]\n"
-    static const char shared[] =
-        "graph @shared" SHARED
-        "  %20 = sdpa(%0, %1, %2, %3, %4) {scale=0.5, causal=true, p=0.3, id=7} : f64[2,3,7,5]\n" LOSS;
-    static const char repeated[] =
-        "graph @repeated" SHARED "  %6 = broadcast(%1) {dims=[0, 1, 2, 3]} : f64[2,3,9,4]\n"
-        "  %7 = broadcast(%2) {dims=[0, 1, 2, 3]} : f64[2,3,9,5]\n"
-        "  %20 = sdpa(%0, %6, %7, %3, %4) {scale=0.5, causal=true, p=0.3, id=7} : f64[2,3,7,5]\n" LOSS;
-    tcc_diag diag = {0};
-    const char *const texts[] = {shared, repeated};
+    static const char shared[] = INPUTS(
+        "shared", "1") "  %20 = sdpa(%0, %1, %2, %3, %4) {scale=0.5, causal=true, p=0.3, id=7} : f64[2,3,7,5]\n" LOSS;
+    static const char repeated[] = INPUTS(
+        "repeated", "1") "  %6 = broadcast(%1) {dims=[0, 1, 2, 3]} : f64[2,3,9,4]\n"
+                         "  %7 = broadcast(%2) {dims=[0, 1, 2, 3]} : f64[2,3,9,5]\n"
+                         "  %20 = sdpa(%0, %6, %7, %3, %4) {scale=0.5, causal=true, p=0.3, id=7} : f64[2,3,7,5]\n" LOSS;
     tcc_graph *steps[2];
-    for (int i = 0; i < 2; i++) {
-        tcc_graph *g = parse_graph(texts[i], &diag);
-        steps[i] = run_passes(g, "autodiff", NULL);
-        tcc_graph_destroy(g);
-    }
-    assert_same_meaning(steps[0], steps[1], 1e-12);
+    check_alike(shared, repeated, steps);
     tcc_graph *written = run_passes(steps[0], "decompose", NULL);
     assert_same_meaning(written, steps[1], 1e-12);
     tcc_graph_destroy(written);
