@@ -130,6 +130,15 @@ static bool streams_b(const tcc_contract_plan *p) {
     return p->K && p->M <= MOST_ROWS && !p->pack_b && !tcc_contract_reads_bf16(p) && !p->c.n_windows && apart >= PAGE;
 }
 
+/* Chains of additions that a sum has side by side. A lane along k is one. A tile adds up its 32 products in two chains
+ * of 16 before they join the sum (Intel's manual, TDPBF16PS), so that many blocks' worth of k is a short chain; panels
+ * of so few blocks stay in the cache. */
+static int64_t chains_at_once(const tcc_contract_plan *p, const tcc_llvm_target *target) {
+    enum { BLOCKS_OF_TILES = 4 };
+    if (p->along_k) return target->lanes;
+    return p->multiply == TCC_CONTRACT_TILES ? BLOCKS_OF_TILES : 1;
+}
+
 void tcc_contract_choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
     /* Tiles leave less to share: packing and epilogues do not get faster by them. */
     double faster = fmax(1, tcc_contract_rate(target, p->multiply) / target->hw.fma_f32 / 4);
@@ -138,9 +147,7 @@ void tcc_contract_choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *tar
     double best = INFINITY;
     int64_t all_k = 1; /* as it is packed */
     for (int i = 0; i < p->c.k.n; i++) all_k *= tcc_contract_k_extent(p, i);
-    /* A lane is a chain of its own. */
-    const int64_t chains = p->along_k ? target->lanes : 1;
-    const int64_t most_k = streams_b(p) ? target->lanes : BLOCK_K * chains,
+    const int64_t most_k = streams_b(p) ? target->lanes : BLOCK_K * chains_at_once(p, target),
                   least_k = tcc_min_i64(most_k, LEAST_SPLIT_K);
     for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
          splits += (splits + 2) / 3)

@@ -6,6 +6,7 @@
 #include "codegen/contract/winograd.h"
 #include "harness/check.h"
 #include "harness/object.h"
+#include "ir/chain.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -596,6 +597,24 @@ static void narrow_tiles_are_bound_by_products(void **state) {
         }
 }
 
+/* Tiles add up their products in short chains: a thousand of k stay in registers. Of f32 they do not. */
+static void tiles_keep_a_long_k(void **state) {
+    (void)state;
+    skip_without(ON_X86_64, "it looks at plans for a CPU of x86-64");
+    tcc_llvm_target target;
+    tcc_contract_plan p;
+    assert_int_equal(tcc_llvm_target_host("x86-64-v4", NULL, &target), TCC_OK);
+    target.hw.fma_bf16_tiles = 16 * target.hw.fma_f32;
+    tcc_contract c = matmul(512, 3072, 1024, false, true, false);
+    assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
+    assert_in_range(p.block_k, 256, TCC_CHAIN_PRODUCTS);
+    c.dtype = TCC_BF16;
+    assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
+    assert_int_equal(p.multiply, TCC_CONTRACT_TILES);
+    assert_int_equal(p.k_blocks, 1);
+    tcc_llvm_target_clear(&target);
+}
+
 /* A matrix that few rows are multiplied with is read in place, where its columns fill panels of some width. */
 static void a_matrix_that_is_read_once_is_not_packed(void **state) {
     (void)state;
@@ -859,6 +878,7 @@ int main(void) {
         cmocka_unit_test(bf16_by_its_own_instructions),
         cmocka_unit_test(the_cpu_decides_how_bf16_is_multiplied),
         cmocka_unit_test(narrow_tiles_are_bound_by_products),
+        cmocka_unit_test(tiles_keep_a_long_k),
         cmocka_unit_test(a_matrix_that_is_read_once_is_not_packed),
         cmocka_unit_test(a_matrix_that_is_read_once_is_read_row_by_row),
         cmocka_unit_test(few_rows_times_rows_run_along_k),
