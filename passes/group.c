@@ -32,6 +32,16 @@ bool tcc_group_sums(tcc_group_kind kind) {
     return kind != TCC_GROUP_POINTWISE && kind != TCC_GROUP_WINDOW && kind != TCC_GROUP_SORT;
 }
 
+tcc_node *tcc_group_hero_among(const tcc_group *group, tcc_node *const *become) {
+    const tcc_fusion_class classes[] = {tcc_op_get_info(group->hero->op)->fusion, TCC_FUSION_REDUCE};
+    const int own = tcc_group_position(group, group->hero);
+    if (own >= 0 && become[own]) return become[own];
+    for (int c = 0; c < 2; c++)
+        for (int i = 0; i < group->n_nodes; i++)
+            if (become[i] && tcc_op_get_info(group->nodes[i]->op)->fusion == classes[c]) return become[i];
+    return NULL;
+}
+
 tcc_dims tcc_reduction_axes(const tcc_node *n) {
     return n->op == TCC_OP_ARGMAX ? (tcc_dims){1, {n->attrs->axis.axis}} : n->attrs->axes.axes;
 }

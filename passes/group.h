@@ -78,6 +78,10 @@ int tcc_group_position(const tcc_group *group, const tcc_node *n);
 bool tcc_group_stores(const tcc_group *group, const tcc_node *n);
 /* Whether groups of that kind add up values by a schedule that chooses the order. */
 bool tcc_group_sums(tcc_group_kind kind);
+/* The hero of what the group's nodes have become; by position, NULL: that node is gone. It is what the hero has become,
+ * or another node of its kind: of attention's result and the sums beside it, of two sums over rows. Else it is the sum
+ * that was beside a dot, which alone makes a group of another kind. NULL: nothing is left that adds values up. */
+tcc_node *tcc_group_hero_among(const tcc_group *group, tcc_node *const *become);
 /* batch_norm, its statistics, its gradients: what a library computes whole. */
 bool tcc_is_batch_norm(tcc_op op);
 /* Of that family, one call computes both. */

@@ -73,7 +73,7 @@ static tcc_status add_groups(tcc_fuser *f) {
 }
 
 /* Starting from the given groups, *possible: they are groups as things are. */
-static tcc_status fuse_from(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *given, int count, bool *possible) {
+static tcc_status fuse_from(tcc_pass_cx *cx, tcc_graph *g, const tcc_fuse_given *given, int count, bool *possible) {
     tcc_fuser f;
     tcc_status status = TCC_OK;
     const bool created = tcc_fuser_create(&f, cx, g);
@@ -96,7 +96,7 @@ static tcc_status fuse_from(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *give
 }
 
 /* A graph that came with groups has their sums, in their order, or it is an error: nobody finds other bits. */
-static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *given, int count) {
+static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g, const tcc_fuse_given *given, int count) {
     bool possible;
     TCC_TRY(fuse_from(cx, g, given, count, &possible));
     if (possible) return TCC_OK;
@@ -126,19 +126,23 @@ static tcc_status fuse_nothing(tcc_graph *g) {
 }
 
 /* The given groups of the graph, on the nodes of the new one that are left of them; in its arena. */
-static tcc_group *map_given(const tcc_rewrite *rw, int count) {
+static tcc_fuse_given *map_given(const tcc_rewrite *rw, int count) {
     const tcc_graph *from = rw->from;
     tcc_arena *arena = &rw->to->arena;
-    tcc_group *given = TCC_ARENA_ARRAY(arena, tcc_group, count + 1);
+    tcc_fuse_given *given = TCC_ARENA_ARRAY(arena, tcc_fuse_given, count + 1);
     for (int i = 0; given && i < count; i++) {
         const tcc_group *old = &from->groups.data[i];
-        tcc_group *group = &given[i];
-        *group = (tcc_group){.kind = old->kind, .hero = rw->map[old->hero->id]};
+        tcc_group *group = &given[i].group;
+        *group = (tcc_group){.kind = old->kind};
         group->nodes = TCC_ARENA_ARRAY(arena, tcc_node *, old->n_nodes + 1);
-        for (int k = 0; group->nodes && k < old->n_nodes; k++)
-            if (rw->map[old->nodes[k]->id]) group->nodes[group->n_nodes++] = rw->map[old->nodes[k]->id];
+        if (!group->nodes) return NULL;
+        for (int k = 0; k < old->n_nodes; k++) group->nodes[k] = rw->map[old->nodes[k]->id];
+        group->hero = tcc_group_hero_among(old, group->nodes);
+        for (int k = 0; k < old->n_nodes; k++)
+            if (group->nodes[k]) group->nodes[group->n_nodes++] = group->nodes[k];
+        given[i].lost = group->n_nodes < old->n_nodes;
         if (old->implementation) group->implementation = tcc_implementation_copy(arena, old->implementation, rw->map);
-        if (!group->nodes || !group->implementation != !old->implementation) return NULL;
+        if (!group->implementation != !old->implementation) return NULL;
     }
     return given;
 }
@@ -181,7 +185,7 @@ tcc_status tcc_pass_fuse(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) 
     TCC_TRY(tcc_rewrite_begin(&rw, in));
     tcc_rewrite_copy_live(&rw);
     const int count = in->groups.count && !in->groups.data[0].n_outputs ? in->groups.count : 0;
-    const tcc_group *given = map_given(&rw, count);
+    const tcc_fuse_given *given = map_given(&rw, count);
     tcc_graph *g;
     if (!given) tcc_rewrite_abort(&rw);
     if (!given) return tcc_enomem(in->diag);

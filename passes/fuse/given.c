@@ -3,7 +3,8 @@
  * parameters that fix the order of its sums. The steps of fuse begin with one unit per given group. A unit with a sum
  * is bound: it keeps all of its nodes and its choice. A bound contraction accepts any further work, because its choice
  * alone fixes the order of its sum. A bound reduction accepts only work that leaves the loops of the sum unchanged.
- * Other bound units accept nothing. */
+ * Other bound units accept nothing. A group may have lost nodes that nothing needs any more, its hero among them. It is
+ * bound as long as a sum of it is left, and has to run by the same choice. */
 #include "ir/support/alloc.h"
 #include "passes/fuse/draft.h"
 #include "passes/fuse/units.h"
@@ -122,12 +123,13 @@ static void break_up(tcc_fuser *f, int unit, const int *own) {
 }
 
 /* Whether the draft has not the same nodes as the group that it was in the plan, or one of them reads what is computed
- * again. */
-static bool is_changed(const tcc_group *group, const tcc_draft *d) {
+ * again. What left it may be what decided about its loops, too. */
+static bool is_changed(const tcc_fuse_given *given, const tcc_draft *d) {
+    const tcc_group *group = &given->group;
     for (int i = 0; i < d->n_nodes; i++)
         for (int k = 0; k < d->nodes[i]->n_operands; k++)
             if (d->nodes[i]->operands[k]->marks & TCC_MARK_REMAT) return true;
-    return d->n_nodes != group->n_nodes || (group->hero->marks & TCC_MARK_REMAT);
+    return given->lost || d->n_nodes != group->n_nodes || (group->hero->marks & TCC_MARK_REMAT);
 }
 
 /* Of a contraction, whose choice alone says in which order it adds, the hero is bound without what was around it: an
@@ -145,13 +147,14 @@ static bool settle_hero(tcc_fuser *f, const tcc_group *group, int unit, const in
 }
 
 /* False: a bound group is no group as things are. */
-static bool settle(tcc_fuser *f, const tcc_group *group, int unit, const int *own) {
+static bool settle(tcc_fuser *f, const tcc_fuse_given *given, int unit, const int *own) {
+    const tcc_group *group = &given->group;
     const char *reason = "";
     bool legal = tcc_fuser_refresh(f, unit, &reason);
     tcc_fuse_unit *u = &f->units.data[unit];
     if (f->out_of_memory) return true;
     const bool sums = tcc_group_sums(group->kind) && group->hero;
-    if (legal && sums && u->draft.n_nodes && is_changed(group, &u->draft) && !follows(f, group, &u->draft)) {
+    if (legal && sums && u->draft.n_nodes && is_changed(given, &u->draft) && !follows(f, group, &u->draft)) {
         legal = false;
         reason = "the choice that is given does not run it";
     }
@@ -166,7 +169,7 @@ static bool settle(tcc_fuser *f, const tcc_group *group, int unit, const int *ow
     return true;
 }
 
-bool tcc_fuser_take_given(tcc_fuser *f, const tcc_group *given, int count) {
+bool tcc_fuser_take_given(tcc_fuser *f, const tcc_fuse_given *given, int count) {
     const size_t nodes = (size_t)f->g->nodes.count + 1;
     int *uses = tcc__calloc(nodes, sizeof *uses), *own = tcc__malloc(nodes * sizeof *own),
         *unit = tcc__malloc(((size_t)count + 1) * sizeof *unit);
@@ -174,9 +177,9 @@ bool tcc_fuser_take_given(tcc_fuser *f, const tcc_group *given, int count) {
     f->out_of_memory |= !fine;
     if (fine) memcpy(own, f->home, (nodes - 1) * sizeof *own);
     for (int i = 0; i < count && fine; i++)
-        for (int k = 0; k < given[i].n_nodes; k++) uses[given[i].nodes[k]->id]++;
+        for (int k = 0; k < given[i].group.n_nodes; k++) uses[given[i].group.nodes[k]->id]++;
     if (fine) inline_shared(f, uses);
-    for (int i = 0; i < count && fine; i++) unit[i] = take(f, &given[i], uses);
+    for (int i = 0; i < count && fine; i++) unit[i] = take(f, &given[i].group, uses);
     for (int i = 0; i < count && fine; i++)
         if (unit[i] != NONE) fine = settle(f, &given[i], unit[i], own);
     for (int u = 0; u < f->units.count && fine && tcc_fuser_fine(f); u++) {

@@ -31,6 +31,12 @@ typedef struct tcc_fuse_unit {
     const tcc_group *bound; /* a given group that adds values up, whose nodes and choice this unit keeps; or NULL */
 } tcc_fuse_unit;
 
+/* A group that the graph came with, of those of its nodes that something still needs. */
+typedef struct tcc_fuse_given {
+    tcc_group group; /* of a sum, if it has one: hero NULL, if not */
+    bool lost;       /* some are not needed any more */
+} tcc_fuse_given;
+
 typedef struct tcc_fuse_candidate {
     double gain;
     int a, b, version_a, version_b;
@@ -75,7 +81,7 @@ static inline bool tcc_fuser_fine(const tcc_fuser *f) { return !f->out_of_memory
 /* The units of groups that the graph came with (given.c), and the order of all units; the groups are the caller's,
  * and outlive the fuser. False: one that adds values up is no group as things are, and the fuser is good for nothing
  * more. */
-bool tcc_fuser_take_given(tcc_fuser *f, const tcc_group *given, int count);
+bool tcc_fuser_take_given(tcc_fuser *f, const tcc_fuse_given *given, int count);
 /* Whether the units may be, together, the draft d, as far as bound ones go; otherwise *reason says why not. */
 bool tcc_fuser_takes(tcc_fuser *f, const int *units, int count, const tcc_draft *d, const char **reason);
 

@@ -39,23 +39,15 @@ static tcc_node *copied_node(const giver *v, const tcc_node *n) {
     return n->id < v->from->nodes.count ? v->copies[n->id] : NULL;
 }
 
-/* What has become of the hero, or of another node of its kind: of attention's result and the sums beside it, of two
- * sums over rows. NULL: nothing. */
-static tcc_node *hero_of(giver *v, const tcc_group *planned, tcc_node *(*become)(const giver *v, const tcc_node *n)) {
-    const tcc_fusion_class class = tcc_op_get_info(planned->hero->op)->fusion;
-    tcc_node *hero = become(v, planned->hero);
-    for (int i = 0; i < planned->n_nodes && !hero; i++)
-        if (tcc_op_get_info(planned->nodes[i]->op)->fusion == class) hero = become(v, planned->nodes[i]);
-    return hero;
-}
-
 /* A group of what the planned group's nodes have become; none if that is nothing. */
 static tcc_status give(giver *v, const tcc_group *planned, tcc_node *(*become)(const giver *v, const tcc_node *n)) {
-    tcc_group group = {.kind = planned->kind, .hero = hero_of(v, planned, become)};
+    tcc_group group = {.kind = planned->kind};
     group.nodes = TCC_ARENA_ARRAY(&v->scratch, tcc_node *, planned->n_nodes + 1);
     if (!group.nodes) return tcc_enomem(v->to->diag);
+    for (int i = 0; i < planned->n_nodes; i++) group.nodes[i] = become(v, planned->nodes[i]);
+    group.hero = tcc_group_hero_among(planned, group.nodes);
     for (int i = 0; i < planned->n_nodes; i++)
-        if ((group.nodes[group.n_nodes] = become(v, planned->nodes[i]))) group.n_nodes++;
+        if (group.nodes[i]) group.nodes[group.n_nodes++] = group.nodes[i];
     if (!group.n_nodes) return TCC_OK;
     qsort(group.nodes, (size_t)group.n_nodes, sizeof *group.nodes, by_id);
     int distinct = 1; /* what was two nodes may be one now */

@@ -70,6 +70,18 @@ static void bottlenecks(tcc_trace *t, void *user) {
     tcc_loss(t, tcc_mean(tcc_mul(h, h), TCC_ALL));
 }
 
+/* The mean, which its segment computes again, has a kernel with the sum of the gradient's norm. Only for the mean that
+ * kernel reads what is flipped, in two loops. */
+static void clipped_behind_a_mean(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor loss = tcc_cross_entropy(tcc_input(t, "x"), tcc_input(t, "classes"));
+    tcc_tensor flipped = tcc_flip(WEIGHTS(t, "w", 64, 2), 0);
+    tcc_checkpoint_segment(t);
+    loss = tcc_add(loss, tcc_mean(tcc_tanh(flipped), TCC_ALL));
+    tcc_checkpoint_segment_end(t);
+    tcc_loss(t, loss);
+}
+
 static float x[256], y[256];
 static int32_t classes[256];
 
@@ -81,6 +93,8 @@ static const struct {
     double lr;
     int n_inputs;
     tcc_array inputs[2];
+    double clip;
+    bool segments; /* it has some, which are computed again without a budget, too */
 } models[] = {
     {"smoothed_classes", smoothed_classes, TCC_MIXED_NONE, TCC_SGD, 30, 1, {{"x", TCC_I32, 2, {16, 16}, classes}}},
     {"distances",
@@ -98,22 +112,34 @@ static const struct {
      1,
      {{"x", TCC_F32, 3, {8, 2, 2}, x}}},
     {"bottlenecks", bottlenecks, TCC_MIXED_NONE, TCC_SGD, 0.1, 1, {{"x", TCC_F32, 4, {4, 1, 8, 8}, x}}},
+    {"clipped_behind_a_mean",
+     clipped_behind_a_mean,
+     TCC_MIXED_NONE,
+     TCC_SGD,
+     1,
+     2,
+     {{"x", TCC_F32, 2, {32, 7}, x}, {"classes", TCC_I32, 1, {32}, classes}},
+     .clip = 0.01,
+     .segments = true},
 };
 
-/* Losses of all steps, and the parameters behind the last; how many. 0: the budget cannot be met. */
-static int trained(int model, const char *device, const char *budget, double *out) {
+/* Losses of all steps, norms of gradients that are clipped, and the parameters behind the last; how many. 0: the budget
+ * cannot be met. */
+static int trained(int model, const char *device, const char *budget, bool segments, double *out) {
     for (int i = 0; i < 256; i++) {
         x[i] = (float)((i * 37 + 11) % 64) / 32.0F - 1;
         y[i] = (float)((i * 29 + 5) % 61) / 32.0F - 1;
         classes[i] = i * 7 / 3 % 7;
     }
-    const tcc_optimizer_options optimizer = OPTIMIZER(models[model].optimizer, models[model].lr);
+    const tcc_optimizer_options optimizer = OPTIMIZER(models[model].optimizer, models[model].lr,
+                                                      .clip_grad_norm = models[model].clip);
     const tcc_model_options o = {.size = sizeof o,
                                  .seed = 3,
                                  .device = device,
                                  .optimizer = &optimizer,
                                  .keep_gradients = models[model].lr < 30,
                                  .mixed_precision = models[model].precision,
+                                 .checkpointing = segments ? TCC_CHECKPOINTING_SEGMENTS : TCC_CHECKPOINTING_AUTO,
                                  .memory_budget = budget};
     tcc_context *cx;
     tcc_model *m;
@@ -123,9 +149,13 @@ static int trained(int model, const char *device, const char *budget, double *ou
     OK(cx, tcc_model_create(cx, models[model].fn, NULL, &o, &m));
     for (int s = 0; s < STEPS; s++) {
         const tcc_status status = tcc_model_train(m, models[model].inputs, models[model].n_inputs);
-        if (status == TCC_ENOMEM && strcmp(budget, "min") != 0) break; /* it needs more */
-        if (status != TCC_OK) fail_msg("%s, %s: %s", models[model].name, budget, tcc_context_error(cx));
+        if (status == TCC_ENOMEM && budget && strcmp(budget, "min") != 0) break; /* it needs more */
+        if (status != TCC_OK)
+            fail_msg("%s, %s: %s", models[model].name, budget ? budget : "no budget", tcc_context_error(cx));
         out[count++] = tcc_model_loss(m);
+        if (models[model].clip <= 0) continue;
+        OK(cx, tcc_model_output(m, "grad_norm", &p));
+        out[count++] = (double)*(const float *)p.data;
     }
     for (int i = 0; count && tcc_model_param(m, i, &p); i++) {
         int64_t n = 1;
@@ -138,17 +168,24 @@ static int trained(int model, const char *device, const char *budget, double *ou
     return count;
 }
 
+/* NULL: no budget, but segments. */
+static void check_budget(int model, const char *device, const char *budget, const double *free, int count) {
+    static double bound[MOST_VALUES];
+    const int met = trained(model, device, budget, !budget, bound);
+    assert_true(met == count || (met == 0 && budget));
+    for (int k = 0; k < met; k++)
+        if (memcmp(&free[k], &bound[k], sizeof free[k]) != 0)
+            fail_msg("%s, %s: value %d is %.9g, not %.9g", models[model].name, budget ? budget : "segments", k,
+                     bound[k], free[k]);
+}
+
 void check_budget_models(const char *device) {
-    static double free[MOST_VALUES], bound[MOST_VALUES];
+    static double free[MOST_VALUES];
     static const char *const budgets[] = {"90%", "70%", "50%", "min"};
     for (int i = 0; i < (int)(sizeof models / sizeof models[0]); i++) {
-        const int count = trained(i, device, NULL, free);
-        for (size_t b = 0; b < sizeof budgets / sizeof budgets[0]; b++) {
-            const int met = trained(i, device, budgets[b], bound);
-            assert_true(met == count || met == 0);
-            for (int k = 0; k < met; k++)
-                if (memcmp(&free[k], &bound[k], sizeof free[k]) != 0)
-                    fail_msg("%s, %s: value %d is %.9g, not %.9g", models[i].name, budgets[b], k, bound[k], free[k]);
-        }
+        const int count = trained(i, device, NULL, false, free);
+        for (size_t b = 0; b < sizeof budgets / sizeof budgets[0]; b++)
+            check_budget(i, device, budgets[b], free, count);
+        if (models[i].segments) check_budget(i, device, NULL, free, count);
     }
 }
