@@ -82,9 +82,11 @@ bool tcc_param_orders(const char *name) {
 
 int tcc_param_alternatives(const char *name, const tcc_param_range *range, int64_t value,
                            int64_t out[TCC_PARAM_ALTERNATIVES]) {
+    enum { SAME = 20 }; /* what changes by less than one of so many is not worth measuring */
     const int row = row_of(name);
     const int64_t scaled[] = {value / 2, 2 * value, value / 4, 4 * value, range->least, range->most};
-    const int64_t near[] = {value - 1, value + 1, value - 2, value + 2, value / 2, 2 * value};
+    const int64_t step = value > SAME ? (value + SAME - 1) / SAME : 1; /* of tiles' 24 rows, 23 are as good as 24 */
+    const int64_t near[] = {value - step, value + step, value - 2 * step, value + 2 * step, value / 2, 2 * value};
     const int64_t ends[] = {range->least, range->most};
     const int64_t *all = scaled;
     int n = TCC_PARAM_ALTERNATIVES, count = 0;
