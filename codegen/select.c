@@ -9,6 +9,7 @@
 #include "codegen/library/collective.h"
 #include "codegen/library/norm.h"
 #include "codegen/schedule/lowering.h"
+#include "codegen/schedule/scan.h"
 #include "codegen/schedule/sort.h"
 #include "codegen/signature.h"
 #include "ir/support/alloc.h"
@@ -547,6 +548,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
                                   .lanes = gpu ? 0 : s->options.target->lanes,
                                   .row_elements = gpu ? row_elements : NULL,
                                   .longest_sorted = tcc_sort_longest(s->options.target),
+                                  .scan_threads = tcc_scan_threads(s->options.target),
                                   .takes_norm = s->takes_call ? takes_norm : NULL,
                                   .computes_operand = computes_operand,
                                   .sums_operands = s->takes_call ? sums_operands : NULL};

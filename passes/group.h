@@ -25,7 +25,10 @@
  *            sums may be inside as well: sums of full values over all kept dims (gradients of weights and biases), and
  *            POINT work and reshapes on them alone. Such a value is `across`: one value a reduced point, known when all
  *            rows are done. Outputs may be across.
- * SCAN       The hero is cumsum, cummax or linear_scan; full work before and after it on the same dims.
+ * SCAN       The hero is cumsum, cummax or linear_scan; full work before and after it on the same dims. Where the
+ *            target has a line at once, in the last dim, there may be several such, either way along the same lines.
+ *            Full values may then be read one step further along the line (a pad of a slice), and one element of each
+ *            line is a `kept` value, on which there may be POINT work and reshapes. Outputs are full or kept.
  * SCATTER    The hero is scatter_add(_along) or scatter_max; work on its updates and base operands may be inside;
  *            nothing after it.
  * SORT       The hero is argsort of whole lines; full work before it, and behind it POINT work on its result and

@@ -53,6 +53,7 @@ typedef struct tcc_pass_target {
     int64_t (*row_elements)(void *user, tcc_dtype dtype);
     /* Elements, of up to 4 bytes, of the longest line that a kernel sorts, a power of two; 0: none does. */
     int64_t longest_sorted;
+    int scan_threads; /* that have a line of running results at once, a vector each, and so go either way; 0: none do */
     /* Whether a library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it
      * computes none. */
     bool (*takes_norm)(void *user, const tcc_graph *g, const tcc_node *n);

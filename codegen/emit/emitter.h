@@ -210,12 +210,16 @@ enum { TCC_EMIT_WARP = 32 };
 tcc_emit_value tcc_emit_exchange(tcc_emitter *e, tcc_emit_value value, int bit);
 /* The value of the group's first thread, which lies in the same warp. */
 tcc_emit_value tcc_emit_first_thread(tcc_emitter *e, tcc_emit_value value);
-/* The value of the thread `distance` before this one in its warp's part of the group, at most half a warp; its own
- * where there is none. */
+/* The value of the thread `distance` before this one in its warp's part of the group, or behind it, at most half a
+ * warp; its own where there is none. */
 tcc_emit_value tcc_emit_from_before(tcc_emitter *e, tcc_emit_value value, int distance);
-/* The values of the last threads of the group's warps, in all threads; of the group's last thread, if it is less than a
- * warp. A barrier must follow before the next such call at the same place. */
-void tcc_emit_last_threads(tcc_emitter *e, tcc_emit_value value, tcc_emit_value *all);
+tcc_emit_value tcc_emit_from_after(tcc_emitter *e, tcc_emit_value value, int distance);
+/* The values of the last threads of the group's warps, or of the first ones, in all threads; of that thread of the
+ * group, if it is less than a warp. A barrier must follow before the next such call at the same place. */
+void tcc_emit_end_threads(tcc_emitter *e, tcc_emit_value value, bool first, tcc_emit_value *all);
+/* The value of the group's thread behind this one, or before it; some thread's where there is none. Of several warps a
+ * barrier must follow, as above. */
+tcc_emit_value tcc_emit_neighbour(tcc_emitter *e, tcc_emit_value value, bool after);
 /* Where the group has several warps: one value a warp, from its first thread, n kinds of them; afterwards every thread
  * has in values[k] warp number (thread % warps)'s. */
 void tcc_emit_gather_warps(tcc_emitter *e, tcc_emit_value *values, int n);

@@ -65,6 +65,12 @@ tcc_emit_value tcc_emit_from_before(tcc_emitter *e, tcc_emit_value value, int di
     return shuffle(e, "llvm.nvvm.shfl.sync.up.i32", value, distance, (TCC_EMIT_WARP - part) << 8);
 }
 
+tcc_emit_value tcc_emit_from_after(tcc_emitter *e, tcc_emit_value value, int distance) {
+    int part = e->shape.shape.group < TCC_EMIT_WARP ? e->shape.shape.group : TCC_EMIT_WARP;
+    return shuffle(e, "llvm.nvvm.shfl.sync.down.i32", value, distance,
+                   (TCC_EMIT_WARP - part) << 8 | (TCC_EMIT_WARP - 1));
+}
+
 tcc_emit_value tcc_emit_ballot(tcc_emitter *e, tcc_emit_value condition) {
     tcc_emit_value arguments[] = {tcc_emit_i32(e, -1), condition};
     return call(e, "llvm.nvvm.vote.ballot.sync", arguments, 2);
@@ -113,26 +119,49 @@ void tcc_emit_split_get(tcc_emitter *e, const tcc_emit_value *arrays, tcc_emit_v
     }
 }
 
-void tcc_emit_last_threads(tcc_emitter *e, tcc_emit_value value, tcc_emit_value *all) {
+/* An array with one value a warp: that of its first thread, or of its last. Behind it is a barrier. */
+static tcc_emit_value array_of_warps(tcc_emitter *e, tcc_emit_value value, bool first) {
+    tcc_emit_type type = tcc_emit_type_of(value);
+    tcc_emit_value array = shared_array(e, type, e->shape.shape.group / TCC_EMIT_WARP),
+                   warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
+    tcc_emit_value is_end = tcc_emit_icmp(e, TCC_ICMP_EQ, tcc_emit_rem(e, e->thread, TCC_EMIT_WARP),
+                                          tcc_emit_i64(e, first ? 0 : TCC_EMIT_WARP - 1));
+    tcc_emit_if end;
+    tcc_emit_if_begin(e, &end, is_end);
+    tcc_emit_store(e, value, tcc_emit_at(e, type, array, warp), shared_alignment(e, type));
+    tcc_emit_if_end(e, &end);
+    tcc_emit_barrier(e);
+    e->shared_reused = true;
+    return array;
+}
+
+void tcc_emit_end_threads(tcc_emitter *e, tcc_emit_value value, bool first, tcc_emit_value *all) {
     const int group = e->shape.shape.group, part = group < TCC_EMIT_WARP ? group : TCC_EMIT_WARP, warps = group / part;
     if (warps == 1) {
-        all[0] = part > 1 ? shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", value, part - 1,
+        all[0] = part > 1 ? shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", value, first ? 0 : part - 1,
                                     (TCC_EMIT_WARP - part) << 8 | (TCC_EMIT_WARP - 1))
                           : value;
         return;
     }
     tcc_emit_type type = tcc_emit_type_of(value);
-    tcc_emit_value array = shared_array(e, type, warps), warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
-    tcc_emit_value is_last = tcc_emit_icmp(e, TCC_ICMP_EQ, tcc_emit_rem(e, e->thread, TCC_EMIT_WARP),
-                                           tcc_emit_i64(e, TCC_EMIT_WARP - 1));
-    tcc_emit_if last;
-    tcc_emit_if_begin(e, &last, is_last);
-    tcc_emit_store(e, value, tcc_emit_at(e, type, array, warp), shared_alignment(e, type));
-    tcc_emit_if_end(e, &last);
-    tcc_emit_barrier(e);
+    tcc_emit_value array = array_of_warps(e, value, first);
     for (int w = 0; w < warps; w++)
         all[w] = tcc_emit_load(e, type, tcc_emit_at(e, type, array, tcc_emit_i64(e, w)), shared_alignment(e, type));
-    e->shared_reused = true;
+}
+
+tcc_emit_value tcc_emit_neighbour(tcc_emitter *e, tcc_emit_value value, bool after) {
+    const int group = e->shape.shape.group, warps = group / TCC_EMIT_WARP;
+    if (group == 1) return value;
+    tcc_emit_value near = after ? tcc_emit_from_after(e, value, 1) : tcc_emit_from_before(e, value, 1);
+    if (warps <= 1) return near;
+    tcc_emit_type type = tcc_emit_type_of(value);
+    tcc_emit_value array = array_of_warps(e, value, after), warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
+    warp = tcc_emit_add(e, warp, tcc_emit_i64(e, after ? 1 : warps - 1)); /* around: someone's at any rate */
+    warp = tcc_emit_and(e, warp, tcc_emit_i64(e, warps - 1));
+    tcc_emit_value far = tcc_emit_load(e, type, tcc_emit_at(e, type, array, warp), shared_alignment(e, type));
+    tcc_emit_value at_end = tcc_emit_icmp(e, TCC_ICMP_EQ, tcc_emit_rem(e, e->thread, TCC_EMIT_WARP),
+                                          tcc_emit_i64(e, after ? TCC_EMIT_WARP - 1 : 0));
+    return tcc_emit_select(e, at_end, far, near);
 }
 
 void tcc_emit_gather_warps(tcc_emitter *e, tcc_emit_value *values, int n) {

@@ -87,6 +87,24 @@ tcc_status tcc_settle_lanes(tcc_lowering *l, const tcc_body *b, int var, int64_t
     return tcc_params_settle_int(&l->params, TCC_PARAM_LANES, range, lanes);
 }
 
+tcc_status tcc_settle_whole_line(tcc_lowering *l, const tcc_body *b, int var, int64_t extent, int most_threads,
+                                 int *lanes, tcc_thread_shape *shape) {
+    enum { BLOCK = 256 };
+    const int vector = most_lanes(l->target, b, var, extent),
+              most = vector < l->target->lanes ? vector : l->target->lanes;
+    int least = 1;
+    while ((int64_t)least * most_threads < extent) least *= 2;
+    if (least > most) return TCC_BUG(l->diag, "a line of %lld elements at once", (long long)extent);
+    *lanes = most;
+    TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_LANES, tcc_param_powers(least, most), lanes));
+    *shape = (tcc_thread_shape){.group = 1};
+    while ((int64_t)shape->group * *lanes < extent) shape->group *= 2;
+    TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_GROUP,
+                                  tcc_param_powers(shape->group, l->target->hw.threads_per_block), &shape->group));
+    shape->threads = BLOCK;
+    return tcc_settle_block(l, shape);
+}
+
 tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t points, int lanes) {
     tcc_item_cut cut = {.n = n, .cut = -1, .chunk = 1, .chunks = 1, .items = 1};
     int64_t inside = 1;

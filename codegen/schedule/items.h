@@ -67,6 +67,10 @@ static inline int tcc_most_sums(const tcc_llvm_target *t) { return t->lanes >= 1
 int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide);
 /* Settles the parameter of those that were chosen. */
 tcc_status tcc_settle_lanes(tcc_lowering *l, const tcc_body *b, int var, int64_t extent, int *lanes);
+/* Settles lanes and threads of a lane group that has all of loop `var` at once, a vector a thread; at most so many
+ * threads. */
+tcc_status tcc_settle_whole_line(tcc_lowering *l, const tcc_body *b, int var, int64_t extent, int most_threads,
+                                 int *lanes, tcc_thread_shape *shape);
 /* A length for parts of a loop that runs in vectors: on CUDA none may reach past its part. */
 int64_t tcc_whole_vectors(const tcc_llvm_target *t, int64_t length, int lanes);
 /* Threads for a loop of that extent which the lane group shares in vectors of `lanes`; 1: each thread has items of its

@@ -9,13 +9,19 @@
 enum { TCC_SCAN_MOST = 8 }; /* running results of a group */
 
 typedef struct tcc_scan {
-    tcc_body *body; /* a running result is a REDUCE expression */
+    /* A running result is a REDUCE expression; its integer is 1 in reverse. So is one that is read a step further along
+     * the line: of op slice, by its integer, which is 1 or -1. Stores of the end of a line are kept. */
+    tcc_body *body;
     int n_kept, n_axis;
     int kept[TCC_BODY_MAX_LOOPS], axis[TCC_BODY_MAX_LOOPS];
-    bool reverse;
+    bool reverse; /* the hero's way */
+    bool whole;   /* a lane group has all of a line at once, a vector a thread: so it goes along it either way */
+    int64_t end;  /* the element of a line whose value kept stores have */
     int lanes;
     tcc_item_cut cut;
 } tcc_scan;
+
+static inline bool tcc_scan_is_step(const tcc_expr *x) { return x->kind == TCC_EXPR_REDUCE && x->op == TCC_OP_SLICE; }
 
 /* What an element of a line makes of the value before it: a y + b. NULL a: 1; NULL b: 0. An a that is a condition: y or
  * 0. All elements of a running result have the same parts. Values of f32, f16 and bf16 are in f64: in f32 the sum of a
@@ -52,6 +58,9 @@ tcc_status tcc_scan_emit_steps(tcc_emitter *e, const tcc_kernel_plan *plan, cons
 /* On a GPU, along the loop in which memory is contiguous: a lane group runs along a line together, many elements at a
  * time. */
 tcc_status tcc_scan_emit_rows(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+
+/* Threads that have a line at once, a vector each; 0: none do. */
+int tcc_scan_threads(const tcc_llvm_target *t);
 
 /* The same on the host, in vectors. */
 tcc_status tcc_scan_emit_lines(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);

@@ -49,6 +49,7 @@ int tcc_scan_begin(tcc_body_run *r, int lanes, tcc_emit_value *carry) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->kind != TCC_EXPR_REDUCE) continue;
         for (int k = 0; k < x->n_operands; k++) tcc_body_need(r, x->operands[k]);
+        if (tcc_scan_is_step(x)) continue;
         carry[n++] = start_of(r->e, x, carry_type(r->e, x, lanes));
     }
     return n;

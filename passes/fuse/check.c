@@ -220,6 +220,7 @@ static bool find_hero(tcc_draft *d, const tcc_draft_scratch *s, const char **rea
         default: continue;
         }
         bool many = kind == TCC_GROUP_REDUCE || kind == TCC_GROUP_ATTENTION || kind == TCC_GROUP_NORM ||
+                    (kind == TCC_GROUP_SCAN && s->target && s->target->scan_threads) ||
                     (d->hero && tcc_same_maxima(d->hero, n));
         if (d->hero && (d->kind != kind || !many)) return fail(reason, "two heroes");
         if (!d->hero || (kind == TCC_GROUP_REDUCE && !tcc_draft_reduces_rows(d->hero) && tcc_draft_reduces_rows(n)))
@@ -237,7 +238,7 @@ static bool check_kind(const tcc_draft *d, tcc_draft_scratch *s, const char **re
     switch (d->kind) {
     case TCC_GROUP_POINTWISE: return check_pointwise(d, s, reason);
     case TCC_GROUP_REDUCE: return tcc_draft_check_reduce(d, s, reason);
-    case TCC_GROUP_SCAN:
+    case TCC_GROUP_SCAN: return tcc_draft_check_scan(d, s, reason);
     case TCC_GROUP_SORT: return tcc_draft_check_epilogue(d, s, reason);
     case TCC_GROUP_SCATTER: return check_scatter(d, s, reason);
     case TCC_GROUP_CONTRACT: return tcc_draft_check_contract(d, s, reason);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * fuse: groups of a contraction, a window or a scan: which prologue and epilogue it may have. */
+ * fuse: groups of a contraction or a window: which prologue and epilogue it may have. */
 #include "passes/fuse/draft.h"
 
 #include "passes/group.h"
@@ -22,7 +22,7 @@ static bool reads_in_order(const tcc_draft *d, const tcc_draft_scratch *s, const
            tcc_draft_loads_table(n, s);
 }
 
-/* POINT work behind a contraction, window, scan or sort, at the index of its result. */
+/* POINT work behind a contraction, window or sort, at the index of its result. */
 bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     int hero = position_of(s, d->hero);
     for (int i = 0; i < d->n_nodes; i++) {
@@ -37,7 +37,7 @@ bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const ch
         }
         if (i == hero || (d->kind == TCC_GROUP_WINDOW && is_window(n))) s->level[i] = TCC_LEVEL_FULL;
         else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT && !reads_in_order(d, s, n) &&
-                 (d->kind == TCC_GROUP_SCAN || d->kind == TCC_GROUP_SORT || !tcc_draft_is_last_reshape(d, i)))
+                 (d->kind == TCC_GROUP_SORT || !tcc_draft_is_last_reshape(d, i)))
             return fail(reason, "a view of the result");
         else if (full) s->level[i] = TCC_LEVEL_FULL;
         else if (!tcc_draft_loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");

@@ -8,8 +8,9 @@
 
 #include <string.h>
 
-/* The rules. tcc_draft_check_epilogue: also those of a scan. */
+/* The rules. tcc_draft_check_epilogue: also those of a sort. */
 bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
+bool tcc_draft_check_scan(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 bool tcc_draft_check_contract(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 bool tcc_draft_check_window(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);

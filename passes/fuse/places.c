@@ -205,6 +205,8 @@ static int own_place(const tcc_draft *d, tcc_draft_scratch *s, int i) {
     const int64_t numel = tcc_type_numel(&d->nodes[i]->type);
     tcc_draft_places *p = &s->places;
     if (d->kind == TCC_GROUP_POINTWISE) return place_of_results(p, d->nodes[i], numel);
+    if (d->kind == TCC_GROUP_SCAN) /* all that is stored is at hand at each point, also the end of a line */
+        return root(p, d->hero, RESULTS, tcc_type_numel(&d->hero->type));
     const bool reduces = d->kind == TCC_GROUP_REDUCE;
     const int side = reduces && s->level[i] == TCC_LEVEL_KEPT     ? KEPT
                      : reduces && s->level[i] == TCC_LEVEL_ACROSS ? ACROSS

@@ -3,6 +3,7 @@
  * before and behind. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
+#include "harness/graphs.h"
 #include "harness/scan_cases.h"
 
 #include <stdio.h>
@@ -79,11 +80,40 @@ static void runs(void **state) {
     running_sums_of_runs(check_gpu);
 }
 
+static void both_ways(void **state) {
+    (void)state;
+    running_results_both_ways(check_gpu);
+}
+
+/* One kernel has a line at once, so it reads and writes each value once; no longer line than it has threads for. */
+static void launches(void **state) {
+    (void)state;
+    static const struct {
+        const char *type;
+        int width, steps;
+    } cases[] = {{"f32", 2048, 1}, {"bf16", 2048, 1}, {"f64", 1024, 1}, {"i32", 511, 1},
+                 {"f32", 2052, 2}, {"f64", 1026, 2},  {"f32", 1023, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tcc_diag diag = {0};
+        tcc_graph *g = results_both_ways(cases[i].type, cases[i].width, i % 2, &diag);
+        gpu_program *p = gpu_program_create(g, &(compiled_options){.simplify = true}, "sm_90");
+        const int steps = p->program->n_steps;
+        const long spilled = gpu_assemble(p->program, "sm_90");
+        printf("%s[%d]: %d steps, %ld bytes spilled\n", cases[i].type, cases[i].width, steps, spilled);
+        assert_true(cases[i].steps == 1 ? steps == 1 : steps > 1);
+        assert_true(spilled <= 0);
+        gpu_program_destroy(p);
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+}
+
 int main(void) {
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows),         cmocka_unit_test(sums_of_sums), cmocka_unit_test(long_lines),
         cmocka_unit_test(equal_values), cmocka_unit_test(linear),       cmocka_unit_test(special_values),
-        cmocka_unit_test(bytes),        cmocka_unit_test(maxima),       cmocka_unit_test(runs)};
+        cmocka_unit_test(bytes),        cmocka_unit_test(maxima),       cmocka_unit_test(runs),
+        cmocka_unit_test(both_ways),    cmocka_unit_test(launches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

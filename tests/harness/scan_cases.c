@@ -149,6 +149,48 @@ void linear_scans_of_special_values(graph_check *check, bool infinite) {
             }
 }
 
+tcc_graph *results_both_ways(const char *dtype, int width, bool reverse, tcc_diag *diag) {
+    char text[4096], type[64], part[64], one[64], line[64];
+    const char *way = reverse ? ", reverse=true" : "", *back = reverse ? "" : ", reverse=true";
+    const char *earlier = reverse ? "lo=[0, 0, 0], hi=[0, 0, 1]" : "lo=[0, 0, 1], hi=[0, 0, 0]",
+               *later = reverse ? "lo=[0, 0, 1], hi=[0, 0, 0]" : "lo=[0, 0, 0], hi=[0, 0, 1]";
+    const int first = reverse, last = !reverse, end = reverse ? 0 : width - 1;
+    snprintf(type, sizeof type, "%s[2,5,%d]", dtype, width);
+    snprintf(part, sizeof part, "%s[2,5,%d]", dtype, width - 1);
+    snprintf(one, sizeof one, "%s[2,5,1]", dtype);
+    snprintf(line, sizeof line, "%s[2,5]", dtype);
+    snprintf(text, sizeof text,
+             "graph @s {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = input {name=\"y\"} : %s\n"
+             "  %%2 = linear_scan(%%0, %%1) {axis=2%s} : %s\n"
+             /* the result of the element before, and of the next one */
+             "  %%3 = slice(%%2) {limit=[2, 5, %d], start=[0, 0, %d], stride=[1, 1, 1]} : %s\n"
+             "  %%4 = pad(%%3) {%s, interior=[0, 0, 0], value=0x1p+1} : %s\n"
+             "  %%5 = sub(%%2, %%0) : %s\n"
+             "  %%6 = slice(%%5) {limit=[2, 5, %d], start=[0, 0, %d], stride=[1, 1, 1]} : %s\n"
+             "  %%7 = pad(%%6) {%s, interior=[0, 0, 0]} : %s\n"
+             "  %%8 = mul(%%7, %%0) : %s\n  %%9 = cumsum(%%8) {axis=2%s} : %s\n  %%10 = mul(%%9, %%4) : %s\n"
+             "  %%11 = slice(%%2) {limit=[2, 5, %d], start=[0, 0, %d], stride=[1, 1, 1]} : %s\n"
+             "  %%12 = reshape(%%11) : %s\n  %%13 = neg(%%12) : %s\n"
+             "  output \"o\" %%10\n  output \"p\" %%2\n  output \"end\" %%13\n}\n",
+             type, type, way, type, width - last, first, part, earlier, type, type, width - first, last, part, later,
+             type, type, back, type, type, end + 1, end, one, line, line);
+    return parse_graph(text, diag);
+}
+
+void running_results_both_ways(graph_check *check) {
+    static const int widths[] = {3, 7, 16, 60, 128, 257, 400, 500, 512, 1022, 1024, 1500, 2048};
+    static const char *const types[] = {"f32", "bf16", "f64", "i32", "i64"};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+            tcc_diag diag = {0};
+            tcc_graph *g = results_both_ways(types[t], widths[w], (w + t) % 2, &diag);
+            check(g, &(compiled_options){
+                         .seed = w + t, .low = -0.25, .high = 0.25, .tolerance = types[t][0] == 'b' ? 0.02 : 4e-5});
+            tcc_graph_destroy(g);
+            tcc_diag_clear(&diag);
+        }
+}
+
 void running_results_of_bytes(graph_check *check) {
     tcc_diag diag = {0};
     tcc_graph *g = parse_graph("graph @s {\n  %0 = input {name=\"x\"} : u8[3,300]\n"

@@ -19,6 +19,10 @@ void linear_scans_of_special_values(graph_check *check, bool infinite);
 void running_maxima(graph_check *check);
 /* Sums that begin anew behind an infinite one, which is in none of the others. */
 void running_sums_of_runs(graph_check *check);
+/* The graph of running results both ways along lines of `width` elements, which are read a step further as well, before
+ * and behind; and the end of each line by itself, as `end`. */
+tcc_graph *results_both_ways(const char *dtype, int width, bool reverse, tcc_diag *diag);
+void running_results_both_ways(graph_check *check);
 /* What reads bytes from a register that a running result has left there. */
 void running_results_of_bytes(graph_check *check);
 

@@ -67,10 +67,16 @@ static void runs(void **state) {
     running_sums_of_runs(check_compiled);
 }
 
+static void both_ways(void **state) {
+    (void)state;
+    running_results_both_ways(check_compiled);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_lines),   cmocka_unit_test(equal_values), cmocka_unit_test(widths),
-        cmocka_unit_test(another_axis), cmocka_unit_test(linear),       cmocka_unit_test(special_values),
-        cmocka_unit_test(bytes),        cmocka_unit_test(maxima),       cmocka_unit_test(runs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(long_lines), cmocka_unit_test(equal_values),
+                                       cmocka_unit_test(widths),     cmocka_unit_test(another_axis),
+                                       cmocka_unit_test(linear),     cmocka_unit_test(special_values),
+                                       cmocka_unit_test(bytes),      cmocka_unit_test(maxima),
+                                       cmocka_unit_test(runs),       cmocka_unit_test(both_ways)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
