@@ -4,6 +4,7 @@
 
 #include "ir/support/alloc.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool contains(tcc_node *const *nodes, int count, const tcc_node *n) {
@@ -88,6 +89,16 @@ bool tcc_is_whole_order(const tcc_node *n) {
     if (n->op != TCC_OP_ARGSORT) return false;
     const tcc_type *x = &n->operands[0]->type;
     return n->attrs->order.count == x->dims[x->rank - 1] && tcc_dtype_bytes(x->dtype) <= 4;
+}
+
+bool tcc_is_put_in_order(const tcc_node *n) {
+    if (n->op != TCC_OP_SCATTER_ADD_ALONG) return false;
+    const tcc_node *base = n->operands[0], *order = n->operands[1], *put = n->operands[2];
+    const tcc_doubles *zeros = base->op == TCC_OP_CONSTANT ? &base->attrs->constant.values : NULL;
+    return tcc_is_whole_order(order) && n->attrs->axis.axis == n->type.rank - 1 &&
+           tcc_type_numel(&put->type) == tcc_type_numel(&n->type) &&
+           tcc_type_numel(&order->type) == tcc_type_numel(&n->type) && zeros && zeros->count == 1 && zeros->v[0] == 0 &&
+           !signbit(zeros->v[0]);
 }
 
 bool tcc_same_maxima(const tcc_node *a, const tcc_node *b) {

@@ -32,8 +32,8 @@
  * SCATTER    The hero is scatter_add(_along) or scatter_max; work on its updates and base operands may be inside;
  *            nothing after it.
  * SORT       The hero is argsort of whole lines; full work before it, and behind it POINT work on its result and
- *            take_along by it of what is in memory, which reads elements in order. Such groups exist only where the
- *            target sorts.
+ *            take_along by it of what is in memory, which reads elements in order, and scatter_add_along by it onto
+ *            zeros, which nothing reads. Such groups exist only where the target sorts.
  * CONTRACT   The hero is dot or a convolution. The epilogue is POINT work on its result, at the index of the result:
  *            bias, activation, residual; it may have several outputs. In front of a dot there may be views of its
  *            operands that permute, re-split or slice dims, so that it reads in place. If the target's kernels compute
@@ -91,6 +91,8 @@ bool tcc_is_batch_norm(tcc_op op);
 bool tcc_same_batch_norm(const tcc_node *a, const tcc_node *b);
 /* argsort of whole lines of elements of up to 4 bytes, which a target may sort. */
 bool tcc_is_whole_order(const tcc_node *n);
+/* What puts elements of whole lines where such an order says: each at a place of its own, so nothing is added up. */
+bool tcc_is_put_in_order(const tcc_node *n);
 /* Maxima and their places, of equal windows of one value: their kernel reads it once. */
 bool tcc_same_maxima(const tcc_node *a, const tcc_node *b);
 /* The axes that a reduction sums over. */

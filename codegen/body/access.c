@@ -328,7 +328,7 @@ static tcc_region range_region(int64_t low, int64_t high, int64_t bytes) {
 }
 
 static tcc_region region_of(const tcc_body *b, const tcc_affine *a, int64_t buffer_bytes, int64_t bytes,
-                            const tcc_expr *guard) {
+                            const tcc_expr *guard, bool permuted) {
     tcc_region_dim dims[MOST_DIMS];
     int64_t from, low, high;
     form f;
@@ -352,7 +352,8 @@ static tcc_region region_of(const tcc_body *b, const tcc_affine *a, int64_t buff
     from = f.constant;
     for (int i = 0; i < f.n; i++) {
         const tcc_var *v = &b->vars.data[f.terms[i].var];
-        if (v->kind != TCC_VAR_LOOP && f.terms[i].coefficient) return range_region(low, high, bytes);
+        const bool all = v->kind == TCC_VAR_LOOP || (v->kind == TCC_VAR_VALUE && permuted);
+        if (!all && f.terms[i].coefficient) return range_region(low, high, bytes);
         from += v->low * f.terms[i].coefficient;
         dims[i] = (tcc_region_dim){f.terms[i].coefficient ? v->high - v->low + 1 : 1, f.terms[i].coefficient * bytes};
     }
@@ -368,12 +369,12 @@ static int64_t bytes_of(const tcc_body_buffer *buffer) {
 tcc_region tcc_region_of_load(const tcc_body *b, const tcc_expr *load) {
     const tcc_body_buffer *from = &b->buffers.data[load->buffer];
     return region_of(b, &load->affine, bytes_of(from), tcc_dtype_bytes(from->dtype),
-                     load->n_operands ? load->operands[0] : NULL);
+                     load->n_operands ? load->operands[0] : NULL, false);
 }
 
 tcc_region tcc_region_of_store(const tcc_body *b, const tcc_body_write *store) {
     const tcc_body_buffer *to = &b->buffers.data[store->buffer];
-    return region_of(b, &store->offset, bytes_of(to), tcc_dtype_bytes(to->dtype), store->guard);
+    return region_of(b, &store->offset, bytes_of(to), tcc_dtype_bytes(to->dtype), store->guard, store->permuted);
 }
 
 static void mark(const tcc_body *b, const tcc_expr *x, bool *used);

@@ -12,7 +12,7 @@
  * those of other threads. Phases and steps are loops: written out, they take twice the registers.
  *
  * The work in front of the hero is evaluated as its elements are loaded, the work behind it for each place of the
- * result: so elements in order are read where their index says. */
+ * result: so elements in order are read where their index says, and others are stored there. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/sort.h"
 
@@ -260,6 +260,25 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     return y;
 }
 
+/* Stores elements where the order says: the sum of one and 0, so of -0 it is 0. */
+static void store_in_order(tcc_body *b, const tcc_node *n, const trace_cx *cx) {
+    const tcc_node *put = n->operands[2];
+    const int last = n->type.rank - 1;
+    const tcc_expr *order = tcc_body_trace(b, n->operands[1], cx->coordinates);
+    const tcc_expr *terms[] = {tcc_body_trace(b, put, cx->coordinates), tcc_expr_number(b, n->type.dtype, 0)};
+    if (!order || !terms[0] || !terms[1]) return;
+    tcc_affine mapped[TCC_MAX_RANK];
+    for (int i = 0; i < last; i++) mapped[i] = cx->coordinates[i];
+    mapped[last] = tcc_affine_var(b, tcc_body_value_var(b, order, 0, n->type.dims[last] - 1));
+    const tcc_expr *value = tcc_expr_round(b, tcc_expr_point(b, TCC_OP_ADD, n->type.dtype, terms, 2));
+    const tcc_affine position = tcc_affine_linear(b, mapped, n->type.rank, n->type.dims);
+    const tcc_body_write store = {.buffer = tcc_body_buffer_of(b, n, 0, true),
+                                  .offset = tcc_affine_whole(b, position),
+                                  .value = value,
+                                  .permuted = true};
+    if (value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(b->diag);
+}
+
 static tcc_status trace_all(tcc_lowering *l, trace_cx *cx, tcc_body **out) {
     const tcc_type *space = &cx->hero->type;
     tcc_iteration it;
@@ -271,7 +290,11 @@ static tcc_status trace_all(tcc_lowering *l, trace_cx *cx, tcc_body **out) {
         b->special = special;
         b->special_user = cx;
         tcc_affine position = tcc_affine_linear(b, cx->coordinates, space->rank, space->dims);
-        for (int i = 0; i < l->group->n_outputs; i++) tcc_body_store(b, l->group->outputs[i], position, false);
+        for (int i = 0; i < l->group->n_outputs; i++) {
+            const tcc_node *n = l->group->outputs[i];
+            if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_SCATTER) store_in_order(b, n, cx);
+            else tcc_body_store(b, n, position, false);
+        }
         if (!tcc_iteration_refine(&it, b)) return tcc_lowering_keep(l, b);
         tcc_body_free(b);
     }

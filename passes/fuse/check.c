@@ -205,6 +205,7 @@ static bool find_hero(tcc_draft *d, const tcc_draft_scratch *s, const char **rea
         tcc_node *n = d->nodes[i];
         tcc_group_kind kind;
         if (dot && tcc_draft_sums_operand(s, dot, n)) continue;
+        if (d->kind == TCC_GROUP_SORT && d->hero && tcc_is_put_in_order(n) && n->operands[1] == d->hero) continue;
         switch (tcc_fusion_of(n)) {
         case TCC_FUSION_REDUCE: kind = TCC_GROUP_REDUCE; break;
         case TCC_FUSION_SCAN: kind = TCC_GROUP_SCAN; break;

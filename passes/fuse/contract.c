@@ -22,6 +22,16 @@ static bool reads_in_order(const tcc_draft *d, const tcc_draft_scratch *s, const
            tcc_draft_loads_table(n, s);
 }
 
+/* What the group stores where the order says. */
+static bool puts_in_order(const tcc_draft *d, int at) {
+    const tcc_node *n = d->nodes[at];
+    if (d->kind != TCC_GROUP_SORT || !d->stored[at] || !tcc_is_put_in_order(n)) return false;
+    for (int i = at + 1; i < d->n_nodes; i++)
+        for (int k = 0; k < d->nodes[i]->n_operands; k++)
+            if (d->nodes[i]->operands[k] == n) return false;
+    return true;
+}
+
 /* POINT work behind a contraction, window or sort, at the index of its result. */
 bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     int hero = position_of(s, d->hero);
@@ -36,7 +46,7 @@ bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const ch
             continue;
         }
         if (i == hero || (d->kind == TCC_GROUP_WINDOW && is_window(n))) s->level[i] = TCC_LEVEL_FULL;
-        else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT && !reads_in_order(d, s, n) &&
+        else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT && !reads_in_order(d, s, n) && !puts_in_order(d, i) &&
                  (d->kind == TCC_GROUP_SORT || !tcc_draft_is_last_reshape(d, i)))
             return fail(reason, "a view of the result");
         else if (full) s->level[i] = TCC_LEVEL_FULL;

@@ -240,6 +240,8 @@ static bool visit_operand(const tcc_draft *d, tcc_draft_scratch *s, const tcc_no
     const bool same = tcc_fusion_of(n) == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE || indexes;
     int at = place;
     if (p < 0) return true;
+    const bool puts = d->kind == TCC_GROUP_SORT && n != d->hero && tcc_fusion_of(n) == TCC_FUSION_SCATTER;
+    if (puts) return visit(&s->places, x, place);
     if (sums) at = root(&s->places, d->hero, RESULTS, numel);
     else if (tcc_draft_weaves(d, s, i)) at = place_of_results(&s->places, n, numel);
     else if (n == parts) at = add_root(&s->places, n, k, points_of_part(s, n, x));
