@@ -130,13 +130,14 @@ static bool streams_b(const tcc_contract_plan *p) {
     return p->K && p->M <= MOST_ROWS && !p->pack_b && !tcc_contract_reads_bf16(p) && !p->c.n_windows && apart >= PAGE;
 }
 
-/* Chains of additions that a sum has side by side. A lane along k is one. A tile adds up its 32 products in two chains
- * of 16 before they join the sum (Intel's manual, TDPBF16PS), so that many blocks' worth of k is a short chain; panels
- * of so few blocks stay in the cache. */
-static int64_t chains_at_once(const tcc_contract_plan *p, const tcc_llvm_target *target) {
-    enum { BLOCKS_OF_TILES = 4 };
-    if (p->along_k) return target->lanes;
-    return p->multiply == TCC_CONTRACT_TILES ? BLOCKS_OF_TILES : 1;
+/* Elements of k in a block, at most. A lane along k is a chain of additions of its own. A tile adds up its 32 products
+ * in two chains of 16 before they join the sum (Intel's manual, TDPBF16PS), so that chains are short at any rate; with
+ * so much of k a panel of B is two thirds of the first-level cache. */
+static int64_t longest_block(const tcc_contract_plan *p, const tcc_llvm_target *target) {
+    enum { BLOCK_OF_TILES = 512 };
+    if (streams_b(p)) return target->lanes;
+    if (p->along_k) return (int64_t)BLOCK_K * target->lanes;
+    return p->multiply == TCC_CONTRACT_TILES ? BLOCK_OF_TILES : BLOCK_K;
 }
 
 void tcc_contract_choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
@@ -147,8 +148,7 @@ void tcc_contract_choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *tar
     double best = INFINITY;
     int64_t all_k = 1; /* as it is packed */
     for (int i = 0; i < p->c.k.n; i++) all_k *= tcc_contract_k_extent(p, i);
-    const int64_t most_k = streams_b(p) ? target->lanes : BLOCK_K * chains_at_once(p, target),
-                  least_k = tcc_min_i64(most_k, LEAST_SPLIT_K);
+    const int64_t most_k = longest_block(p, target), least_k = tcc_min_i64(most_k, LEAST_SPLIT_K);
     for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
          splits += (splits + 2) / 3)
         for (int64_t most = most_k; most >= least_k; most -= most / 3) {
