@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * fuse: groups of a contraction or a window: which prologue and epilogue it may have. */
+ * fuse: groups of a contraction, a window or a sort: which prologue and epilogue it may have. */
 #include "passes/fuse/draft.h"
 
 #include "passes/group.h"
@@ -25,11 +25,7 @@ static bool reads_in_order(const tcc_draft *d, const tcc_draft_scratch *s, const
 /* What the group stores where the order says. */
 static bool puts_in_order(const tcc_draft *d, int at) {
     const tcc_node *n = d->nodes[at];
-    if (d->kind != TCC_GROUP_SORT || !d->stored[at] || !tcc_is_put_in_order(n)) return false;
-    for (int i = at + 1; i < d->n_nodes; i++)
-        for (int k = 0; k < d->nodes[i]->n_operands; k++)
-            if (d->nodes[i]->operands[k] == n) return false;
-    return true;
+    return d->kind == TCC_GROUP_SORT && d->stored[at] && tcc_is_put_in_order(n) && !tcc_draft_reads(d, n);
 }
 
 /* POINT work behind a contraction, window or sort, at the index of its result. */

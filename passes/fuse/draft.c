@@ -102,10 +102,13 @@ bool tcc_draft_loads_table(const tcc_node *n, const tcc_draft_scratch *s) {
     return tcc_fusion_of(n) != TCC_FUSION_INDEX || position_of(s, n->operands[0]) < 0;
 }
 
-bool tcc_draft_is_last_reshape(const tcc_draft *d, int at) {
-    if (d->nodes[at]->op != TCC_OP_RESHAPE || !d->stored[at]) return false;
-    for (int i = at + 1; i < d->n_nodes; i++)
+bool tcc_draft_reads(const tcc_draft *d, const tcc_node *x) {
+    for (int i = 0; i < d->n_nodes; i++)
         for (int k = 0; k < d->nodes[i]->n_operands; k++)
-            if (d->nodes[i]->operands[k] == d->nodes[at]) return false;
-    return true;
+            if (d->nodes[i]->operands[k] == x) return true;
+    return false;
+}
+
+bool tcc_draft_is_last_reshape(const tcc_draft *d, int at) {
+    return d->nodes[at]->op == TCC_OP_RESHAPE && d->stored[at] && !tcc_draft_reads(d, d->nodes[at]);
 }

@@ -56,6 +56,8 @@ unsigned tcc_draft_operand_levels(const tcc_node *n, const tcc_draft_scratch *s)
 bool tcc_draft_reads_full(const tcc_node *n, const tcc_draft_scratch *s);
 /* The table of an INDEX node is loaded, never computed. */
 bool tcc_draft_loads_table(const tcc_node *n, const tcc_draft_scratch *s);
+/* Whether a node of the group reads x, which may be the group's or not. */
+bool tcc_draft_reads(const tcc_draft *d, const tcc_node *x);
 /* A stored reshape that nothing in the group reads: its memory is that of its operand. */
 bool tcc_draft_is_last_reshape(const tcc_draft *d, int at);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Merging units, the pair with the largest gain first. */
 #include "ir/support/alloc.h"
+#include "passes/fuse/draft.h"
 #include "passes/fuse/units.h"
 
 enum {
@@ -105,15 +106,6 @@ static bool is_wide_concat(const tcc_fuser *f, int u) {
     return false;
 }
 
-/* Whether unit u loads node `x`, which another one stores. */
-static bool loads(const tcc_fuser *f, int u, const tcc_node *x) {
-    const tcc_draft *d = &f->units.data[u].draft;
-    for (int i = 0; i < d->n_nodes; i++)
-        for (int k = 0; k < d->nodes[i]->n_operands; k++)
-            if (d->nodes[i]->operands[k] == x) return true;
-    return false;
-}
-
 /* Bytes that unit u loads of what others store: those that unit `other` does not load, and those that it does too. */
 static void count_loads(tcc_fuser *f, int u, int other, int64_t *own, int64_t *shared) {
     const tcc_draft *d = &f->units.data[u].draft;
@@ -124,7 +116,7 @@ static void count_loads(tcc_fuser *f, int u, int other, int64_t *own, int64_t *s
             const tcc_node *x = d->nodes[i]->operands[k];
             if (f->home[x->id] == NONE || f->home[x->id] == u || f->mark[x->id] == stamp) continue;
             f->mark[x->id] = stamp;
-            *(loads(f, other, x) ? shared : own) += tcc_type_bytes(&x->type);
+            *(tcc_draft_reads(&f->units.data[other].draft, x) ? shared : own) += tcc_type_bytes(&x->type);
         }
 }
 
