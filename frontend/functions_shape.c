@@ -128,16 +128,28 @@ tcc_tensor tcc_roll_at(tcc_tensor x, int axis, int64_t shift, tcc_loc at) {
     return joined((tcc_tensor[]){part(x, axis, cut, n, at), part(x, axis, 0, cut, at)}, 2, axis, at);
 }
 
-/* x `count` times along `axis`. */
-static tcc_tensor repeated(tcc_tensor x, int axis, int64_t count, tcc_loc at) {
-    if (!x.node || count == 1) return x;
-    int64_t before = 1, after = 1;
+/* x as often along each axis as counts say, from axis *first on: of a few axes at once, so that the gradient is one sum
+ * over all of them. An axis that is repeated has one in front of it, and what follows it stays with it. */
+static tcc_tensor repeated(tcc_tensor x, int *first, const int64_t *counts, tcc_loc at) {
+    enum { AT_ONCE = (TCC_MAX_RANK - 1) / 2 };
     tcc_type type = x.node->type;
-    for (int d = 0; d < axis; d++) before *= type.dims[d];
-    for (int d = axis; d < type.rank; d++) after *= type.dims[d];
-    x = tcc_broadcast(tcc_reshape(x, TCC_DIMS(before, 1, after)), TCC_DIMS(before, count, after));
+    int64_t from[TCC_MAX_RANK] = {1}, to[TCC_MAX_RANK] = {1};
+    int rank = 1, some = 0, next = *first;
+    for (int d = 0; d < type.rank; d++) {
+        const bool repeats = d >= *first && counts[d] > 1 && some < AT_ONCE;
+        if (repeats) {
+            from[rank] = 1, to[rank] = counts[d];
+            from[rank + 1] = to[rank + 1] = 1;
+            rank += 2, some++;
+        }
+        from[rank - 1] *= type.dims[d], to[rank - 1] *= type.dims[d];
+        if (repeats) type.dims[d] *= counts[d];
+        if (some < AT_ONCE || repeats) next = d + 1;
+    }
+    *first = next;
+    if (!some) return x;
+    x = tcc_broadcast(tcc_reshape(x, rank, from), rank, to);
     if (!x.node) return x; /* there are too many elements to count */
-    type.dims[axis] *= count;
     return tcc_reshape(x, type.rank, type.dims);
 }
 
@@ -156,7 +168,7 @@ tcc_tensor tcc_repeat_at(tcc_tensor x, int rank, const int64_t *counts, tcc_loc 
         dims[d] = own < 0 ? 1 : tcc_dim(x, own);
     }
     x = tcc_reshape(x, rank, dims);
-    for (int d = 0; d < rank; d++) x = repeated(x, d, counts[d], at);
+    for (int first = 0; x.node && first < rank;) x = repeated(x, &first, counts, at);
     return x;
 }
 
@@ -287,12 +299,20 @@ tcc_tensor tcc_pad_reflect_at(tcc_tensor x, int axis, int64_t before, int64_t af
     return joined((tcc_tensor[]){first, x, last}, 3, axis, at);
 }
 
+/* x, of which `axis` has one element, `count` times along it. */
+static tcc_tensor stretched(tcc_tensor x, int axis, int64_t count, tcc_loc at) {
+    if (!x.node) return x;
+    tcc_type type = x.node->type;
+    type.dims[axis] = count;
+    return tcc_broadcast(x, type.rank, type.dims);
+}
+
 tcc_tensor tcc_pad_replicate_at(tcc_tensor x, int axis, int64_t before, int64_t after, tcc_loc at) {
     if (!takes_border("pad_replicate", x, &axis, before, after, -1, at)) return tcc_trace_poison();
     const int64_t n = tcc_dim(x, axis);
     tcc_tensor first = {0}, last = {0};
-    if (before) first = repeated(tcc_slice(x, axis, 0, 1), axis, before, at);
-    if (after) last = repeated(tcc_slice(x, axis, n - 1, n), axis, after, at);
+    if (before) first = stretched(tcc_slice(x, axis, 0, 1), axis, before, at);
+    if (after) last = stretched(tcc_slice(x, axis, n - 1, n), axis, after, at);
     return joined((tcc_tensor[]){first, x, last}, 3, axis, at);
 }
 
