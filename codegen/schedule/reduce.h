@@ -247,7 +247,7 @@ void tcc_reduce_ways_end(tcc_body_run *r, const tcc_reduce_ways *w, tcc_emit_val
 
 /* How many splits to cut the first reduced loop into; 1: none. And settles that. */
 int64_t tcc_reduce_choose_splits(const tcc_reduce_trace *t, const tcc_reduce *p);
-tcc_status tcc_reduce_settle_splits(const tcc_reduce_trace *t, const tcc_reduce *p, int64_t *splits);
+tcc_status tcc_reduce_settle_splits(const tcc_reduce_trace *t, tcc_reduce *p, int64_t *splits);
 tcc_status tcc_reduce_launch_split(tcc_reduce_trace *t, int levels, int64_t splits);
 /* Plans and launches a traced body of tcc_reduce_open_combine. `run`: of the plan. */
 tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var, int64_t run);

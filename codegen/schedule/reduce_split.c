@@ -161,12 +161,28 @@ static bool can_split(const tcc_reduce_trace *t, const tcc_reduce *p) {
     return p->n_reduced > 0;
 }
 
+/* Whether a later sweep finds the row in the registers or the shared memory of a GPU's block. Such a row is soon read:
+ * its parts would be read twice, in launches one after another. */
+static tcc_status stays_in_block(const tcc_reduce_trace *t, tcc_reduce *p, bool *stays) {
+    int64_t points;
+    *stays = false;
+    if (!t->l->target->lane_groups || p->columns || p->n_sweeps < 2) return TCC_OK;
+    TCC_TRY(tcc_reduce_choose_shape(t->l, p, &points));
+    *stays = p->n_slots > 0;
+    return TCC_OK;
+}
+
 /* The mean that a second sweep wants is of the whole row. */
-tcc_status tcc_reduce_settle_splits(const tcc_reduce_trace *t, const tcc_reduce *p, int64_t *splits) {
+tcc_status tcc_reduce_settle_splits(const tcc_reduce_trace *t, tcc_reduce *p, int64_t *splits) {
     *splits = 1;
     if (!can_split(t, p)) return TCC_OK;
     const bool whole = t->has_m2 && !t->one_sweep;
-    if (!whole && tcc_params_decides(&t->l->params)) *splits = tcc_reduce_choose_splits(t, p);
+    if (!whole && tcc_params_decides(&t->l->params)) {
+        bool stays = false;
+        *splits = tcc_reduce_choose_splits(t, p);
+        if (*splits > 1) TCC_TRY(stays_in_block(t, p, &stays));
+        if (stays) *splits = 1;
+    }
     const int64_t extent = p->order ? p->order->level[0].extent : tcc_reduce_extent(p, 0);
     return tcc_params_settle(&t->l->params, TCC_PARAM_PARTS, tcc_param_between(1, whole ? 1 : extent), splits);
 }

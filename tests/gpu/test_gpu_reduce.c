@@ -3,6 +3,7 @@
  */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
+#include "harness/graphs.h"
 #include "harness/moment_cases.h"
 #include "harness/norm_cases.h"
 
@@ -45,6 +46,34 @@ static void rows(void **state) {
             "%%1\n  output \"b\" %%2\n  output \"c\" %%3\n}\n",
             r, n, r, r, r);
         check_gpu_text(text, &(compiled_options){.simplify = true, .seed = i});
+    }
+}
+
+/* Few rows whose elements are wanted again once their sum is known: one launch, as long as a block holds them. */
+static void rows_read_again(void **state) {
+    (void)state;
+    static const struct {
+        int rows, length;
+        bool stays;
+    } shapes[] = {{5, 16384, true}, {7, 16411, true}, {4, 40000, true}, {4, 70001, false}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        char text[1024];
+        const int r = shapes[i].rows, n = shapes[i].length;
+        snprintf(text, sizeof text,
+                 "graph @again {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"t\"} : f32[%d,%d]\n"
+                 "  %%2 = mul(%%0, %%1) : f32[%d,%d]\n  %%3 = reduce_sum(%%2) {axes=[1]} : f32[%d]\n"
+                 "  %%4 = broadcast(%%3) {dims=[0]} : f32[%d,%d]\n  %%5 = mul(%%4, %%1) : f32[%d,%d]\n"
+                 "  output \"s\" %%3\n  output \"d\" %%5\n}\n",
+                 r, n, r, n, r, n, r, r, n, r, n);
+        const compiled_options options = {.seed = i};
+        tcc_diag diag = {0};
+        tcc_graph *g = parse_graph(text, &diag);
+        gpu_program *p = gpu_program_create(g, &options, "sm_90");
+        if (shapes[i].stays) assert_int_equal(p->program->n_steps, 1);
+        else assert_true(p->program->n_steps > 1);
+        gpu_program_destroy(p);
+        tcc_graph_destroy(g);
+        check_gpu_text(text, &options);
     }
 }
 
@@ -144,8 +173,9 @@ static void few_long_images(void **state) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(columns), cmocka_unit_test(channels),
-                                       cmocka_unit_test(sums_beside_long_rows), cmocka_unit_test(few_long_images)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows),     cmocka_unit_test(rows_read_again),       cmocka_unit_test(columns),
+        cmocka_unit_test(channels), cmocka_unit_test(sums_beside_long_rows), cmocka_unit_test(few_long_images)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + norm_cases_run(check_gpu) + moment_cases_run(check_gpu);
 }

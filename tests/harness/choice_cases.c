@@ -270,6 +270,18 @@ const choice_case choice_cases[] = {
      .gpu = {"columns=32"}},
     {.name = "behind_parts",
      .text = "graph @behind_parts {\n"
+             "  %0 = input {name=\"x\"} : f64[2,16384]\n"
+             "  %1 = exp(%0) : f64[2,16384]\n"
+             "  %2 = reduce_sum(%1) {axes=[1]} : f64[2]\n"
+             "  %3 = broadcast(%2) {dims=[0]} : f64[2,16384]\n"
+             "  %4 = div(%1, %3) : f64[2,16384]\n"
+             "  output \"e\" %1\n"
+             "  output \"y\" %4\n"
+             "}\n",
+     .host = {"lanes=4,lines=1", "lanes=32"},
+     .gpu = {"parts=1,-steps,-group,-lanes_1,-group_1,-split_1,-lanes_2,-group_2,-points_2", "lanes_2=1,-points_2"}},
+    {.name = "whole_rows",
+     .text = "graph @whole_rows {\n"
              "  %0 = input {name=\"x\"} : f32[2,16384]\n"
              "  %1 = exp(%0) : f32[2,16384]\n"
              "  %2 = reduce_sum(%1) {axes=[1]} : f32[2]\n"
@@ -278,8 +290,7 @@ const choice_case choice_cases[] = {
              "  output \"e\" %1\n"
              "  output \"y\" %4\n"
              "}\n",
-     .host = {"lanes=4,lines=1", "lanes=32"},
-     .gpu = {"parts=1,-steps,-group,-lanes_1,-group_1,-split_1,-lanes_2,-group_2,-points_2", "lanes_2=1,-points_2"}},
+     .gpu = {"parts=2,-kept,-steps,-group", "parts=4,-kept,-steps,-group"}},
     {.name = "woven",
      .text = "graph @woven {\n"
              "  %0 = input {name=\"x\"} : f32[7,198]\n"
