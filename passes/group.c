@@ -91,14 +91,17 @@ bool tcc_is_whole_order(const tcc_node *n) {
     return n->attrs->order.count == x->dims[x->rank - 1] && tcc_dtype_bytes(x->dtype) <= 4;
 }
 
+bool tcc_is_zeros(const tcc_node *n) {
+    const tcc_doubles *values = n->op == TCC_OP_CONSTANT ? &n->attrs->constant.values : NULL;
+    return values && values->count == 1 && values->v[0] == 0 && !signbit(values->v[0]);
+}
+
 bool tcc_is_put_in_order(const tcc_node *n) {
     if (n->op != TCC_OP_SCATTER_ADD_ALONG) return false;
-    const tcc_node *base = n->operands[0], *order = n->operands[1], *put = n->operands[2];
-    const tcc_doubles *zeros = base->op == TCC_OP_CONSTANT ? &base->attrs->constant.values : NULL;
+    const tcc_node *order = n->operands[1], *put = n->operands[2];
     return tcc_is_whole_order(order) && n->attrs->axis.axis == n->type.rank - 1 &&
            tcc_type_numel(&put->type) == tcc_type_numel(&n->type) &&
-           tcc_type_numel(&order->type) == tcc_type_numel(&n->type) && zeros && zeros->count == 1 && zeros->v[0] == 0 &&
-           !signbit(zeros->v[0]);
+           tcc_type_numel(&order->type) == tcc_type_numel(&n->type) && tcc_is_zeros(n->operands[0]);
 }
 
 bool tcc_same_maxima(const tcc_node *a, const tcc_node *b) {

@@ -91,6 +91,8 @@ bool tcc_is_batch_norm(tcc_op op);
 bool tcc_same_batch_norm(const tcc_node *a, const tcc_node *b);
 /* argsort of whole lines of elements of up to 4 bytes, which a target may sort. */
 bool tcc_is_whole_order(const tcc_node *n);
+/* A constant whose elements are all 0, none -0. */
+bool tcc_is_zeros(const tcc_node *n);
 /* What puts elements of whole lines where such an order says: each at a place of its own, so nothing is added up. */
 bool tcc_is_put_in_order(const tcc_node *n);
 /* Maxima and their places, of equal windows of one value: their kernel reads it once. */

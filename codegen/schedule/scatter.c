@@ -8,6 +8,7 @@
  * (scatter_along.c). */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scatter.h"
+#include "passes/group.h"
 
 static bool is_along(const tcc_node *hero) {
     return hero->op == TCC_OP_SCATTER_ADD_ALONG || hero->op == TCC_OP_SCATTER_ALONG;
@@ -71,6 +72,14 @@ static const tcc_expr *load_sum(tcc_body *b, int buffer, tcc_affine offset, cons
     return sum;
 }
 
+/* What is there before where the base is zeros: a row begins with them, in registers. */
+static const tcc_expr *no_sum(tcc_body *b, tcc_dtype dtype, tcc_op op, uint64_t loops) {
+    const tcc_expr *zero = tcc_expr_number(b, dtype, 0);
+    const tcc_expr *sum = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = dtype, .op = op}, &zero, 1);
+    if (sum) ((tcc_expr *)sum)->loops |= loops;
+    return sum;
+}
+
 /* What an update leaves in its place. */
 static const tcc_expr *updated(tcc_body *b, const tcc_node *hero, const tcc_expr *before, const tcc_expr *update) {
     const tcc_expr *operands[] = {before, update};
@@ -80,9 +89,9 @@ static const tcc_expr *updated(tcc_body *b, const tcc_node *hero, const tcc_expr
 
 /* Traces out[place of index] += update over the index positions and the other dims; gives the bits of the position
  * loops and the place. `guarded`: where it is no place at all nothing happens; else that is for the schedule to see to.
- */
-static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tcc_body **out, uint64_t *position_bits,
-                                const tcc_expr **place_out) {
+ * `whole`: so is that each place is written, once, and begins with 0. */
+static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, bool whole, tcc_body **out,
+                                uint64_t *position_bits, const tcc_expr **place_out) {
     const tcc_node *hero = l->group->hero, *index = hero->operands[1], *update = hero->operands[2];
     int axis = (int)hero->attrs->axis.axis;
     const bool along = is_along(hero);
@@ -111,10 +120,14 @@ static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tc
                                    : tcc_affine_var(b, tcc_body_value_var(b, place, 0, extent - 1));
             tcc_affine offset = tcc_affine_expand(b, tcc_affine_linear(b, at, hero->type.rank, hero->type.dims));
             int buffer = sums_buffer(b, hero, temporary);
-            const tcc_expr *before = hero->op == TCC_OP_SCATTER_ALONG
-                                         ? NULL
-                                         : load_sum(b, buffer, offset, guard, *position_bits);
-            tcc_body_write store = {buffer, offset, updated(b, hero, before, value), guard, .kept = false};
+            const tcc_expr *before = NULL;
+            if (whole) before = no_sum(b, dtype, hero->op, *position_bits);
+            else if (hero->op != TCC_OP_SCATTER_ALONG) before = load_sum(b, buffer, offset, guard, *position_bits);
+            const tcc_body_write store = {.buffer = buffer,
+                                          .offset = offset,
+                                          .value = updated(b, hero, before, value),
+                                          .guard = guard,
+                                          .permuted = whole};
             if (store.value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         }
         if (tcc_iteration_refine(&it, b)) {
@@ -133,11 +146,11 @@ static tcc_status add_rows(tcc_lowering *l, tcc_scatter *p) {
     TCC_TRY(tcc_lowering_use_body(l, launch, p->body));
     launch->items = tcc_scatter_row_items(p);
     launch->kernel.schedule = "scatter";
-    launch->kernel.shape = tcc_scatter_row_shape();
+    launch->kernel.shape = tcc_scatter_row_shape(l);
     launch->kernel.emit = tcc_scatter_emit_rows;
     launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, p->body, -1, "rows=%lld", (long long)p->rows);
+    return tcc_lowering_key(l, launch, p->body, -1, "rows=%lld whole=%d", (long long)p->rows, p->whole);
 }
 
 /* Lanes along `var` (-1: none) and threads; an item has one vector of columns. */
@@ -170,9 +183,10 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     if (!p) return tcc_enomem(l->diag);
     const tcc_expr *place;
     if (l->target->lane_groups && !is_along(hero)) {
-        TCC_TRY(trace_updates(l, -1, false, &b, &position_bits, &place));
+        const bool whole = tcc_is_zeros(hero->operands[0]);
+        TCC_TRY(trace_updates(l, -1, false, whole, &b, &position_bits, &place));
         if (tcc_scatter_finds_rows(p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) {
-            TCC_TRY(lower_pass(l, -1, false));
+            if (!p->whole) TCC_TRY(lower_pass(l, -1, false));
             return add_rows(l, p);
         }
         *p = (tcc_scatter){0};
@@ -193,7 +207,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
         if (temporary < 0) return TCC_ENOMEM;
     }
     TCC_TRY(lower_pass(l, temporary, false));
-    TCC_TRY(trace_updates(l, temporary, true, &b, &position_bits, &place));
+    TCC_TRY(trace_updates(l, temporary, true, false, &b, &position_bits, &place));
     p->body = b;
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;

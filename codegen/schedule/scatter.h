@@ -18,6 +18,7 @@ typedef struct tcc_scatter {
     const tcc_expr *place, *sum; /* the row of an update; it and the element that it is added to together, */
     const tcc_expr *old;         /* and that element. NULL: it is replaced */
     int64_t rows;
+    bool whole; /* each row is written, and begins with 0 */
     /* lines in shared memory (scatter_along.c): `sum` is what its loop `along` stores of them */
     int along;
     const tcc_expr *base, *update, *hit;
@@ -40,7 +41,7 @@ bool tcc_scatter_finds_rows(tcc_scatter *p, tcc_body *b, uint64_t position_bits,
 tcc_status tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p);
 tcc_status tcc_scatter_emit_rows(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 int64_t tcc_scatter_row_items(const tcc_scatter *p);
-tcc_thread_shape tcc_scatter_row_shape(void);
+tcc_thread_shape tcc_scatter_row_shape(const tcc_lowering *l);
 
 /* A warp owns a line of the output along the indexed dim, which is the innermost. p has its body, with guards, and its
  * loops. */

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * scatter_add by rows, for a GPU: a warp owns one row of the output, or a part of it. It reads all index positions, a
  * few to each thread, and where some name its row it adds their updates in ascending order, in registers. So the sums
- * have one order, the one of the other schedule, and rows without updates are not touched. */
+ * have one order, the one of the other schedule, and rows without updates are not touched. Sums onto zeros begin in
+ * registers, too: then each row is written once, and nothing is read of it. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scatter.h"
 
 enum {
     THREADS = 128,
-    SCANS = 4,   /* positions that a thread looks at before the warp asks whether there was one */
-    BATCH = 4,   /* updates that are read side by side */
-    STEPS = 8,   /* vectors of a row in a thread's registers */
-    ENOUGH = 31, /* items of a processor that keep it busy */
+    SCANS = 4,      /* positions that a thread looks at before the warp asks whether there was one */
+    BATCH = 4,      /* updates that are read side by side */
+    STEPS = 8,      /* vectors of a row in a thread's registers */
+    ENOUGH = 31,    /* items of a processor that keep it busy */
+    REGISTERS = 48, /* of a thread: with fewer, some spill */
 };
 
-tcc_thread_shape tcc_scatter_row_shape(void) {
-    return (tcc_thread_shape){.threads = THREADS, .group = TCC_EMIT_WARP, .split = 1};
+tcc_thread_shape tcc_scatter_row_shape(const tcc_lowering *l) {
+    const int blocks = tcc_hardware_threads(&l->target->hw, REGISTERS) / THREADS;
+    return (tcc_thread_shape){.threads = THREADS, .group = TCC_EMIT_WARP, .split = 1, .blocks = blocks};
 }
 
 int64_t tcc_scatter_row_items(const tcc_scatter *p) { return p->rows * p->chunks; }
@@ -36,7 +39,8 @@ bool tcc_scatter_finds_rows(tcc_scatter *p, tcc_body *b, uint64_t position_bits,
         return false;
     p->sum = s->value;
     p->old = s->value->operands[0];
-    return p->old->kind == TCC_EXPR_LOAD && !p->old->n_operands && !(place->loops & ~position_bits);
+    p->whole = p->old->kind == TCC_EXPR_REDUCE;
+    return (p->whole || (p->old->kind == TCC_EXPR_LOAD && !p->old->n_operands)) && !(place->loops & ~position_bits);
 }
 
 tcc_status tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p) {
@@ -108,6 +112,19 @@ static void read_row(tcc_body_run *r, const row_cx *c, tcc_emit_value *sums) {
     r->given[p->old->id] = true;
 }
 
+/* The row itself, when the first update comes. */
+static void read_row_once(tcc_body_run *r, const row_cx *c, tcc_emit_value *state) {
+    tcc_emitter *e = r->e;
+    const int steps = c->p->steps;
+    tcc_emit_value before[STEPS];
+    tcc_emit_if fresh;
+    for (int s = 0; s < steps; s++) before[s] = state[s];
+    tcc_emit_if_begin(e, &fresh, tcc_emit_not(e, state[steps]));
+    read_row(r, c, state);
+    tcc_emit_if_end(e, &fresh);
+    for (int s = 0; s < steps; s++) state[s] = tcc_emit_if_value(e, &fresh, state[s], before[s]);
+}
+
 static void write_row(tcc_body_run *r, const row_cx *c, tcc_emit_value *sums) {
     const tcc_scatter *p = c->p;
     r->values[p->place->id] = c->row;
@@ -136,14 +153,8 @@ static void add_hits(tcc_body_run *r, const row_cx *c, tcc_emit_value first, tcc
     tcc_emit_loop loop;
     tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_zext(e, count, e->i64), BATCH, state, p->steps + 2);
     for (int s = 0; s < p->steps + 2; s++) state[s] = loop.carry[s];
-    /* the row itself, when the first update comes */
-    tcc_emit_value before[STEPS], mask = state[p->steps + 1];
-    tcc_emit_if fresh;
-    for (int s = 0; s < p->steps; s++) before[s] = state[s];
-    tcc_emit_if_begin(e, &fresh, tcc_emit_not(e, state[p->steps]));
-    read_row(r, c, state);
-    tcc_emit_if_end(e, &fresh);
-    for (int s = 0; s < p->steps; s++) state[s] = tcc_emit_if_value(e, &fresh, state[s], before[s]);
+    tcc_emit_value mask = state[p->steps + 1];
+    if (!p->whole) read_row_once(r, c, state);
     state[p->steps] = tcc_emit_int(e, e->i1, 1);
     tcc_body_need_none(r);
     tcc_body_need(r, p->sum);
@@ -222,9 +233,9 @@ static void emit_row(tcc_body_run *r, const tcc_scatter *p, tcc_emit_value item)
     for (int s = 0; s <= p->steps; s++) carry[s] = tcc_emit_if_value(e, &found, carry[s], before[s]);
     tcc_emit_loop_end(e, &scan, carry);
     tcc_emit_if touched;
-    tcc_emit_if_begin(e, &touched, scan.carry[p->steps]);
+    if (!p->whole) tcc_emit_if_begin(e, &touched, scan.carry[p->steps]);
     write_row(r, &c, scan.carry);
-    tcc_emit_if_end(e, &touched);
+    if (!p->whole) tcc_emit_if_end(e, &touched);
 }
 
 tcc_status tcc_scatter_emit_rows(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {

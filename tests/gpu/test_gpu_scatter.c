@@ -60,6 +60,37 @@ static void embeddings(void **state) {
     }
 }
 
+/* Sums onto zeros begin in registers: one launch writes each row once, also those that nothing is added to. Onto -0
+ * they do not. */
+static void onto_zeros(void **state) {
+    (void)state;
+    static const struct {
+        int rows, positions, width;
+    } shapes[] = {{1, 5, 4}, {9, 200, 8}, {65, 101, 129}, {300, 33, 7}, {4200, 33, 260}, {11, 70, 1}};
+    static const char *const types[] = {"f32", "bf16", "i32"}, *const ops[] = {"scatter_add", "scatter_max"};
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
+        for (int form = 0; form < 3 * 2 * 2; form++) {
+            const char *type = types[form % 3], *op = ops[form / 3 % 2];
+            const int n = shapes[i].rows, p = shapes[i].positions, w = shapes[i].width;
+            const bool negative = form >= 6 && strcmp(type, "i32") != 0;
+            char text[1024];
+            snprintf(text, sizeof text,
+                     "graph @s {\n  %%0 = input {name=\"i\"} : i32[%d]\n  %%1 = input {name=\"u\"} : %s[%d,%d]\n"
+                     "  %%2 = constant {values=[%s]} : %s[%d,%d]\n"
+                     "  %%3 = %s(%%2, %%0, %%1) {axis=0} : %s[%d,%d]\n  output \"o\" %%3\n}\n",
+                     p, type, p, w, negative ? "-0.0" : "0", type, n, w, op, type, n, w);
+            const compiled_options options = {.limit = n + 3, .seed = i};
+            tcc_diag diag = {0};
+            tcc_graph *g = parse_graph(text, &diag);
+            gpu_program *program = gpu_program_create(g, &options, "sm_90");
+            assert_int_equal(program->program->n_steps, negative ? 2 : 1);
+            gpu_program_destroy(program);
+            tcc_graph_destroy(g);
+            check_gpu_text(text, &options);
+            check_equal_to_host(text, &options);
+        }
+}
+
 /* The gradient of take_along: lines of their own, with few and with many positions that name one element, along either
  * dim. */
 static void along(void **state) {
@@ -141,7 +172,8 @@ static void repeated_indices(void **state) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings), cmocka_unit_test(along), cmocka_unit_test(lines),
-                                       cmocka_unit_test(forms), cmocka_unit_test(repeated_indices)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings), cmocka_unit_test(onto_zeros),
+                                       cmocka_unit_test(along),      cmocka_unit_test(lines),
+                                       cmocka_unit_test(forms),      cmocka_unit_test(repeated_indices)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
