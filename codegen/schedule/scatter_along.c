@@ -4,7 +4,8 @@
  * sums have one order, the one of the other schedules, and no two warps meet. Where updates replace the element, only
  * the last of such threads writes.
  *
- * Where the whole output is written anyway, as onto zeros, the line lies in shared memory meanwhile. */
+ * Where the whole output is written anyway, as onto zeros, the line lies in shared memory meanwhile. Of a line that is
+ * too long for that, each warp owns a part; where updates are few they are soon looked through for each of these. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scatter.h"
 #include "passes/group.h"
@@ -14,6 +15,7 @@ enum {
     LEAST_POSITIONS = 8,
     WORD = 4,             /* bytes of an element in shared memory */
     LONGEST = 4096,       /* line there: of longer ones a processor holds too few */
+    LEAST_PART = 512,     /* of a line */
     BLOCK_BYTES = 1 << 15 /* of lines */
 };
 
@@ -196,6 +198,21 @@ static tcc_status emit_gathered(tcc_emitter *e, const tcc_kernel_plan *plan, con
     return tcc_emit_cut_kernel(e, symbol, p->body, &p->cut, 0, emit_gathered_line, p);
 }
 
+/* Elements of the line that a warp owns: all, or as many as divide it, where each part's warp may look at all updates:
+ * they lie in memory and are fewer than its elements. 0: it is too long. */
+static int64_t part_of_line(const tcc_group *group) {
+    const tcc_node *hero = group->hero, *index = hero->operands[1], *update = hero->operands[2];
+    const int axis = (int)hero->attrs->axis.axis;
+    const int64_t line = hero->type.dims[axis], positions = index->type.dims[axis];
+    int64_t parts = (line + LONGEST - 1) / LONGEST;
+    if (parts == 1) return line;
+    while (line % parts && line / parts >= LEAST_PART) parts++;
+    const bool wide = index->type.dtype == TCC_I32 || index->type.dtype == TCC_I64;
+    const bool in_memory = !tcc_group_has(group, index) && !tcc_group_has(group, update);
+    const int64_t part = line / parts;
+    return part >= LEAST_PART && positions <= part && wide && in_memory ? part : 0;
+}
+
 /* Whether lines gather in shared memory. A base that lies in memory, but for the user's own, may be where the output
  * is: then what no update names is not touched. */
 static bool gathers(const tcc_lowering *l, bool rounds) {
@@ -206,7 +223,7 @@ static bool gathers(const tcc_lowering *l, bool rounds) {
     const bool fits = dtype == TCC_F32 || dtype == TCC_I32 || tcc_dtype_is_narrow(dtype);
     const bool own = base->op == TCC_OP_INPUT && base->attrs->input.role == TCC_ROLE_BATCH;
     const bool there = base->op != TCC_OP_CONSTANT && !own && !tcc_group_has(l->group, base);
-    return fits && axis == hero->type.rank - 1 && line > 1 && line <= LONGEST && (rounds || !there) &&
+    return fits && axis == hero->type.rank - 1 && line > 1 && part_of_line(l->group) && (rounds || !there) &&
            hero->operands[1]->type.dims[axis] >= LEAST_POSITIONS;
 }
 
@@ -214,28 +231,39 @@ static const tcc_expr *as(tcc_body *b, const tcc_expr *x, tcc_dtype dtype) {
     return x && x->dtype != dtype ? tcc_expr_point(b, TCC_OP_CAST, dtype, &x, 1) : x;
 }
 
-/* The space has the dims of the updates, and behind them the elements of a line. */
+/* Counted from where the part begins. */
+static const tcc_expr *within_part(tcc_body *b, const tcc_expr *place, tcc_affine begin) {
+    if (!place) return NULL;
+    const tcc_expr *terms[] = {place, tcc_expr_index(b, begin, place->dtype)};
+    return tcc_expr_point(b, TCC_OP_SUB, place->dtype, terms, 2);
+}
+
+/* The space has the dims of the updates, and behind them the parts of a line, and the elements of one. */
 static tcc_status trace_lines(tcc_lowering *l, tcc_scatter *p, bool rounds, uint64_t *position_bits,
                               uint64_t *along_bits) {
     const tcc_node *hero = l->group->hero;
     const int rank = hero->type.rank;
-    const int64_t line = hero->type.dims[rank - 1];
+    const int64_t part = part_of_line(l->group), parts = hero->type.dims[rank - 1] / part;
     const tcc_dtype dtype = rounds ? TCC_F32 : hero->type.dtype;
     int64_t dims[TCC_MAX_RANK + 1];
     tcc_iteration it;
     for (int i = 0; i < rank; i++) dims[i] = hero->operands[1]->type.dims[i];
-    dims[rank] = line;
-    tcc_iteration_init(&it, rank + 1, dims);
+    const int last = parts > 1 ? rank + 1 : rank;
+    dims[rank] = parts;
+    dims[last] = part;
+    tcc_iteration_init(&it, last + 1, dims);
     for (;;) {
         tcc_affine c[TCC_MAX_RANK + 1], at[TCC_MAX_RANK];
         tcc_body *b = p->body = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_open(b, &it, c);
-        for (int i = 0; i < rank; i++) at[i] = i < rank - 1 ? c[i] : c[rank];
+        const tcc_affine begin = parts > 1 ? tcc_affine_scale(b, c[rank], part) : tcc_affine_constant(0);
+        for (int i = 0; i < rank; i++) at[i] = i < rank - 1 ? c[i] : tcc_affine_add(b, begin, c[last]);
         *position_bits = tcc_affine_loops(b, &c[rank - 1]);
-        *along_bits = tcc_affine_loops(b, &c[rank]);
+        *along_bits = tcc_affine_loops(b, &c[last]);
         p->place = tcc_body_trace(b, hero->operands[1], c);
-        p->hit = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = line}, &p->place,
+        if (parts > 1) p->place = within_part(b, p->place, begin);
+        p->hit = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = part}, &p->place,
                                1);
         p->update = as(b, tcc_body_trace(b, hero->operands[2], c), dtype);
         p->base = as(b, tcc_body_trace(b, hero->operands[0], at), dtype);
@@ -253,10 +281,11 @@ static tcc_status trace_lines(tcc_lowering *l, tcc_scatter *p, bool rounds, uint
 
 tcc_status tcc_scatter_lower_lines(tcc_lowering *l, bool rounds, bool *done) {
     const tcc_node *hero = l->group->hero;
-    const int64_t line = hero->type.dims[hero->type.rank - 1] * WORD;
     uint64_t position_bits = 0, along_bits = 0;
     *done = false;
-    if (hero->type.rank >= TCC_MAX_RANK || !gathers(l, rounds)) return TCC_OK;
+    if (!gathers(l, rounds)) return TCC_OK;
+    const int64_t part = part_of_line(l->group), line = part * WORD;
+    if (hero->type.rank + (part < hero->type.dims[hero->type.rank - 1]) >= TCC_MAX_RANK) return TCC_OK;
     tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
     if (!p) return tcc_enomem(l->diag);
     TCC_TRY(trace_lines(l, p, rounds, &position_bits, &along_bits));

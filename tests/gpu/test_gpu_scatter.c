@@ -120,14 +120,14 @@ static void along(void **state) {
                    &(compiled_options){.limit = 30});
 }
 
-/* Onto zeros, onto what is computed and onto what is read: lines that gather in shared memory, up to the longest, and
- * those that are too long or have too few updates for that. Some indices name no element. */
+/* Onto zeros, onto what is computed and onto what is read: lines that gather in shared memory, up to the longest, those
+ * that do so in parts, and those that are too long or have too few updates for that. Some indices name no element. */
 static void lines(void **state) {
     (void)state;
     static const struct {
         int rows, line, positions, limit;
-    } shapes[] = {{3, 9, 8, 9},        {5, 300, 77, 310},   {7, 33, 129, 3},
-                  {2, 4096, 70, 4096}, {1, 4097, 70, 4097}, {9, 2, 40, 2}};
+    } shapes[] = {{3, 9, 8, 9},        {5, 300, 77, 310}, {7, 33, 129, 3},     {2, 4096, 70, 4096},
+                  {1, 4097, 70, 4097}, {9, 2, 40, 2},     {3, 8001, 77, 8010}, {1, 5120, 300, 40}};
     static const char *const types[] = {"f32", "bf16", "i32", "f16"}, *const ops[] = {"scatter_add_along",
                                                                                       "scatter_along"};
     static const char *const bases[] = {"constant {values=[0]}", "mul(%0, %0)", "neg(%0)"}; /* the last is not used */
@@ -146,6 +146,27 @@ static void lines(void **state) {
             check_gpu_text(text, &options);
             check_equal_to_host(text, &options);
         }
+}
+
+/* A line of several parts is one launch, also of bf16, unless there are more updates than a part has elements. */
+static void lines_in_parts(void **state) {
+    (void)state;
+    for (int few = 0; few < 2; few++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "graph @s {\n  %%0 = input {name=\"i\"} : i32[3,%d]\n  %%1 = input {name=\"u\"} : bf16[3,%d]\n"
+                 "  %%2 = constant {values=[0]} : bf16[3,9000]\n"
+                 "  %%3 = scatter_add_along(%%2, %%0, %%1) {axis=1} : bf16[3,9000]\n  output \"o\" %%3\n}\n",
+                 few ? 50 : 4000, few ? 50 : 4000);
+        const compiled_options options = {.limit = 9000};
+        tcc_diag diag = {0};
+        tcc_graph *g = parse_graph(text, &diag);
+        gpu_program *p = gpu_program_create(g, &options, "sm_90");
+        assert_int_equal(p->program->n_steps, few ? 1 : 3);
+        gpu_program_destroy(p);
+        tcc_graph_destroy(g);
+        check_gpu_text(text, &options);
+    }
 }
 
 static void forms(void **state) {
@@ -172,8 +193,9 @@ static void repeated_indices(void **state) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings), cmocka_unit_test(onto_zeros),
-                                       cmocka_unit_test(along),      cmocka_unit_test(lines),
-                                       cmocka_unit_test(forms),      cmocka_unit_test(repeated_indices)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings),      cmocka_unit_test(onto_zeros),
+                                       cmocka_unit_test(along),           cmocka_unit_test(lines),
+                                       cmocka_unit_test(lines_in_parts),  cmocka_unit_test(forms),
+                                       cmocka_unit_test(repeated_indices)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
