@@ -130,13 +130,14 @@ static void put_in_line(tcc_body_run *r, const tcc_scatter *p, tcc_emit_value hi
 static void pass_line(tcc_body_run *r, const tcc_scatter *p, bool stores) {
     tcc_emitter *e = r->e;
     const tcc_body_write *store = &p->body->stores.data[0];
+    tcc_body_need_none(r);
+    tcc_body_need(r, stores ? store->value : p->base);
+    tcc_body_emit(r, 0); /* what is the same for all elements, and for the updates, which follow this loop */
     tcc_emit_loop loop;
     tcc_emit_lane_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->body->vars.data[p->along].high + 1), 1,
                              NULL, 0);
     tcc_body_enter(r, p->along, loop.index);
     tcc_emit_value at = tcc_emit_at(e, e->i32, e->scratch, loop.index);
-    tcc_body_need_none(r);
-    tcc_body_need(r, stores ? store->value : p->base);
     if (stores) tcc_body_give(r, p->sum, tcc_emit_load(e, tcc_scalar_register(e, p->sum->dtype), at, WORD));
     tcc_body_emit(r, 0);
     if (stores) tcc_body_emit_store(r, store);
@@ -153,6 +154,11 @@ static void emit_positions(tcc_body_run *r, const tcc_scatter *p, const tcc_expr
                            take_updates *take) {
     tcc_emitter *e = r->e;
     const int64_t extent = p->body->vars.data[p->positions[0]].high + 1;
+    tcc_body_need_none(r);
+    tcc_body_need(r, guard);
+    tcc_body_need(r, p->place);
+    tcc_body_need(r, update);
+    tcc_body_emit(r, 0);
     tcc_emit_loop scan;
     tcc_emit_loop_begin(e, &scan, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), TCC_EMIT_WARP, NULL, 0);
     tcc_emit_value at = tcc_emit_within(e, tcc_emit_add(e, scan.index, e->thread), extent + TCC_EMIT_WARP),
@@ -162,10 +168,6 @@ static void emit_positions(tcc_body_run *r, const tcc_scatter *p, const tcc_expr
         at = tcc_emit_min(e, at, tcc_emit_i64(e, extent - 1));
     }
     tcc_body_enter(r, p->positions[0], at);
-    tcc_body_need_none(r);
-    tcc_body_need(r, guard);
-    tcc_body_need(r, p->place);
-    tcc_body_need(r, update);
     tcc_body_emit(r, 0);
     tcc_emit_value hit = r->values[guard->id], place = r->values[p->place->id];
     if (inside) hit = tcc_emit_and(e, hit, inside);

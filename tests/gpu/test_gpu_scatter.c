@@ -169,6 +169,22 @@ static void lines_in_parts(void **state) {
     }
 }
 
+/* A value that base and updates have in common is loaded in front of the loops of both. */
+static void common_values(void **state) {
+    (void)state;
+    static const char *const ops[] = {"scatter_add_along", "scatter_along"};
+    for (int i = 0; i < 2; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "graph @s {\n  %%0 = input {name=\"x\"} : f32[]\n  %%1 = input {name=\"i\"} : i32[5,18]\n  %%2 = "
+                 "input {name=\"y\"} : f32[5,9]\n  %%3 = broadcast(%%0) : f32[5,9]\n  %%4 = mul(%%3, %%2) : f32[5,9]\n"
+                 "  %%5 = broadcast(%%0) : f32[5,18]\n  %%6 = %s(%%4, %%1, %%5) {axis=1} : f32[5,9]\n"
+                 "  %%7 = mul(%%6, %%3) : f32[5,9]\n  output \"o\" %%7\n}\n",
+                 ops[i]);
+        check_gpu_text(text, &(compiled_options){.limit = 9});
+    }
+}
+
 static void forms(void **state) {
     (void)state;
     check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[50]\n  %1 = input {name=\"i\"} : i64[3,40]\n  %2 = "
@@ -193,9 +209,9 @@ static void repeated_indices(void **state) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings),      cmocka_unit_test(onto_zeros),
-                                       cmocka_unit_test(along),           cmocka_unit_test(lines),
-                                       cmocka_unit_test(lines_in_parts),  cmocka_unit_test(forms),
-                                       cmocka_unit_test(repeated_indices)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings),     cmocka_unit_test(onto_zeros),
+                                       cmocka_unit_test(along),          cmocka_unit_test(lines),
+                                       cmocka_unit_test(lines_in_parts), cmocka_unit_test(common_values),
+                                       cmocka_unit_test(forms),          cmocka_unit_test(repeated_indices)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
