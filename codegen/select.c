@@ -548,6 +548,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
                                   .lanes = gpu ? 0 : s->options.target->lanes,
                                   .row_elements = gpu ? row_elements : NULL,
                                   .longest_sorted = tcc_sort_longest(s->options.target),
+                                  .stores_across = gpu,
                                   .scan_threads = tcc_scan_threads(s->options.target),
                                   .takes_norm = s->takes_call ? takes_norm : NULL,
                                   .computes_operand = computes_operand,

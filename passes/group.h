@@ -53,7 +53,9 @@
  *            memory.
  *
  * In REDUCE, CONTRACT and WINDOW an output may also be a reshape of a full value: it has that value's row-major memory,
- * and nothing in the group reads it. What an output may be written over, in_step.h says. */
+ * and nothing in the group reads it. Where the target's kernels store so (stores_across, passes/select.h), an output of
+ * REDUCE may be a transpose of a full value of the space's dims, if an input is read from that order: each point stores
+ * its value at the place that it has there. What an output may be written over, in_step.h says. */
 #ifndef TCC_PASSES_GROUP_H
 #define TCC_PASSES_GROUP_H
 

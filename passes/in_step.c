@@ -72,6 +72,7 @@ static bool in_step(const tcc_group *group, const tcc_node *input, const tcc_nod
     }
     if (group->kind == TCC_GROUP_CONTRACT) /* the epilogue reads and stores element by element, operands anywhere */
         return !(elements_read(group, input, false, NULL, scratch) & AT_OTHER);
+    if (output->op == TCC_OP_TRANSPOSE) return false; /* a row stores where others read */
     bool *across = (bool *)scratch + group->n_nodes;
     tcc_group_mark_across(group, across);
     for (int i = 0; i < group->n_nodes; i++)

@@ -53,6 +53,9 @@ typedef struct tcc_pass_target {
     int64_t (*row_elements)(void *user, tcc_dtype dtype);
     /* Elements, of up to 4 bytes, of the longest line that a kernel sorts, a power of two; 0: none does. */
     int64_t longest_sorted;
+    /* Kernels of reductions store a value of each point at another place than its own as fast: a transpose of results
+     * whose rows are read across memory. */
+    bool stores_across;
     int scan_threads; /* that have a line of running results at once, a vector each, and so go either way; 0: none do */
     /* Whether a library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it
      * computes none. */

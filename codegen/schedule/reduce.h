@@ -62,6 +62,7 @@ typedef struct tcc_reduce_trace {
     tcc_reduce_order *order, *order_across; /* NULL: on a GPU; the latter of column sums beside rows */
     uint64_t reduced_bits;
     bool *across;    /* by position in the group */
+    bool *moved;     /* of each output: a transpose of a value of each point, which stores it at its place there */
     int *full_level; /* of each output: the levels of reductions that it waits for; -1: it is no value of each point */
     int n;
     tcc_reduction all[TCC_GROUP_MAX_REDUCTIONS];
@@ -88,6 +89,8 @@ tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t spli
 bool tcc_reduce_is_across(const tcc_reduce_trace *t, const tcc_node *n);
 bool tcc_reduce_is_kept(const tcc_reduce_trace *t, const tcc_node *n); /* of outputs */
 bool tcc_reduce_is_full(const tcc_reduce_trace *t, const tcc_node *n);
+/* The place at which the open point stores output number `i`, which is full. */
+tcc_affine tcc_reduce_full_position(const tcc_reduce_trace *t, tcc_body *b, int i);
 /* Stores the group's kept and full outputs at the open point. */
 void tcc_reduce_store_outputs(tcc_reduce_trace *t, tcc_body *b, bool kept, bool full);
 /* Of a REDUCE expression of M2: the mean of its operand. */

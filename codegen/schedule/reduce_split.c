@@ -22,9 +22,9 @@ static int store_partial(tcc_reduce_trace *t, tcc_body *b, const tcc_node *n, co
 
 /* Stores the outputs of every point that are known when so many levels of reductions are. */
 static void store_full(const tcc_reduce_trace *t, tcc_body *b, int level) {
-    const tcc_affine position = tcc_affine_linear(b, t->coordinates, t->space->rank, t->space->dims);
     for (int i = 0; i < t->l->group->n_outputs; i++)
-        if (t->full_level[i] == level) tcc_body_store(b, t->l->group->outputs[i], position, false);
+        if (t->full_level[i] == level)
+            tcc_body_store(b, t->l->group->outputs[i], tcc_reduce_full_position(t, b, i), false);
 }
 
 /* Partial results of the reductions of one level, each over a split of the first reduced loop. */

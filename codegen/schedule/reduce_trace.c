@@ -10,6 +10,23 @@ static tcc_status too_many(tcc_diag *diag, const tcc_node *n) {
     return tcc_error(diag, TCC_EUNSUPPORTED, n->loc, "more than %d reductions in a group", TCC_GROUP_MAX_REDUCTIONS);
 }
 
+/* Values in front of a reduction are known anywhere: a transpose of these is a value of the point. */
+static void mark_moved(tcc_reduce_trace *t, bool *behind) {
+    const tcc_group *group = t->l->group;
+    for (int i = 0; i < group->n_nodes; i++) {
+        const tcc_node *n = group->nodes[i];
+        behind[i] = tcc_op_get_info(n->op)->fusion == TCC_FUSION_REDUCE;
+        for (int k = 0; k < n->n_operands; k++) {
+            const int p = tcc_group_position(group, n->operands[k]);
+            behind[i] = behind[i] || (p >= 0 && behind[p]);
+        }
+    }
+    for (int i = 0; i < group->n_outputs; i++) {
+        const tcc_node *n = group->outputs[i];
+        t->moved[i] = n->op == TCC_OP_TRANSPOSE && behind[tcc_group_position(group, n)];
+    }
+}
+
 tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l) {
     const tcc_group *group = l->group;
     *t = (tcc_reduce_trace){.l = l, .space = &group->hero->operands[0]->type, .kept_numel = 1, .reduced_numel = 1};
@@ -19,8 +36,11 @@ tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l) {
     tcc_iteration_init(&t->it, t->space->rank, t->space->dims);
     t->across = TCC_ARENA_ARRAY(l->arena, bool, group->n_nodes + 1);
     t->full_level = TCC_ARENA_ARRAY(l->arena, int, group->n_outputs + 1);
-    if (!t->across || !t->full_level) return tcc_enomem(l->diag);
+    t->moved = TCC_ARENA_ARRAY(l->arena, bool, group->n_outputs + 1);
+    bool *behind = TCC_ARENA_ARRAY(l->arena, bool, group->n_nodes + 1);
+    if (!t->across || !t->full_level || !t->moved || !behind) return tcc_enomem(l->diag);
     tcc_group_mark_across(group, t->across);
+    mark_moved(t, behind);
     for (int i = 0; i < group->n_nodes; i++) {
         const tcc_node *n = group->nodes[i];
         if (!t->across[i] || tcc_op_get_info(n->op)->fusion != TCC_FUSION_REDUCE) continue;
@@ -286,11 +306,18 @@ bool tcc_reduce_is_full(const tcc_reduce_trace *t, const tcc_node *n) {
            !tcc_reduce_is_across(t, n);
 }
 
+tcc_affine tcc_reduce_full_position(const tcc_reduce_trace *t, tcc_body *b, int i) {
+    if (!t->moved[i]) return tcc_affine_linear(b, t->coordinates, t->space->rank, t->space->dims);
+    const tcc_node *n = t->l->group->outputs[i];
+    tcc_affine moved[TCC_MAX_RANK];
+    for (int k = 0; k < n->type.rank; k++) moved[k] = t->coordinates[n->attrs->perm.perm.v[k]];
+    return tcc_affine_linear(b, moved, n->type.rank, n->type.dims);
+}
+
 void tcc_reduce_store_outputs(tcc_reduce_trace *t, tcc_body *b, bool kept, bool full) {
-    tcc_affine position = tcc_affine_linear(b, t->coordinates, t->space->rank, t->space->dims);
     for (int i = 0; i < t->l->group->n_outputs; i++) {
         const tcc_node *n = t->l->group->outputs[i];
         if (kept && tcc_reduce_is_kept(t, n)) tcc_body_store(b, n, t->kept_position, true);
-        if (full && tcc_reduce_is_full(t, n)) tcc_body_store(b, n, position, false);
+        if (full && tcc_reduce_is_full(t, n)) tcc_body_store(b, n, tcc_reduce_full_position(t, b, i), false);
     }
 }

@@ -271,7 +271,10 @@ bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
 
 tcc_draft_scratch *tcc_evaluations_create(const tcc_graph *g) {
     tcc_draft_scratch *s = tcc__malloc(sizeof *s);
-    if (s && tcc_draft_scratch_create(g, NULL, s)) return s;
+    if (s && tcc_draft_scratch_create(g, NULL, s)) {
+        s->stores_across = true;
+        return s;
+    }
     tcc__free(s);
     return NULL;
 }

@@ -72,6 +72,30 @@ static bool check_columns(const space *sp, const char **reason) {
     return (row > 1 && row <= LONGEST_ROW) || fail(reason, "rows too long for column sums beside");
 }
 
+/* Whether the group reads a value of the whole space that lies in memory in the order of `moved`, the transpose of a
+ * value of each point. */
+static bool reads_in_order(const tcc_draft *d, const tcc_draft_scratch *s, const tcc_node *moved) {
+    const tcc_dims *back = &moved->attrs->perm.perm;
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        if (n->op != TCC_OP_TRANSPOSE || n == moved || !tcc_same_dims(&n->type, &moved->operands[0]->type)) continue;
+        const tcc_node *x = n->operands[0];
+        bool inverse = true;
+        for (int k = 0; k < back->count; k++) inverse = inverse && n->attrs->perm.perm.v[back->v[k]] == k;
+        while (x->op == TCC_OP_CAST && position_of(s, x) >= 0) x = x->operands[0];
+        if (inverse && position_of(s, x) < 0 && x->op != TCC_OP_CONSTANT) return true;
+    }
+    return false;
+}
+
+/* A stored transpose of a value of each point, where what that is made from lies in that order too: a point stores it
+ * at its place there. */
+static bool stores_across(const tcc_draft *d, const tcc_draft_scratch *s, int i, const space *sp) {
+    const tcc_node *n = d->nodes[i];
+    return s->stores_across && n->op == TCC_OP_TRANSPOSE && d->stored[i] && !tcc_draft_reads(d, n) &&
+           tcc_same_dims(&n->operands[0]->type, sp->dims) && reads_in_order(d, s, n);
+}
+
 /* The level of a node of a reduction's group by the levels of its operands. False: it may not be there. */
 static bool find_level(const tcc_draft *d, tcc_draft_scratch *s, int i, const space *sp, const char **reason) {
     const tcc_node *n = d->nodes[i];
@@ -91,7 +115,9 @@ static bool find_level(const tcc_draft *d, tcc_draft_scratch *s, int i, const sp
         if (across && (full || kept)) return fail(reason, "a column sum meets the rows that it is made from");
         return !full || !kept || fail(reason, "full and kept values meet without a broadcast");
     case TCC_FUSION_VIEW:
-        if (full) return tcc_draft_is_last_reshape(d, i) || fail(reason, "a view of work behind the reduction");
+        if (full)
+            return tcc_draft_is_last_reshape(d, i) || stores_across(d, s, i, sp) ||
+                   fail(reason, "a view of work behind the reduction");
         if (across) return keeps_place || fail(reason, "a view of a column sum");
         if (kept && n->op == TCC_OP_BROADCAST && restores(n, sp)) *level = TCC_LEVEL_FULL;
         else if (kept && !keeps_place) return fail(reason, "a reduced value goes elsewhere than back to its rows");
@@ -136,7 +162,8 @@ bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char
     for (int i = 0; i < d->n_nodes; i++) {
         if (!d->stored[i]) continue;
         const tcc_type *type = &d->nodes[i]->type;
-        bool last = s->level[i] == TCC_LEVEL_FULL && d->nodes[i]->op == TCC_OP_RESHAPE;
+        const tcc_op op = d->nodes[i]->op;
+        bool last = s->level[i] == TCC_LEVEL_FULL && (op == TCC_OP_RESHAPE || op == TCC_OP_TRANSPOSE);
         bool fits = s->level[i] == TCC_LEVEL_KEPT     ? tcc_dims_alike(type, &sp.kept)
                     : s->level[i] == TCC_LEVEL_ACROSS ? tcc_dims_alike(type, &sp.reduced)
                                                       : tcc_dims_alike(type, sp.dims) || last;

@@ -6,6 +6,7 @@
 #include "harness/graphs.h"
 #include "harness/moment_cases.h"
 #include "harness/norm_cases.h"
+#include "harness/passes.h"
 
 #include "ir/support/strbuf.h"
 
@@ -171,11 +172,96 @@ static void few_long_images(void **state) {
     }
 }
 
+/* Rows that lie across memory, whose results are stored in the input's order by their own kernel: an image's channels,
+ * also of equal extents, where a wrong order has the same shape, and of odd ones, which end within vectors. */
+static void stored_across(void **state) {
+    (void)state;
+    static const struct {
+        int n, c, h, w;
+        const char *type;
+    } shapes[] = {{2, 19, 24, 32, "f32"},  {3, 7, 5, 9, "f32"},   {6, 6, 6, 6, "f32"},    {1, 130, 3, 33, "f32"},
+                  {2, 19, 16, 32, "bf16"}, {3, 5, 7, 11, "bf16"}, {8, 8, 8, 8, "bf16"},   {2, 600, 2, 3, "f32"},
+                  {1, 3, 1, 257, "f32"},   {4, 1, 5, 6, "f32"},   {1, 70001, 1, 2, "f32"}};
+    static const char *const works[] = {"softmax(%1) {axis=3}", "log_softmax(%1) {axis=3}",
+                                        "rms_norm(%1) {axis=3, eps=0x1p-10}", "layer_norm(%1) {axis=3, eps=0x1p-10}"};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t k = 0; k < sizeof works / sizeof *works; k++) {
+            const int n = shapes[i].n, c = shapes[i].c, h = shapes[i].h, w = shapes[i].w;
+            const char *t = shapes[i].type;
+            tcc_strbuf text = {0};
+            tcc_strbuf_printf(&text,
+                              "graph @image {\n  %%0 = input {name=\"x\"} : %s[%d,%d,%d,%d]\n"
+                              "  %%1 = transpose(%%0) {perm=[0, 2, 3, 1]} : %s[%d,%d,%d,%d]\n  %%2 = ",
+                              t, n, c, h, w, t, n, h, w, c);
+            tcc_strbuf_printf(&text,
+                              "%s : %s[%d,%d,%d,%d]\n  %%3 = transpose(%%2) {perm=[0, 3, 1, 2]} : %s[%d,%d,%d,%d]\n"
+                              "  %%4 = reduce_max(%%2) {axes=[3]} : %s[%d,%d,%d]\n"
+                              "  output \"y\" %%3\n  output \"m\" %%4\n}\n",
+                              works[k], t, n, h, w, c, t, n, c, h, w, t, n, h, w);
+            check_gpu_text(text.text, &(compiled_options){.simplify = k == 1, .seed = i, .tolerance = 1e-4});
+            tcc_strbuf_free(&text);
+        }
+}
+
+/* Of equal extents, so that all types agree: what stands in front of the reduction is stored at its own place, what
+ * stands behind it at that of its transpose, beside a value that is stored as it is. */
+static void stored_in_two_orders(void **state) {
+    (void)state;
+    for (int n = 5; n <= 40; n += 7) {
+        tcc_strbuf text = {0};
+        tcc_strbuf_printf(&text,
+                          "graph @orders {\n  %%0 = input {name=\"x\"} : f32[N]\n  %%1 = input {name=\"z\"} : f32[N]\n"
+                          "  %%2 = transpose(%%0) {perm=[2, 0, 1]} : f32[N]\n  %%3 = mul(%%2, %%1) : f32[N]\n"
+                          "  %%4 = reduce_sum(%%3) {axes=[2]} : f32[M]\n"
+                          "  %%5 = broadcast(%%4) {dims=[0, 1]} : f32[N]\n  %%6 = add(%%5, %%2) : f32[N]\n"
+                          "  %%7 = transpose(%%6) {perm=[1, 2, 0]} : f32[N]\n"
+                          "  %%8 = transpose(%%3) {perm=[1, 2, 0]} : f32[N]\n"
+                          "  output \"moved\" %%7\n  output \"front\" %%8\n  output \"own\" %%6\n}\n");
+        tcc_strbuf all = {0};
+        for (const char *p = text.text; *p; p++)
+            if (*p == 'N') tcc_strbuf_printf(&all, "%d,%d,%d", n, n, n);
+            else if (*p == 'M') tcc_strbuf_printf(&all, "%d,%d", n, n);
+            else tcc_strbuf_printf(&all, "%c", *p);
+        check_gpu_text(all.text, &(compiled_options){.seed = (uint64_t)n, .tolerance = 1e-4});
+        tcc_strbuf_free(&text);
+        tcc_strbuf_free(&all);
+    }
+}
+
+/* A loss of an image's classes and its gradient, some labels of which do not count. */
+static void classes_of_images(void **state) {
+    (void)state;
+    static const struct {
+        int n, c, h, w;
+        const char *type;
+    } shapes[] = {{2, 19, 24, 32, "f32"}, {3, 7, 5, 9, "f32"}, {6, 6, 6, 6, "f32"}, {2, 5, 16, 32, "bf16"}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const int n = shapes[i].n, c = shapes[i].c, h = shapes[i].h, w = shapes[i].w;
+        const char *t = shapes[i].type;
+        tcc_diag diag = {0};
+        tcc_strbuf text = {0};
+        tcc_strbuf_printf(&text,
+                          "graph @loss {\n  %%0 = input {name=\"x\", role=param} : %s[%d,%d,%d,%d]\n"
+                          "  %%1 = input {name=\"t\"} : i32[%d,%d,%d]\n"
+                          "  %%2 = transpose(%%0) {perm=[0, 2, 3, 1]} : %s[%d,%d,%d,%d]\n"
+                          "  %%3 = cross_entropy(%%2, %%1) {ignore_index=-1} : %s[]\n  output \"loss\" %%3\n}\n",
+                          t, n, c, h, w, n, h, w, t, n, h, w, c, t);
+        tcc_graph *g = parse_graph(text.text, &diag);
+        tcc_graph *both = run_passes(g, "simplify,autodiff,simplify", &(tcc_pass_options){0});
+        check_gpu(both, &(compiled_options){.simplify = true, .limit = c - 1, .seed = i, .tolerance = 1e-4});
+        tcc_graph_destroy(both);
+        tcc_graph_destroy(g);
+        tcc_strbuf_free(&text);
+        tcc_diag_clear(&diag);
+    }
+}
+
 int main(void) {
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows),     cmocka_unit_test(rows_read_again),       cmocka_unit_test(columns),
-        cmocka_unit_test(channels), cmocka_unit_test(sums_beside_long_rows), cmocka_unit_test(few_long_images)};
+        cmocka_unit_test(rows),          cmocka_unit_test(rows_read_again),       cmocka_unit_test(columns),
+        cmocka_unit_test(channels),      cmocka_unit_test(sums_beside_long_rows), cmocka_unit_test(few_long_images),
+        cmocka_unit_test(stored_across), cmocka_unit_test(stored_in_two_orders),  cmocka_unit_test(classes_of_images)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + norm_cases_run(check_gpu) + moment_cases_run(check_gpu);
 }

@@ -164,8 +164,41 @@ static void what_stands_behind_windows(void **state) {
     assert_false(windows_overwrite("%0"));
 }
 
+/* Rows store their results over what the rows' sum reads, each value at its own place or at that of a transpose. */
+static bool rows_overwrite(const char *output) {
+    char text[1024];
+    tcc_diag diag = {0};
+    snprintf(text, sizeof text,
+             "graph @rows {\n"
+             "  %%0 = input {name=\"s\", role=state} : f32[7,7,7]\n"
+             "  %%1 = input {name=\"x\"} : f32[7,7,7]\n"
+             "  %%2 = transpose(%%1) {perm=[0, 2, 1]} : f32[7,7,7]\n"
+             "  %%3 = mul(%%0, %%2) : f32[7,7,7]\n"
+             "  %%4 = reduce_sum(%%3) {axes=[2]} : f32[7,7]\n"
+             "  %%5 = broadcast(%%4) {dims=[0, 1]} : f32[7,7,7]\n"
+             "  %%6 = mul(%%5, %%2) : f32[7,7,7]\n"
+             "  %%7 = transpose(%%6) {perm=[0, 2, 1]} : f32[7,7,7]\n"
+             "  output \"s\" %s alias %%0\n"
+             "  group reduce %%4 nodes(%%2, %%3, %%4, %%5, %%6%s) outputs(%s)\n"
+             "}\n",
+             output, strcmp(output, "%7") ? "" : ", %7", output);
+    tcc_graph *g = parse_graph(text, &diag);
+    const bool overwrites = tcc_group_same_element(&g->groups.data[0], g->inputs.data[0], g->outputs.data[0].node);
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+    return overwrites;
+}
+
+/* What is stored at another row's place may not be over what that row still reads. */
+static void what_rows_store_elsewhere(void **state) {
+    (void)state;
+    assert_true(rows_overwrite("%6"));
+    assert_false(rows_overwrite("%7"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_pairs), cmocka_unit_test(a_norm_over_a_reshaped_image),
-                                       cmocka_unit_test(what_stands_behind_windows)};
+                                       cmocka_unit_test(what_stands_behind_windows),
+                                       cmocka_unit_test(what_rows_store_elsewhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
