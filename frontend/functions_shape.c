@@ -143,13 +143,14 @@ static tcc_tensor repeated(tcc_tensor x, int *first, const int64_t *counts, tcc_
             rank += 2, some++;
         }
         from[rank - 1] *= type.dims[d], to[rank - 1] *= type.dims[d];
-        if (repeats) type.dims[d] *= counts[d];
         if (some < AT_ONCE || repeats) next = d + 1;
     }
+    const int begin = *first;
     *first = next;
     if (!some) return x;
     x = tcc_broadcast(tcc_reshape(x, rank, from), rank, to);
     if (!x.node) return x; /* there are too many elements to count */
+    for (int d = begin; d < next; d++) type.dims[d] *= counts[d] > 1 ? counts[d] : 1;
     return tcc_reshape(x, type.rank, type.dims);
 }
 
