@@ -80,12 +80,7 @@ static void onto_zeros(void **state) {
                      "  %%3 = %s(%%2, %%0, %%1) {axis=0} : %s[%d,%d]\n  output \"o\" %%3\n}\n",
                      p, type, p, w, negative ? "-0.0" : "0", type, n, w, op, type, n, w);
             const compiled_options options = {.limit = n + 3, .seed = i};
-            tcc_diag diag = {0};
-            tcc_graph *g = parse_graph(text, &diag);
-            gpu_program *program = gpu_program_create(g, &options, "sm_90");
-            assert_int_equal(program->program->n_steps, negative ? 2 : 1);
-            gpu_program_destroy(program);
-            tcc_graph_destroy(g);
+            assert_int_equal(gpu_steps_of_text(text, &options), negative ? 2 : 1);
             check_gpu_text(text, &options);
             check_equal_to_host(text, &options);
         }
@@ -159,12 +154,7 @@ static void lines_in_parts(void **state) {
                  "  %%3 = scatter_add_along(%%2, %%0, %%1) {axis=1} : bf16[3,9000]\n  output \"o\" %%3\n}\n",
                  few ? 50 : 4000, few ? 50 : 4000);
         const compiled_options options = {.limit = 9000};
-        tcc_diag diag = {0};
-        tcc_graph *g = parse_graph(text, &diag);
-        gpu_program *p = gpu_program_create(g, &options, "sm_90");
-        assert_int_equal(p->program->n_steps, few ? 1 : 3);
-        gpu_program_destroy(p);
-        tcc_graph_destroy(g);
+        assert_int_equal(gpu_steps_of_text(text, &options), few ? 1 : 3);
         check_gpu_text(text, &options);
     }
 }

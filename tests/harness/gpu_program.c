@@ -317,6 +317,17 @@ void check_gpu_text(const char *text, const compiled_options *options) {
     tcc_diag_clear(&diag);
 }
 
+int gpu_steps_of_text(const char *text, const compiled_options *options) {
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    gpu_program *p = gpu_program_create(g, options, "sm_90");
+    const int steps = p->program->n_steps;
+    gpu_program_destroy(p);
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+    return steps;
+}
+
 /* --- ptxas */
 
 static const char *find_ptxas(void) {

@@ -38,6 +38,8 @@ void gpu_program_run(gpu_program *p); /* and waits */
 void check_gpu(const tcc_graph *g, const compiled_options *options);
 void run_gpu(const tcc_graph *g, const tcc_value *inputs, const compiled_options *options, void **outputs);
 void check_gpu_text(const char *text, const compiled_options *options);
+/* How many launches and calls that graph is on sm_90. */
+int gpu_steps_of_text(const char *text, const compiled_options *options);
 
 /* What kernels of a schedule are known to spill, and why that is left so. */
 typedef struct gpu_spill {
