@@ -24,6 +24,12 @@ tcc_costs tcc_costs_of(const tcc_pass_target *target) {
     return usual;
 }
 
+bool tcc_has_line(const tcc_pass_target *target, int64_t extent, int bytes) {
+    int lanes = bytes > 4 ? 2 : 4;
+    while (extent % lanes) lanes /= 2;
+    return target && extent <= (int64_t)target->scan_threads * lanes;
+}
+
 int tcc_select_best(const tcc_candidate *candidates, int count) {
     int best = 0;
     for (int i = 1; i < count; i++)

@@ -68,6 +68,9 @@ typedef struct tcc_pass_target {
     bool (*sums_operands)(void *user, const tcc_graph *g, tcc_node *hero, tcc_node *sum);
 } tcc_pass_target;
 
+/* Whether a lane group of the target has a line of so many elements at once, of words of up to so many bytes. */
+bool tcc_has_line(const tcc_pass_target *target, int64_t extent, int bytes);
+
 /* What work costs on a target; NULL: on a usual CPU. */
 tcc_costs tcc_costs_of(const tcc_pass_target *target);
 

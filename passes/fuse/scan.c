@@ -89,18 +89,18 @@ static bool find_level(const tcc_draft *d, tcc_draft_scratch *s, int i, line *l,
 
 /* Whether a lane group has the line at once, in vectors that lie together. Reshapes could make two loops of one. */
 static bool fits(const tcc_draft *d, const tcc_draft_scratch *s, const line *l) {
-    enum { MOST_RESULTS = 4, LANES = 4, WIDE_LANES = 2 };
-    int lanes = LANES;
-    if (!s->target || l->axis != l->dims->rank - 1 || l->extent < 2 || l->results > MOST_RESULTS) return false;
+    enum { MOST_RESULTS = 4 };
+    int bytes = 1;
+    if (l->axis != l->dims->rank - 1 || l->extent < 2 || l->results > MOST_RESULTS) return false;
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
         if (n->op == TCC_OP_RESHAPE && !tcc_dims_alike(&n->type, &n->operands[0]->type)) return false;
-        if (tcc_dtype_bytes(n->type.dtype) > 4) lanes = WIDE_LANES;
+        if (tcc_dtype_bytes(n->type.dtype) > bytes) bytes = tcc_dtype_bytes(n->type.dtype);
         for (int k = 0; k < n->n_operands; k++)
-            if (tcc_dtype_bytes(n->operands[k]->type.dtype) > 4) lanes = WIDE_LANES;
+            if (tcc_dtype_bytes(n->operands[k]->type.dtype) > bytes)
+                bytes = tcc_dtype_bytes(n->operands[k]->type.dtype);
     }
-    while (l->extent % lanes) lanes /= 2;
-    return l->extent <= (int64_t)s->target->scan_threads * lanes;
+    return tcc_has_line(s->target, l->extent, bytes);
 }
 
 bool tcc_draft_check_scan(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
