@@ -47,31 +47,13 @@ tcc_tensor tcc_all_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) 
     return tcc_cast(tcc_reduce_min(ones_where(x, at), count, axes), TCC_BOOL);
 }
 
-/* The reduced dims become one behind the others, whose first half is multiplied by its second until one is left. So the
- * gradients are products too, and right where factors are 0. */
 tcc_tensor tcc_prod_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
     tcc_dims list;
     if (!tcc__tensor_axes(x, "prod", count, axes, at, &list) || !takes_numbers("prod", x, at))
         return tcc_trace_poison();
-    const tcc_dtype dtype = tcc_get_dtype(x);
-    int64_t perm[TCC_MAX_RANK], dims[TCC_MAX_RANK + 1], n = 1;
-    int kept = 0;
-    for (int d = 0, next = 0; d < tcc_rank(x); d++) {
-        if (next < list.count && list.v[next] == d) next++;
-        else perm[kept] = d, dims[kept++] = tcc_dim(x, d);
-    }
-    for (int i = 0; i < list.count; i++) perm[kept + i] = list.v[i], n *= tcc_dim(x, (int)list.v[i]);
     if (!list.count) return x;
-    tcc_tensor y = tcc_transpose(tcc__tensor_widened(x, at), tcc_rank(x), perm);
-    dims[kept] = n;
-    y = tcc_reshape(y, kept + 1, dims);
-    while (n > 1) {
-        const int64_t half = n / 2;
-        tcc_tensor pairs = tcc_mul(tcc_slice(y, kept, 0, half), tcc_slice(y, kept, half, 2 * half));
-        y = n % 2 ? tcc_concat(((tcc_tensor[]){pairs, tcc_slice(y, kept, n - 1, n)}), 2, kept) : pairs;
-        n = half + n % 2;
-    }
-    return tcc__tensor_kept(tcc_cast(tcc_reshape(y, kept, dims), dtype), x, count, &list, at);
+    tcc_node *y = tcc_ir_reduce(tcc__tensor_begin(x.trace, at), TCC_OP_PROD, x.node, &list);
+    return tcc__tensor_kept(tcc_trace_wrap(x.trace, y), x, count, &list, at);
 }
 
 /* -- Running results -- */

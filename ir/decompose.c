@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Definitions of the composite ops: the table, activations, softmax, dropout and cross-entropy.
- * Norms are in decompose_norm.c, scatters in decompose_scatter.c, orders in decompose_order.c, and gradients that are
- * ops in decompose_gradient.c.
+ * Norms are in decompose_norm.c, scatters in decompose_scatter.c, orders in decompose_order.c, products in
+ * decompose_prod.c, and gradients that are ops in decompose_gradient.c.
  *
  * Each is written so that fusion makes one kernel of it: reductions over the same dims, broadcasts
  * that put their values back, and elementwise work. No view or cast is there without need.

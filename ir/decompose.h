@@ -66,6 +66,11 @@ tcc_ir_replaced tcc_ir_get_replaced(tcc_graph *g, const tcc_node *n, tcc_node *b
  * the whole line, and longer lines are merged of such. 0: the target sorts none. */
 tcc_node *tcc_ir_order(tcc_graph *g, const tcc_node *n, tcc_node *x, int64_t longest);
 
+/* What prod `n` gives of x, and prod_grad `n` of x and dy. `scans`: kernels of the target have the lines at once, so
+ * both are made of running products, between which nothing is stored, and not of products of halves. */
+tcc_node *tcc_ir_product(tcc_graph *g, const tcc_node *n, tcc_node *x, bool scans);
+tcc_node *tcc_ir_product_gradient(tcc_graph *g, const tcc_node *n, tcc_node *x, tcc_node *dy, bool scans);
+
 /* Phi(x), the distribution function of the standard normal. */
 tcc_node *tcc_ir_normal_cdf(tcc_graph *g, tcc_node *x);
 

@@ -209,6 +209,14 @@ tcc_status tcc__infer_reduce_float(const tcc_infer *q, tcc_type *out) {
     return tcc__need_kind(q, 0, KIND_FLOAT);
 }
 
+tcc_status tcc__infer_prod_grad(const tcc_infer *q, tcc_type *out) {
+    tcc_type y = {0};
+    TCC_TRY(tcc__infer_reduce_float(q, &y));
+    TCC_TRY(tcc__need_is(q, 1, "dy", &y));
+    *out = *operand(q, 0);
+    return TCC_OK;
+}
+
 tcc_status tcc__infer_argmax(const tcc_infer *q, tcc_type *out) {
     const tcc_type *x = operand(q, 0);
     TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));

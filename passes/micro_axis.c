@@ -244,6 +244,9 @@ tcc_axis tcc_axis_of_result(const tcc_node *n, int k, tcc_axis x) {
     case TCC_OP_REDUCE_MIN:
     case TCC_OP_REDUCE_MEAN:
     case TCC_OP_REDUCE_M2: return tcc_dims_has(&a->axes.axes, x.dim) ? summed : at(without(&a->axes.axes, x.dim), x);
+    case TCC_OP_PROD: return tcc_dims_has(&a->axes.axes, x.dim) ? mixed : at(without(&a->axes.axes, x.dim), x);
+    case TCC_OP_PROD_GRAD:
+        return k ? at(with(&a->axes.axes, x.dim), x) : tcc_dims_has(&a->axes.axes, x.dim) ? mixed : x;
     case TCC_OP_ARGMAX: return x.dim == a->axis.axis ? summed : at(x.dim - (x.dim > a->axis.axis), x);
     case TCC_OP_TAKE_ALONG:
     case TCC_OP_SOFTMAX:
@@ -298,7 +301,10 @@ tcc_axis tcc_axis_of_operand(const tcc_node *n, int k, tcc_axis y) {
     case TCC_OP_REDUCE_MAX:
     case TCC_OP_REDUCE_MIN:
     case TCC_OP_REDUCE_MEAN:
-    case TCC_OP_REDUCE_M2: return at(with(&a->axes.axes, y.dim), y);
+    case TCC_OP_REDUCE_M2:
+    case TCC_OP_PROD: return at(with(&a->axes.axes, y.dim), y);
+    case TCC_OP_PROD_GRAD:
+        return tcc_dims_has(&a->axes.axes, y.dim) ? mixed : k ? at(without(&a->axes.axes, y.dim), y) : y;
     case TCC_OP_ARGMAX: return at(y.dim + (y.dim >= a->axis.axis), y);
     case TCC_OP_TAKE_ALONG:
     case TCC_OP_SOFTMAX:

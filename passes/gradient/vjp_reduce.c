@@ -31,6 +31,11 @@ static void extremum(tcc_vjp *v) {
 TCC_VJP_RULE(reduce_max) { extremum(v); }
 TCC_VJP_RULE(reduce_min) { extremum(v); }
 
+TCC_VJP_RULE(prod) {
+    tcc_node *operands[] = {v->x[0], v->dy};
+    tcc__vjp_give(v, 0, tcc_ir_build(v->g, TCC_OP_PROD_GRAD, operands, 2, v->y->attrs, NULL, v->y->loc));
+}
+
 /* x moved by one element along the axis, to where `later` elements stand, or the earlier ones; `value` comes in. */
 static tcc_node *moved(tcc_vjp *v, tcc_node *x, bool to_later, double value) {
     const tcc_attrs_scan *scan = &v->y->attrs->scan;

@@ -4,6 +4,7 @@
 #include "harness/check.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
+#include "harness/product_cases.h"
 #include "harness/scan_cases.h"
 
 #include <stdio.h>
@@ -108,12 +109,44 @@ static void launches(void **state) {
     }
 }
 
+static void of_products(void **state) {
+    (void)state;
+    products(check_gpu);
+}
+
+/* Of lines that a kernel has at once, the product and its gradient are one launch; where the gradient waits for the
+ * product, another one that reads the factors again, and nothing else. */
+static void launches_of_products(void **state) {
+    (void)state;
+#define PRODUCT(line, type, part, dy)                                                          \
+    "graph @p {\n  %0 = input {name=\"x\"} : " type "\n  %1 = input {name=\"w\"} : " part "\n" \
+    "  %2 = prod(%0) {axes=[" line "]} : " part "\n  %3 = mul(%2, %1) : " part "\n"            \
+    "  %4 = prod_grad(%0, %" dy ") {axes=[" line "]} : " type "\n  output \"y\" %2\n  output \"dx\" %4\n}\n"
+    const compiled_options options = {.simplify = true};
+    assert_int_equal(gpu_steps_of_text(PRODUCT("1", "f32[9,256]", "f32[9]", "1"), &options), 1);
+    assert_int_equal(gpu_steps_of_text(PRODUCT("1", "bf16[9,256]", "bf16[9]", "1"), &options), 1);
+    assert_int_equal(gpu_steps_of_text(PRODUCT("2", "f64[9,1,1024]", "f64[9,1]", "1"), &options), 1);
+    assert_int_equal(gpu_steps_of_text(PRODUCT("1", "f32[9,2048]", "f32[9]", "3"), &options), 2);
+    assert_in_range(gpu_steps_of_text(PRODUCT("1", "f32[9,2052]", "f32[9]", "1"), &options), 3, 20);
+    assert_in_range(gpu_steps_of_text(PRODUCT("1", "f32[9,254]", "f32[9]", "1"), &options), 3, 20);
+    assert_in_range(gpu_steps_of_text(PRODUCT("0", "f32[256,9]", "f32[9]", "1"), &options), 3, 20);
+#undef PRODUCT
+}
+
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows),         cmocka_unit_test(sums_of_sums), cmocka_unit_test(long_lines),
-        cmocka_unit_test(equal_values), cmocka_unit_test(linear),       cmocka_unit_test(special_values),
-        cmocka_unit_test(bytes),        cmocka_unit_test(maxima),       cmocka_unit_test(runs),
-        cmocka_unit_test(both_ways),    cmocka_unit_test(launches)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows),
+                                       cmocka_unit_test(sums_of_sums),
+                                       cmocka_unit_test(long_lines),
+                                       cmocka_unit_test(equal_values),
+                                       cmocka_unit_test(linear),
+                                       cmocka_unit_test(special_values),
+                                       cmocka_unit_test(bytes),
+                                       cmocka_unit_test(maxima),
+                                       cmocka_unit_test(runs),
+                                       cmocka_unit_test(both_ways),
+                                       cmocka_unit_test(launches),
+                                       cmocka_unit_test(of_products),
+                                       cmocka_unit_test(launches_of_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

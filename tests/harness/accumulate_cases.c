@@ -320,6 +320,7 @@ REFUSED(square, tcc_mul(mean, mean))
 REFUSED(largest, tcc_reduce_max(rows, TCC_ALL))
 REFUSED(spread, tcc_std(rows, 0, TCC_ALL))
 REFUSED(contrasted, tcc_matmul(h, tcc_transpose(h, TCC_DIMS(1, 0))))
+REFUSED(product, tcc_prod(rows, TCC_ALL))
 REFUSED(running, tcc_cumsum(rows, 0))
 REFUSED(recurrence, tcc_linear_scan(rows, rows, 0))
 REFUSED(share, tcc_softmax(rows, 0))
@@ -337,6 +338,7 @@ static const refused_loss refused_losses[] = {
     {largest, "this reduce_max, f32[], reads across the samples"},
     {spread, "this reduce_m2, f32[], reads across the samples"},
     {contrasted, "this dot, f32[14,14], reads across the samples"},
+    {product, "this prod, f32[], reads across the samples"},
     {running, "this cumsum, f32[14], reads across the samples"},
     {recurrence, "this linear_scan, f32[14], reads across the samples"},
     {share, "this softmax, f32[14], reads across the samples"},

@@ -294,9 +294,10 @@ static tcc_tensor regularized(pair *p) {
     }
 }
 
-/* The gradient by the samples, whose size is a part of the loss. */
+/* The gradient of a product by the samples, whose size is a part of the loss. */
 static tcc_tensor penalized(pair *p) {
-    tcc_tensor x = tcc_input(p->t, "u"), y = tcc_linear(tcc_tanh(tcc_linear(x, "critic", WIDTH)), "score", 1);
+    tcc_tensor x = tcc_input(p->t, "u"), scores = tcc_linear(tcc_tanh(tcc_linear(x, "critic", WIDTH)), "score", 3);
+    tcc_tensor y = tcc_prod(scores, TCC_KEEP(1));
     tcc_tensor g = tcc_cast(tcc_gradient(tcc_sum(y, TCC_ALL), x), TCC_F32);
     tcc_tensor size = tcc_sum(tcc_square(g), TCC_DIMS(1)),
                penalty = tcc_mean(tcc_square(tcc_add_scalar(size, -1)), TCC_ALL);

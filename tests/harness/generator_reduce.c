@@ -120,6 +120,21 @@ void tcc__gen_reduce(tcc_gen *r) {
     else tcc__gen_keep(r, reduced(r, TCC_GEN_ONE_OF(r, ops), x, &axes));
 }
 
+/* Over some dims, or the gradient of such a product. */
+static void add_product(tcc_gen *r, tcc_gen_value x) {
+    const tcc_attrs attrs = {.axes = {.axes = random_axes(r, x.n->type.rank)}};
+    const double count = count_of(x.n, &attrs.axes.axes);
+    tcc_node *y = tcc__gen_build(r, TCC_OP_PROD, &x.n, 1, &attrs, NULL);
+    if (y && tcc__gen_chance(r, 40)) {
+        tcc_gen_value dy = tcc__gen_into(r, tcc__gen_like(r, &y->type), -1, 1);
+        if (!dy.n) return;
+        tcc_node *n = tcc__gen_build(r, TCC_OP_PROD_GRAD, (tcc_node *[]){x.n, dy.n}, 2, &attrs, NULL);
+        tcc__gen_keep(r, tcc__gen_made(n, -1, 1, dy.err + count * x.err, -1));
+        return;
+    }
+    tcc__gen_keep(r, tcc__gen_made(y, -1, 1, count * x.err, -1));
+}
+
 /* y = a y + b, or products of a, of factors that let nothing grow but as sums do. */
 static void add_linear_scan(tcc_gen *r) {
     tcc_gen_value a = tcc__gen_into(r, tcc__gen_pick_float(r, 1, false), -1, 1);
@@ -127,6 +142,10 @@ static void add_linear_scan(tcc_gen *r) {
     tcc_attrs attrs = {.scan = {.axis = tcc__gen_below(r, a.n->type.rank), .reverse = tcc__gen_chance(r, 40)}};
     const double count = (double)a.n->type.dims[attrs.scan.axis];
     if (tcc__gen_chance(r, 40)) {
+        if (tcc__gen_allows_composites(r) && tcc__gen_chance(r, 60)) {
+            add_product(r, a);
+            return;
+        }
         tcc_node *n = tcc__gen_build(r, TCC_OP_LINEAR_SCAN, &a.n, 1, &attrs, NULL);
         tcc__gen_keep(r, tcc__gen_made(n, -1, 1, count * a.err, -1));
         return;

@@ -225,6 +225,20 @@ static tcc_node *of_reduction(world *w, tcc_op op) {
     tcc_dims axes = {2, {0, 2}};
     return tcc_ir_reduce(w->g, op, param(w, -2, 2, DIMS(3, 4, 5)), &axes);
 }
+/* With a line that has one zero, and one that has two. */
+static tcc_node *of_product(world *w, bool last) {
+    const tcc_dims axes = last ? (tcc_dims){1, {2}} : (tcc_dims){2, {0, 2}};
+    tcc_node *x = param(w, -2, 2, DIMS(3, 4, 5));
+    double *values = w->inputs[w->n_inputs - 1].f;
+    values[3] = values[10] = values[14] = 0;
+    return tcc_ir_reduce(w->g, TCC_OP_PROD, x, &axes);
+}
+static tcc_node *make_prod_grad(world *w) {
+    const tcc_attrs attrs = {.axes = {.axes = {1, {1}}}};
+    tcc_node *x = param(w, -2, 2, DIMS(2, 5, 3));
+    w->inputs[w->n_inputs - 1].f[4] = 0;
+    return build2(w, TCC_OP_PROD_GRAD, &attrs, NULL, x, param(w, -2, 2, DIMS(2, 3)));
+}
 static tcc_node *of_scan(world *w, bool reverse) {
     tcc_attrs attrs = {.scan = {.axis = 1, .reverse = reverse}};
     return build1(w, TCC_OP_CUMSUM, &attrs, NULL, param(w, -2, 2, DIMS(2, 5, 3)));
@@ -502,6 +516,9 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(reduce_m2, of_reduction(w, TCC_OP_REDUCE_M2)) \
     C(reduce_max, of_reduction(w, TCC_OP_REDUCE_MAX)) \
     C(reduce_min, of_reduction(w, TCC_OP_REDUCE_MIN)) \
+    C(prod, of_product(w, true)) \
+    C(prod_two, of_product(w, false)) \
+    C(prod_grad, make_prod_grad(w)) \
     C(cumsum, of_scan(w, false)) \
     C(cumsum_reverse, of_scan(w, true)) \
     C(cumsum_of_runs, of_runs(w, false)) \

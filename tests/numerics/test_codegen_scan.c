@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Running sums and linear scans compiled for this machine, against the interpreter. */
 #include "harness/check.h"
+#include "harness/product_cases.h"
 #include "harness/scan_cases.h"
 
 #include <stdio.h>
@@ -72,11 +73,16 @@ static void both_ways(void **state) {
     running_results_both_ways(check_compiled);
 }
 
+static void of_products(void **state) {
+    (void)state;
+    products(check_compiled);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(long_lines), cmocka_unit_test(equal_values),
-                                       cmocka_unit_test(widths),     cmocka_unit_test(another_axis),
-                                       cmocka_unit_test(linear),     cmocka_unit_test(special_values),
-                                       cmocka_unit_test(bytes),      cmocka_unit_test(maxima),
-                                       cmocka_unit_test(runs),       cmocka_unit_test(both_ways)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_lines),   cmocka_unit_test(equal_values), cmocka_unit_test(widths),
+        cmocka_unit_test(another_axis), cmocka_unit_test(linear),       cmocka_unit_test(special_values),
+        cmocka_unit_test(bytes),        cmocka_unit_test(maxima),       cmocka_unit_test(runs),
+        cmocka_unit_test(both_ways),    cmocka_unit_test(of_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,60 @@ static void test_order(void **state) {
 #undef LINES
 }
 
+/* -- Products -- */
+
+/* Of an odd number of factors, and of dims on both sides of another; gradients are right where factors are 0. */
+static void test_products(void **state) {
+    (void)state;
+#define FACTORS "%0 = constant {values=[2, 3, -1, 5, 0.5, 2, 0, 4, 1, -2, 3, 0, 0, 2, 7]} : f64[3,5]\n"
+#define DY "%1 = constant {values=[1, 10, 3]} : f64[3]\n"
+    EXPECT(FACTORS "%1 = prod(%0) {axes=[1]} : f64[3]", -15, 0, 0);
+    EXPECT(FACTORS "%1 = prod(%0) {axes=[0]} : f64[5]", 12, 0, 0, 10, -7);
+    EXPECT(FACTORS "%1 = prod(%0) {axes=[0, 1]} : f64[]", 0);
+    EXPECT("%0 = constant {values=[1, 2, 3, 4, 5, 6, 7, 8]} : f64[2,2,2]\n%1 = prod(%0) {axes=[0, 2]} : f64[2]", 60,
+           672);
+    EXPECT("%0 = constant {values=[5, 7]} : f64[2,1]\n%1 = prod(%0) {axes=[1]} : f64[2]", 5, 7);
+    EXPECT("%0 = constant {values=[5, nan, 0, 7]} : f64[2,2]\n%1 = prod(%0) {axes=[1]} : f64[2]", NAN, 0);
+    EXPECT("%0 = constant {values=[20, 13]} : u8[2]\n%1 = prod(%0) {axes=[0]} : u8[]", 4);
+    EXPECT(FACTORS DY "%2 = prod_grad(%0, %1) {axes=[1]} : f64[3,5]", -7.5, -5, 15, -3, -30, 0, -160, 0, 0, 0, 0, 0, 0,
+           0, 0);
+    EXPECT("%0 = constant {values=[1, 2, 3, 4, 5, 6, 7, 8]} : f64[2,2,2]\n%1 = constant {values=[1, 10]} : f64[2]\n"
+           "%2 = prod_grad(%0, %1) {axes=[0, 2]} : f64[2,2,2]",
+           60, 30, 2240, 1680, 12, 10, 960, 840);
+#undef DY
+#undef FACTORS
+}
+
+/* By running products they are the same, forward and back, and of narrow types as well. */
+static void test_definitions_of_products(void **state) {
+    (void)state;
+    static const tcc_dims axes[] = {{1, {2}}, {1, {1}}, {2, {0, 2}}};
+    static const tcc_dtype dtypes[] = {TCC_F32, TCC_BF16, TCC_F64};
+    for (int i = 0; i < 9; i++) {
+        const tcc_attrs attrs = {.axes = {.axes = axes[i % 3]}};
+        const tcc_type type = {dtypes[i / 3], 3, {2, 3, 5}};
+        tcc_diag diag = {0};
+        tcc_graph *g = tcc_graph_create("g", &diag);
+        tcc_node *x = tcc_ir_input(g, "x", TCC_ROLE_BATCH, &type, TCC_NOWHERE);
+        tcc_node *y = tcc_ir_build(g, TCC_OP_PROD, &x, 1, &attrs, NULL, TCC_NOWHERE);
+        tcc_node *dx = tcc_ir_build(g, TCC_OP_PROD_GRAD, (tcc_node *[]){x, y}, 2, &attrs, NULL, TCC_NOWHERE);
+        tcc_ir_output(g, "y", y, -1);
+        tcc_ir_output(g, "by_scans", tcc_ir_product(g, y, x, true), -1);
+        tcc_ir_output(g, "dx", dx, -1);
+        tcc_ir_output(g, "dx_by_scans", tcc_ir_product_gradient(g, dx, x, y, true), -1);
+        tcc_value in = random_value(&type, (uint64_t)i, -2, 2);
+        in.f[4] = in.f[19] = 0;
+        tcc_value out[4];
+        assert_ok(tcc_graph_eval(g, &in, out, &diag), &diag);
+        for (int o = 0; o < 4; o += 2)
+            for (int64_t e = 0; e < tcc_type_numel(&out[o].type); e++) assert_close(out[o + 1].f[e], out[o].f[e]);
+        free_all(4, out);
+        tcc_value_free(&in);
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+}
+
 /* The definition says the same as the rule of the interpreter, of counted lines and of merged ones, in runs of 16 and
  * in such as a target sorts. */
 static void test_definition_of_order(void **state) {
@@ -292,6 +346,8 @@ static void test_nodes_of_a_definition(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_definitions_of_products),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_definition_of_order),
         cmocka_unit_test(test_softmax),

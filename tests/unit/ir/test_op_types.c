@@ -74,7 +74,7 @@ static void wide_operands_have_the_flag(void **state) {
  * ops; PyTorch's names are behind ours where they differ. Gradients run as what they are of. */
 static const char *const lists[] = {
     [TCC_AMP_LOW] = " conv dot(matmul,mm,bmm,linear) sdpa(scaled_dot_product_attention) ",
-    [TCC_AMP_FP32] = " exp expm1 log log1p pow rsqrt erfinv sinh cosh softplus cumsum reduce_sum(sum)"
+    [TCC_AMP_FP32] = " exp expm1 log log1p pow rsqrt erfinv sinh cosh softplus cumsum prod reduce_sum(sum)"
                      " log_softmax cross_entropy softmax layer_norm group_norm ",
     [TCC_AMP_PROMOTE] = " concat(cat,stack) ",
 };
