@@ -21,10 +21,12 @@
  *            kept value enters full work only through a broadcast that puts the kept dims back in their places (with
  *            reshapes that add or drop dims of 1 around it). Reductions may depend on each other this way (softmax,
  *            norms): the kernel makes one sweep over the reduced dims for each level of dependence, over cached values.
- *            Outputs are full or kept. If the reduced dims are the last ones, each kept point has a row. Then column
- *            sums may be inside as well: sums of full values over all kept dims (gradients of weights and biases), and
- *            POINT work and reshapes on them alone. Such a value is `across`: one value a reduced point, known when all
- *            rows are done. Outputs may be across.
+ *            Outputs are full or kept. Dependent reductions and full outputs want rows - the reduced dims are the last
+ *            ones - or, where the target says so (longest_column, passes/select.h), short columns: the last dim is
+ *            kept. If the reduced dims are the last ones, each kept point has a row. Then column sums may be inside as
+ *            well: sums of full values over all kept dims (gradients of weights and biases), and POINT work and
+ *            reshapes on them alone. Such a value is `across`: one value a reduced point, known when all rows are done.
+ *            Outputs may be across.
  * SCAN       The hero is cumsum, cummax or linear_scan; full work before and after it on the same dims. Where the
  *            target has a line at once, in the last dim, there may be several such, either way along the same lines.
  *            Full values may then be read one step further along the line (a pad of a slice), and one element of each

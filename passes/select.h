@@ -56,6 +56,9 @@ typedef struct tcc_pass_target {
     /* Kernels of reductions store a value of each point at another place than its own as fast: a transpose of results
      * whose rows are read across memory. */
     bool stores_across;
+    /* Elements of the longest column, a reduction's range across memory, that a kernel of several sweeps goes through:
+     * caches have it from one sweep to the next. 0: kernels sweep over columns once. */
+    int64_t longest_column;
     int scan_threads; /* that have a line of running results at once, a vector each, and so go either way; 0: none do */
     /* Whether a library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it
      * computes none. */

@@ -162,6 +162,9 @@ tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space);
 /* Schedules: each lowers a group of its kind. */
 tcc_status tcc_lower_pointwise(tcc_lowering *l); /* also WINDOW, and whatever has no better schedule */
 tcc_status tcc_lower_reduce(tcc_lowering *l);
+/* Elements of a column that a GPU's sweeps find again in a cache: blocks side by side have as many of its second level
+ * as a few hundred rows of their columns take. */
+enum { TCC_REDUCE_LONGEST_COLUMN = 256 };
 tcc_status tcc_lower_scan(tcc_lowering *l);
 tcc_status tcc_lower_scatter(tcc_lowering *l);
 tcc_status tcc_lower_sort(tcc_lowering *l);

@@ -323,8 +323,9 @@ static tcc_status settle_columns(tcc_lowering *l, tcc_reduce *p) {
            2 * splits.most * p->shape.group * bytes_of_columns(p) <= hw->shared_bytes)
         splits.most *= 2;
     TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_SPLIT, splits, &p->shape.split));
-    if (p->shape.split == 1) return tcc_settle_block(l, &p->shape);
-    p->shape.threads = p->shape.group * p->shape.split;
+    if (p->shape.split == 1) TCC_TRY(tcc_settle_block(l, &p->shape));
+    else p->shape.threads = p->shape.group * p->shape.split;
+    if (p->n_sweeps > 1) p->shape.blocks = blocks_of(l, p, p->shape.threads); /* what all of them need is at hand */
     return TCC_OK;
 }
 

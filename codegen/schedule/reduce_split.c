@@ -161,12 +161,14 @@ static bool can_split(const tcc_reduce_trace *t, const tcc_reduce *p) {
     return p->n_reduced > 0;
 }
 
-/* Whether a later sweep finds the row in the registers or the shared memory of a GPU's block. Such a row is soon read:
- * its parts would be read twice, in launches one after another. */
+/* Whether a later sweep finds the row in the registers or the shared memory of a GPU's block, or short columns in a
+ * cache. Such a row is soon read: its parts would be read twice, in launches one after another. */
 static tcc_status stays_in_block(const tcc_reduce_trace *t, tcc_reduce *p, bool *stays) {
     int64_t points;
     *stays = false;
-    if (!t->l->target->lane_groups || p->columns || p->n_sweeps < 2) return TCC_OK;
+    if (!t->l->target->lane_groups || p->n_sweeps < 2) return TCC_OK;
+    *stays = p->columns && t->reduced_numel <= TCC_REDUCE_LONGEST_COLUMN;
+    if (p->columns) return TCC_OK;
     TCC_TRY(tcc_reduce_choose_shape(t->l, p, &points));
     *stays = p->n_slots > 0;
     return TCC_OK;

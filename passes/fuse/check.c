@@ -273,6 +273,7 @@ tcc_draft_scratch *tcc_evaluations_create(const tcc_graph *g) {
     tcc_draft_scratch *s = tcc__malloc(sizeof *s);
     if (s && tcc_draft_scratch_create(g, NULL, s)) {
         s->stores_across = true;
+        s->longest_column = INT64_MAX;
         return s;
     }
     tcc__free(s);

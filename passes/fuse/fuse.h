@@ -60,7 +60,9 @@ struct tcc_draft_scratch {
     const tcc_graph *graph;
     const tcc_pass_target *target; /* NULL: none */
     tcc_costs costs;
-    bool stores_across; /* of the target; of groups that there are, what fuse let them do */
+    /* Of the target; of groups that there are, what fuse let them do. */
+    bool stores_across;
+    int64_t longest_column;
     /* What the target answered, by node id; 0: it was not asked. */
     struct tcc_operand_work *work; /* of the two operands of each contraction: repeats -1 none */
     int *summed;                   /* by sum: the id of the dot that was asked about, plus one; negative: no */

@@ -31,6 +31,13 @@ static bool is_row_space(const space *sp) {
     return true;
 }
 
+/* The last dim stays: neighbours in memory belong to different kept points, whose values lie across it. */
+static bool is_column_space(const space *sp) {
+    int last = sp->dims->rank - 1;
+    while (last >= 0 && sp->dims->dims[last] == 1) last--;
+    return last >= 0 && !tcc_dims_has(&sp->axes, last);
+}
+
 static bool same_space(const tcc_node *n, const space *sp) {
     tcc_dims axes = tcc_reduction_axes(n);
     if (!tcc_same_dims(&n->operands[0]->type, sp->dims) || axes.count != sp->axes.count) return false;
@@ -155,7 +162,8 @@ bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char
     int64_t rows = tcc_type_numel(&sp.kept), points = tcc_type_numel(sp.dims);
     if (has_full || deepest > 1) {
         enum { FEW_ROWS = 4, LARGE_ROW = 16384 };
-        if (!is_row_space(&sp)) return fail(reason, "a column would be read twice");
+        const bool near = is_column_space(&sp) && tcc_type_numel(&sp.reduced) <= s->longest_column;
+        if (!near && !is_row_space(&sp)) return fail(reason, "a column would be read twice");
         if (rows < FEW_ROWS && points / rows > LARGE_ROW) return fail(reason, "too few rows to read them twice");
     }
     if (has_across && !check_columns(&sp, reason)) return false;
