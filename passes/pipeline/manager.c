@@ -118,6 +118,7 @@ static bool runs_with(const tcc_pipeline_step *step, const tcc_pass_options *opt
     case TCC_WHEN_ALIGNED: return !options->eager && options->target && options->target->row_elements;
     case TCC_WHEN_PLACES: return !options->eager && options->target && options->target->narrow_places;
     case TCC_WHEN_NORMS: return options->target && options->target->takes_norm;
+    case TCC_WHEN_STAGES: return !options->eager && options->target && options->target->sums_in_stages;
     case TCC_WHEN_REMAT: return options->train && options->remat;
     case TCC_WHEN_TARGET: return options->target != NULL;
     }

@@ -12,6 +12,7 @@
 #define IF_ALIGNED TCC_WHEN_ALIGNED
 #define IF_PLACES TCC_WHEN_PLACES
 #define IF_NORMS TCC_WHEN_NORMS
+#define IF_STAGES TCC_WHEN_STAGES
 #define IF_REMAT TCC_WHEN_REMAT
 #define IF_TARGET TCC_WHEN_TARGET
 enum { MUST, MAY_SKIP };
@@ -34,6 +35,7 @@ const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_SIMPLIFY,    UNLESS_EAGER, MAY_SKIP}, /* transposes that layout pushed together cancel here */
     {TCC_PASS_NORMS,       IF_NORMS,     MUST},     /* after layout: the library sees the norms' strides */
     {TCC_PASS_SIMPLIFY,    IF_NORMS,     MAY_SKIP},
+    {TCC_PASS_STAGES,      IF_STAGES,    MAY_SKIP}, /* after simplify, for which two sums in a row are one */
     {TCC_PASS_REMAT,       IF_REMAT,     MUST},     /* tries the passes behind it */
     {TCC_PASS_FUSE,        ALWAYS,       MUST},     /* from here on the nodes stay as they are */
     {TCC_PASS_SELECT,      IF_TARGET,    MUST},     /* the last to make groups */

@@ -16,6 +16,7 @@ typedef enum tcc_pass_when {
     TCC_WHEN_ALIGNED,
     TCC_WHEN_PLACES,
     TCC_WHEN_NORMS,
+    TCC_WHEN_STAGES,
     TCC_WHEN_REMAT,
     TCC_WHEN_TARGET,
 } tcc_pass_when;

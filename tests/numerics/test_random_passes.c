@@ -53,6 +53,11 @@ static void test_simplify_of_primitives(void **state) {
     run("decompose,simplify", "simplify");
 }
 
+static void test_stages(void **state) {
+    (void)state;
+    run("decompose,simplify,stages", NULL);
+}
+
 static void test_layout(void **state) {
     (void)state;
     run("decompose,simplify,layout", NULL);
@@ -106,6 +111,7 @@ int main(void) {
         cmocka_unit_test(test_decompose),
         cmocka_unit_test(test_simplify),
         cmocka_unit_test(test_simplify_of_primitives),
+        cmocka_unit_test(test_stages),
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_training_step),
