@@ -2,8 +2,6 @@
  * Type inference of leaves, random draws and element-by-element ops. */
 #include "ir/infer.h"
 
-#include <string.h>
-
 /* -- Leaves -- */
 
 tcc_status tcc__infer_any(const tcc_infer *q, tcc_type *out) {
@@ -86,14 +84,10 @@ tcc_status tcc__infer_cast(const tcc_infer *q, tcc_type *out) {
 
 /* -- Binary and select -- */
 
-static bool same_dims(const tcc_type *a, const tcc_type *b) {
-    return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
-}
-
 static tcc_status binary(const tcc_infer *q, unsigned kinds, tcc_type *out) {
     TCC_TRY(tcc__need_kind(q, 0, kinds));
     TCC_TRY(tcc__need_same_dtype(q, 0, 1));
-    if (!same_dims(operand(q, 0), operand(q, 1)))
+    if (!tcc_type_same_dims(operand(q, 0), operand(q, 1)))
         return tcc__refuse(q, TCC_ESHAPE, "shapes differ: %s and %s", tcc_type_text(operand(q, 0)),
                            tcc_type_text(operand(q, 1)));
     *out = *operand(q, 0);
@@ -116,7 +110,7 @@ tcc_status tcc__infer_select(const tcc_infer *q, tcc_type *out) {
     const tcc_type *c = operand(q, 0), *a = operand(q, 1), *b = operand(q, 2);
     if (c->dtype != TCC_BOOL) return tcc__refuse(q, TCC_EDTYPE, "the condition must be bool, got %s", tcc_type_text(c));
     TCC_TRY(tcc__need_same_dtype(q, 1, 2));
-    if (!same_dims(c, a) || !same_dims(c, b))
+    if (!tcc_type_same_dims(c, a) || !tcc_type_same_dims(c, b))
         return tcc__refuse(q, TCC_ESHAPE, "shapes differ: %s ? %s : %s", tcc_type_text(c), tcc_type_text(a),
                            tcc_type_text(b));
     *out = *a;

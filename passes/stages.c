@@ -7,8 +7,6 @@
 #include "passes/group.h"
 #include "passes/pass.h"
 
-#include <string.h>
-
 enum {
     SHORTEST = 16,    /* elements of a row; sums of shorter ones would be as much memory as what they spare */
     MOST_WALKED = 64, /* nodes between a reduction and what it reads */
@@ -20,10 +18,6 @@ typedef struct stages {
     const tcc_node *walk[MOST_WALKED];
     int n;
 } stages;
-
-static bool same_dims(const tcc_type *a, const tcc_type *b) {
-    return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
-}
 
 static bool is_work(const tcc_node *n) { return tcc_op_get_info(n->op)->fusion == TCC_FUSION_POINT; }
 
@@ -37,7 +31,7 @@ static void walk(stages *s, const tcc_node *operand) {
     for (int i = 0; i < s->n; i++)
         for (int k = 0; is_work(s->walk[i]) && k < s->walk[i]->n_operands && s->n < MOST_WALKED; k++) {
             const tcc_node *x = s->walk[i]->operands[k];
-            if (s->seen[x->id] == s->stamp || !same_dims(&x->type, like)) continue;
+            if (s->seen[x->id] == s->stamp || !tcc_type_same_dims(&x->type, like)) continue;
             s->seen[x->id] = s->stamp;
             s->walk[s->n++] = x;
         }

@@ -5,8 +5,6 @@
 
 #include "ir/support/alloc.h"
 
-#include <string.h>
-
 typedef struct port_cx {
     const tcc_node *hero;
     tcc_affine coordinates[TCC_MAX_RANK];
@@ -37,7 +35,7 @@ static const tcc_node *in_memory_of(const tcc_body *b, const tcc_node *hero, con
 static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
     const tcc_node *x = in_memory_of(b, cx->hero, n);
     const tcc_type *own = &x->type, *hero = &cx->hero->type;
-    if (own->rank != hero->rank || memcmp(own->dims, hero->dims, sizeof own->dims[0] * (size_t)own->rank) != 0) {
+    if (!tcc_type_same_dims(own, hero)) {
         if (b->status == TCC_OK)
             b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, n->loc, "%s is no work on the result", tcc_node_text(n));
         return;

@@ -42,9 +42,11 @@ bool tcc_dtype_parse(const char *text, size_t length, tcc_dtype *out) {
     return false;
 }
 
-bool tcc_type_equal(const tcc_type *a, const tcc_type *b) {
-    return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
+bool tcc_type_same_dims(const tcc_type *a, const tcc_type *b) {
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
 }
+
+bool tcc_type_equal(const tcc_type *a, const tcc_type *b) { return a->dtype == b->dtype && tcc_type_same_dims(a, b); }
 
 int64_t tcc_type_bytes(const tcc_type *t) { return tcc_type_numel(t) * tcc_dtype_bytes(t->dtype); }
 

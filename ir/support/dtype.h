@@ -29,6 +29,7 @@ int tcc_dtype_digits(tcc_dtype t);                                     /* signif
 bool tcc_dtype_holds(tcc_dtype to, tcc_dtype from);                    /* every value of `from` is one of `to` */
 bool tcc_dtype_parse(const char *text, size_t length, tcc_dtype *out); /* "f32" */
 
+bool tcc_type_same_dims(const tcc_type *a, const tcc_type *b);
 bool tcc_type_equal(const tcc_type *a, const tcc_type *b);
 static inline int64_t tcc_type_numel(const tcc_type *t) { /* 1 for a scalar */
     int64_t n = 1;

@@ -13,7 +13,7 @@ static bool is_window(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION
  * dot `hero`, index by index: an activation, beside its gradient, which reads the same. */
 static bool is_copy_beside(const tcc_draft *d, const tcc_node *n) {
     return d->hero->op == TCC_OP_DOT && n->marks & TCC_MARK_REMAT && tcc_fusion_of(n) == TCC_FUSION_POINT &&
-           tcc_same_dims(&n->type, &d->hero->type);
+           tcc_type_same_dims(&n->type, &d->hero->type);
 }
 
 /* Elements of a line in memory by the order that the group finds. */

@@ -6,8 +6,6 @@
 
 #include "passes/fuse/fuse.h"
 
-#include <string.h>
-
 /* The rules. tcc_draft_check_epilogue: also those of a sort. */
 bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 bool tcc_draft_check_scan(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
@@ -45,9 +43,6 @@ const struct tcc_operand_work *tcc_draft_operand_work(const tcc_draft_scratch *s
 /* Whether `sum` is that of an operand of `dot`, which one call computes as well. */
 bool tcc_draft_sums_operand(const tcc_draft_scratch *s, tcc_node *dot, tcc_node *sum);
 
-static inline bool tcc_same_dims(const tcc_type *a, const tcc_type *b) {
-    return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
-}
 /* Equal but for dims of 1. */
 bool tcc_dims_alike(const tcc_type *a, const tcc_type *b);
 

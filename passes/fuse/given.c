@@ -23,7 +23,7 @@ static bool adds_whole_runs(const tcc_node *n, const tcc_node *hero) {
     const tcc_type *space = &hero->operands[0]->type, *x = &n->operands[0]->type;
     const tcc_dims axes = tcc_reduction_axes(hero), *dims = &n->attrs->broadcast.dims;
     bool reduced[TCC_MAX_RANK] = {false}, present[TCC_MAX_RANK] = {false};
-    if (!tcc_same_dims(&n->type, space)) return false;
+    if (!tcc_type_same_dims(&n->type, space)) return false;
     for (int i = 0; i < axes.count; i++) reduced[axes.v[i]] = true;
     for (int i = 0; i < x->rank; i++) present[dims->v[i]] = x->dims[i] > 1;
     for (int i = 0, last = -1; i < space->rank; i++) {

@@ -139,7 +139,7 @@ static bool same_map(const map *a, const map *b, int rank) {
 static bool is_identity(const map *m, const tcc_type *from, const tcc_type *to) {
     for (int i = 0; i < to->rank; i++)
         if (to->dims[i] > 1 && (m->source[i] != i || m->coefficient[i] != 1 || m->offset[i])) return false;
-    return tcc_same_dims(from, to);
+    return tcc_type_same_dims(from, to);
 }
 
 /* Views that hide or choose ask the same of their operand. */
@@ -152,8 +152,8 @@ static bool asks_alike(const tcc_node *a, const tcc_node *b) {
 static int find_place(tcc_draft_places *p, const struct tcc_draft_place *like) {
     for (int at = p->places[like->from].first; at != NONE; at = p->places[at].next) {
         struct tcc_draft_place *x = &p->places[at];
-        if (x->moves != like->moves || x->operand != like->operand || !tcc_same_dims(x->end, like->end) ||
-            !tcc_same_dims(&x->asks->type, &like->asks->type))
+        if (x->moves != like->moves || x->operand != like->operand || !tcc_type_same_dims(x->end, like->end) ||
+            !tcc_type_same_dims(&x->asks->type, &like->asks->type))
             continue;
         if (like->moves ? !same_map(&x->map, &like->map, x->end->rank) : !asks_alike(x->asks, like->asks)) continue;
         x->points = tcc_max_i64(x->points, like->points);
@@ -169,7 +169,7 @@ static int place_behind(tcc_draft_places *p, const tcc_node *n, int k, int at) {
     place.end = &n->operands[k]->type;
     place.moves = k == 0 && map_of(n, &place.map);
     if (place.moves) fix_ones(n, &place.map);
-    if (place.moves && outer->moves && tcc_same_dims(outer->end, &n->type)) {
+    if (place.moves && outer->moves && tcc_type_same_dims(outer->end, &n->type)) {
         place.map = map_behind(&outer->map, &place.map, place.end->rank);
         place.asks = outer->asks;
         place.from = outer->from;
@@ -236,7 +236,7 @@ static bool visit_operand(const tcc_draft *d, tcc_draft_scratch *s, const tcc_no
      * long search is slower than several of its parts, which have more vectors at once. */
     const bool host = s->target && s->target->lanes;
     const bool indexes = k == 1 && (n->op == TCC_OP_TAKE_ALONG ||
-                                    (!host && n->op == TCC_OP_TAKE && tcc_same_dims(&n->type, &x->type)));
+                                    (!host && n->op == TCC_OP_TAKE && tcc_type_same_dims(&n->type, &x->type)));
     const bool same = tcc_fusion_of(n) == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE || indexes;
     int at = place;
     if (p < 0) return true;

@@ -40,7 +40,7 @@ static bool is_column_space(const space *sp) {
 
 static bool same_space(const tcc_node *n, const space *sp) {
     tcc_dims axes = tcc_reduction_axes(n);
-    if (!tcc_same_dims(&n->operands[0]->type, sp->dims) || axes.count != sp->axes.count) return false;
+    if (!tcc_type_same_dims(&n->operands[0]->type, sp->dims) || axes.count != sp->axes.count) return false;
     for (int i = 0; i < axes.count; i++)
         if (axes.v[i] != sp->axes.v[i]) return false;
     return true;
@@ -48,7 +48,7 @@ static bool same_space(const tcc_node *n, const space *sp) {
 
 /* A sum over all kept dims and no other: over the rows, one value a column. */
 static bool sums_columns(const tcc_node *n, const space *sp) {
-    if (n->op != TCC_OP_REDUCE_SUM || !tcc_same_dims(&n->operands[0]->type, sp->dims)) return false;
+    if (n->op != TCC_OP_REDUCE_SUM || !tcc_type_same_dims(&n->operands[0]->type, sp->dims)) return false;
     tcc_dims axes = tcc_reduction_axes(n);
     for (int i = 0; i < sp->dims->rank; i++)
         if (sp->dims->dims[i] != 1 && tcc_dims_has(&axes, i) == tcc_dims_has(&sp->axes, i)) return false;
@@ -57,7 +57,7 @@ static bool sums_columns(const tcc_node *n, const space *sp) {
 
 /* A broadcast that puts each kept dim back in its place. */
 static bool restores(const tcc_node *n, const space *sp) {
-    if (!tcc_same_dims(&n->type, sp->dims)) return false;
+    if (!tcc_type_same_dims(&n->type, sp->dims)) return false;
     const tcc_dims *dims = &n->attrs->broadcast.dims;
     const tcc_type *from = &n->operands[0]->type;
     for (int i = 0; i < sp->dims->rank; i++) {
@@ -85,7 +85,8 @@ static bool reads_in_order(const tcc_draft *d, const tcc_draft_scratch *s, const
     const tcc_dims *back = &moved->attrs->perm.perm;
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
-        if (n->op != TCC_OP_TRANSPOSE || n == moved || !tcc_same_dims(&n->type, &moved->operands[0]->type)) continue;
+        if (n->op != TCC_OP_TRANSPOSE || n == moved || !tcc_type_same_dims(&n->type, &moved->operands[0]->type))
+            continue;
         const tcc_node *x = n->operands[0];
         bool inverse = true;
         for (int k = 0; k < back->count; k++) inverse = inverse && n->attrs->perm.perm.v[back->v[k]] == k;
@@ -100,7 +101,7 @@ static bool reads_in_order(const tcc_draft *d, const tcc_draft_scratch *s, const
 static bool stores_across(const tcc_draft *d, const tcc_draft_scratch *s, int i, const space *sp) {
     const tcc_node *n = d->nodes[i];
     return s->stores_across && n->op == TCC_OP_TRANSPOSE && d->stored[i] && !tcc_draft_reads(d, n) &&
-           tcc_same_dims(&n->operands[0]->type, sp->dims) && reads_in_order(d, s, n);
+           tcc_type_same_dims(&n->operands[0]->type, sp->dims) && reads_in_order(d, s, n);
 }
 
 /* The level of a node of a reduction's group by the levels of its operands. False: it may not be there. */

@@ -24,7 +24,7 @@ static bool is_scan(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_S
 
 /* A slice of whole lines but for their first element, or their last; and, *one, of one element of each. */
 static bool is_part(const tcc_node *n, const line *l, bool *one) {
-    if (n->op != TCC_OP_SLICE || !tcc_same_dims(&n->operands[0]->type, l->dims)) return false;
+    if (n->op != TCC_OP_SLICE || !tcc_type_same_dims(&n->operands[0]->type, l->dims)) return false;
     for (int i = 0; i < l->dims->rank; i++)
         if (i != l->axis && n->type.dims[i] != l->dims->dims[i]) return false;
     *one = n->type.dims[l->axis] == 1 && l->extent > 2;
@@ -34,7 +34,7 @@ static bool is_part(const tcc_node *n, const line *l, bool *one) {
 /* A pad that makes whole lines of such a slice again, all elements one step further. */
 static bool is_step(const tcc_node *n, const line *l) {
     bool one;
-    if (n->op != TCC_OP_PAD || !tcc_same_dims(&n->type, l->dims) || !is_part(n->operands[0], l, &one) || one)
+    if (n->op != TCC_OP_PAD || !tcc_type_same_dims(&n->type, l->dims) || !is_part(n->operands[0], l, &one) || one)
         return false;
     return n->attrs->pad.interior.v[l->axis] == 0 &&
            n->attrs->pad.lo.v[l->axis] != n->operands[0]->attrs->slice.start.v[l->axis];
@@ -79,7 +79,7 @@ static bool find_level(const tcc_draft *d, tcc_draft_scratch *s, int i, line *l,
     if (is_scan(n)) {
         s->level[i] = TCC_LEVEL_FULL;
         l->whole |= l->results++ > 0;
-        return (!kept && n->attrs->scan.axis == l->axis && tcc_same_dims(&n->type, l->dims)) ||
+        return (!kept && n->attrs->scan.axis == l->axis && tcc_type_same_dims(&n->type, l->dims)) ||
                fail(reason, "running results along different lines");
     }
     if (kept) return find_end(d, s, i, reason);

@@ -53,7 +53,7 @@ static void mark_beside(tcc_remat_model *m, int t) {
             const tcc_node *x = group->nodes[i]->operands[k];
             if (tcc_group_has(group, x)) continue;
             const bool beside = group->hero->op == TCC_OP_DOT && tcc_fusion_of(group->nodes[i]) == TCC_FUSION_POINT &&
-                                tcc_same_dims(&x->type, &group->hero->type);
+                                tcc_type_same_dims(&x->type, &group->hero->type);
             (beside ? m->beside : m->elsewhere)[x->id] = true;
         }
 }

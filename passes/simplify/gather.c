@@ -16,7 +16,7 @@ typedef struct picking {
 
 static bool is_arithmetic(const tcc_node *x) {
     bool same = tcc_op_get_info(x->op)->fusion == TCC_FUSION_POINT && x->n_operands > 0;
-    for (int i = 0; same && i < x->n_operands; i++) same = tcc__same_dims(&x->operands[i]->type, &x->type);
+    for (int i = 0; same && i < x->n_operands; i++) same = tcc_type_same_dims(&x->operands[i]->type, &x->type);
     return same;
 }
 

@@ -4,8 +4,6 @@
  * them pass the other way. A reduction keeps no axis of extent 1. */
 #include "passes/simplify/simplify.h"
 
-#include <string.h>
-
 void tcc__reshape_parts(const tcc_type *from, const tcc_type *to, tcc_reshape_parts *out) {
     *out = (tcc_reshape_parts){0};
     int i = 0, k = 0;
@@ -62,7 +60,7 @@ static bool cut_broadcast(const tcc_node *x, const tcc_type *to, broadcast_cut *
 
 static tcc_node *simplify_reshape(tcc_simplifier *s, tcc_node *n) {
     tcc_node *x = n->operands[0];
-    if (tcc__same_dims(&x->type, &n->type)) return x;
+    if (tcc_type_same_dims(&x->type, &n->type)) return x;
     if (x->op == TCC_OP_RESHAPE) return reshape_to(s, x->operands[0], &n->type);
     if (tcc_op_draws(x->op)) return tcc_ir_build(s->g, x->op, x->operands, 1, x->attrs, &n->type, TCC_NOWHERE);
     broadcast_cut cut;
@@ -81,7 +79,7 @@ static tcc_node *simplify_reshape(tcc_simplifier *s, tcc_node *n) {
 static bool takes_dims(const tcc_node *x, const tcc_type *dims) {
     broadcast_cut cut;
     if (tcc__is_splat(x) || tcc_op_draws(x->op)) return true;
-    if (x->op == TCC_OP_RESHAPE) return tcc__same_dims(&x->operands[0]->type, dims);
+    if (x->op == TCC_OP_RESHAPE) return tcc_type_same_dims(&x->operands[0]->type, dims);
     return x->op == TCC_OP_BROADCAST && cut_broadcast(x, dims, &cut);
 }
 

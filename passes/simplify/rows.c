@@ -18,7 +18,7 @@ static bool is_of_rows(tcc_node *x, tcc_node **like) {
     if (x->op != TCC_OP_BROADCAST) return false;
     if (!*like) *like = x;
     return same_dims(&x->attrs->broadcast.dims, &(*like)->attrs->broadcast.dims) &&
-           tcc__same_dims(&x->operands[0]->type, &(*like)->operands[0]->type);
+           tcc_type_same_dims(&x->operands[0]->type, &(*like)->operands[0]->type);
 }
 
 /* x before it is broadcast. */

@@ -41,11 +41,6 @@ static inline bool tcc__is_splat(const tcc_node *n) {
 static inline double tcc__splat_value(const tcc_node *n) { return n->attrs->constant.values.v[0]; }
 /* A splat of this value; 0 and -0 differ (fold.c). */
 bool tcc__is_splat_of(const tcc_node *n, double value);
-static inline bool tcc__same_dims(const tcc_type *a, const tcc_type *b) {
-    bool same = a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++) same = a->dims[i] == b->dims[i];
-    return same;
-}
 /* Whether n is the only user of its operand k, so that what computes it may be replaced. */
 static inline bool tcc__used_once(const tcc_simplifier *s, const tcc_node *n, int k) {
     return s->counted == n && s->once >> k & 1;

@@ -139,7 +139,7 @@ static tcc_node *slice_of_pad(tcc_simplifier *s, tcc_node *n) {
 
 static tcc_node *simplify_slice(tcc_simplifier *s, tcc_node *n) {
     tcc_node *x = n->operands[0];
-    if (tcc__same_dims(&x->type, &n->type)) return x;
+    if (tcc_type_same_dims(&x->type, &n->type)) return x;
     /* One past the last element taken is the limit in normal form, and a single element has stride 1. */
     tcc_attrs attrs = {.slice = n->attrs->slice};
     bool normal = true;
@@ -164,7 +164,7 @@ static tcc_node *simplify_slice(tcc_simplifier *s, tcc_node *n) {
 
 static tcc_node *simplify_pad(tcc_simplifier *s, tcc_node *n) {
     tcc_node *x = n->operands[0];
-    if (tcc__same_dims(&x->type, &n->type)) return x;
+    if (tcc_type_same_dims(&x->type, &n->type)) return x;
     if (x->op != TCC_OP_PAD || memcmp(&x->attrs->pad.value, &n->attrs->pad.value, sizeof(double)) != 0) return NULL;
     tcc_attrs attrs = {.pad = x->attrs->pad};
     for (int i = 0; i < n->type.rank; i++) {

@@ -402,10 +402,6 @@ static tcc_type type_of(const tcc_array *a) {
     return t;
 }
 
-static bool same_shape(const tcc_type *a, const tcc_type *b) {
-    return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
-}
-
 static bool convertible(tcc_dtype from, tcc_dtype to) {
     return from == to || (tcc_dtype_is_float(from) && tcc_dtype_is_float(to));
 }
@@ -419,7 +415,7 @@ static verdict judge(const tcc_safetensors *f, const tcc_array *to, int *found) 
     const entry *e = &f->entries[*found];
     tcc_type wanted = type_of(to);
     if (e->unread) return WRONG_TYPE;
-    if (!same_shape(&e->type, &wanted)) return WRONG_SHAPE;
+    if (!tcc_type_same_dims(&e->type, &wanted)) return WRONG_SHAPE;
     return convertible(e->type.dtype, to->dtype) ? FITS : WRONG_TYPE;
 }
 
