@@ -415,7 +415,7 @@ static void multiply_tile(tcc_emitter *e, kernel *k, tcc_emit_value number) {
     if (p->pack_a) {
         /* From row to row: of rows of k, of k's rows, and of rows of pairs. */
         t.a_row = !p->a_columns || uses_tiles(p) ? p->a_row : narrow ? 2 : 1;
-        tcc_emit_value row = p->a_columns ? tcc_emit_sub(e, row0, tcc_emit_mul(e, k->tile0, tcc_emit_i64(e, p->rows)))
+        tcc_emit_value row = p->a_columns ? tcc_emit_sub(e, row0, tcc_contract_first_row(e, p, k->tile0))
                                           : tcc_emit_mul(e, k->tile, tcc_emit_i64(e, p->rows));
         tile_a = tcc_contract_at(e, t.a_type, e->scratch, tcc_emit_mul(e, row, tcc_emit_i64(e, t.a_row)));
     } else {

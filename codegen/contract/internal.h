@@ -56,6 +56,9 @@ void tcc_contract_split_index(tcc_emitter *e, const tcc_contract_dims *l, tcc_em
 tcc_emit_value tcc_contract_offset(tcc_emitter *e, const tcc_contract_dims *l, const tcc_emit_value *index,
                                    int operand);
 
+/* The first row that tiles from tile0 on read, where A is packed by columns: the last tile of all is moved back inside,
+ * and may be alone in its block. */
+tcc_emit_value tcc_contract_first_row(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value tile0);
 /* Copy the rows of tiles [tile0, tile_end) of a block of k, which begins at `a` and has `count` of the split dimension,
  * to `to`. */
 void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value a, tcc_emit_value to,

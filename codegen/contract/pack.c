@@ -128,12 +128,17 @@ static void column_run(tcc_emitter *e, void *user, tcc_emit_value offset, tcc_em
     tcc_emit_loop_end(e, &k, NULL);
 }
 
+tcc_emit_value tcc_contract_first_row(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value tile0) {
+    tcc_emit_value row = tcc_emit_mul(e, tile0, tcc_emit_i64(e, p->rows));
+    return p->M % p->rows ? tcc_emit_min(e, row, tcc_emit_i64(e, p->M - p->rows)) : row;
+}
+
 void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, tcc_emit_value a, tcc_emit_value to,
                          tcc_emit_value tile0, tcc_emit_value tile_end, tcc_emit_value count) {
     pack_a s = {.p = p, .from = a, .to = to};
     k_runs w = {.p = p, .operand = TCC_OPERAND_A, .count = count, .user = &s};
     if (p->a_columns) {
-        tcc_emit_value row0 = tcc_emit_mul(e, tile0, tcc_emit_i64(e, p->rows)),
+        tcc_emit_value row0 = tcc_contract_first_row(e, p, tile0),
                        end = tcc_emit_mul(e, tile_end, tcc_emit_i64(e, p->rows));
         if (p->M % p->rows) end = tcc_emit_min(e, end, tcc_emit_i64(e, p->M));
         s.n_rows = tcc_emit_sub(e, end, row0);

@@ -250,7 +250,7 @@ static void clear_last_step(tcc_emitter *e, const packer *s, tcc_emit_value rows
 static void pack_columns(tcc_emitter *e, packer *s, tcc_emit_value tile0, tcc_emit_value tile_end,
                          const tcc_emit_value *positions) {
     const tcc_contract_plan *p = s->p;
-    tcc_emit_value row0 = tcc_emit_mul(e, tile0, i64(e, p->rows)), end = tcc_emit_mul(e, tile_end, i64(e, p->rows));
+    tcc_emit_value row0 = tcc_contract_first_row(e, p, tile0), end = tcc_emit_mul(e, tile_end, i64(e, p->rows));
     if (p->M % p->rows) end = tcc_emit_min(e, end, i64(e, p->M));
     s->n_rows = tcc_emit_sub(e, end, row0);
     if (p->tiles % p->tiles_per_block == 0 && p->M % p->rows == 0) s->n_rows = i64(e, p->tiles_per_block * p->rows);

@@ -37,6 +37,9 @@ static tcc_dtype stored = TCC_F32;
 static tcc_contract_multiply by = TCC_CONTRACT_FMA;
 static int n_made;
 
+/* Of rows, in a block; 0: as the plan has it. */
+static int64_t tiles_in_block;
+
 /* A small number, exact in each of the types: products of f16 and bf16 are then as exact as those of f32. */
 static float random_element(void) {
     return stored == TCC_F32 ? random_float() : (float)(random_below(255) - 127) / 128;
@@ -168,6 +171,13 @@ static void compile(code *k, const tcc_contract *c, const tcc_contract_epilogue 
     k->target.hw.fma_bf16_pairs = by == TCC_CONTRACT_PAIRS ? 2 * k->target.hw.fma_f32 : 0;
     assert_int_equal(tcc_contract_make_plan(&k->target, c, NULL, &diag, &k->plan), TCC_OK);
     n_made += k->plan.multiply == by;
+    if (tiles_in_block && tiles_in_block < k->plan.tiles_per_block) {
+        tcc_contract_plan *p = &k->plan;
+        p->items /= p->row_blocks;
+        p->tiles_per_block = tiles_in_block;
+        p->row_blocks = (p->tiles + tiles_in_block - 1) / tiles_in_block;
+        p->items *= p->row_blocks;
+    }
     assert_int_equal(tcc_emitter_init(&k->e, &k->target, "contract", &diag), TCC_OK);
     tcc_contract_emit(&k->e, "contract", &k->plan, NULL, epilogue);
     if (k->plan.k_splits > 1) tcc_contract_emit_combine(&k->e, "combine", &k->plan, epilogue);
@@ -179,6 +189,22 @@ static void release(code *k) {
     tcc_emitter_clear(&k->e);
     tcc_llvm_target_clear(&k->target);
 }
+
+/* Of whole pages, with one in front that nobody may touch. */
+static size_t guarded_bytes(int64_t bytes) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return ((size_t)bytes + 2 * page - 1) / page * page;
+}
+
+static char *make_guarded(int64_t bytes) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *all = mmap(NULL, guarded_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(all != MAP_FAILED);
+    assert_int_equal(mprotect(all, page, PROT_NONE), 0);
+    return all + page;
+}
+
+static void free_guarded(char *memory, int64_t bytes) { munmap(memory - sysconf(_SC_PAGESIZE), guarded_bytes(bytes)); }
 
 /* Run all items, `piece` at a time, in order or backwards. */
 static void run_items(tcc_host_kernel kernel, void *const *buffers, const int64_t *params, int64_t items, int64_t piece,
@@ -193,7 +219,7 @@ static void run_items(tcc_host_kernel kernel, void *const *buffers, const int64_
 static void run(const code *k, void *a, int64_t a_offset, void *b, int64_t b_offset, void *const *accesses,
                 const int64_t *offsets, int64_t piece, bool backwards) {
     const tcc_contract_plan *p = &k->plan;
-    void *scratch = aligned_alloc(64, (size_t)(p->scratch_bytes + 63) / 64 * 64 + 64);
+    char *scratch = make_guarded(p->scratch_bytes);
     memset(scratch, 0xff, (size_t)p->scratch_bytes); /* NaN */
     void *buffers[2 + TCC_CONTRACT_MAX_ACCESSES] = {a, b};
     int64_t params[2 + TCC_CONTRACT_MAX_ACCESSES] = {a_offset, b_offset};
@@ -210,7 +236,7 @@ static void run(const code *k, void *a, int64_t a_offset, void *b, int64_t b_off
                   scratch);
         free(workspace);
     }
-    free(scratch);
+    free_guarded(scratch, p->scratch_bytes);
 }
 
 /* Operand -2 or -1 is an array of `count` elements that is read at `offset` and on, inside the windows; 0: none is. */
@@ -288,6 +314,20 @@ static void long_sums_go_in_blocks_and_parts(void **state) {
     check(&c);
     c = matmul(40, 70, 2050, true, false, false);
     check(&c);
+}
+
+/* Tiles of rows that do not come out even: the last is moved back, to rows in front of its block where it is alone
+ * there. */
+static void the_last_tile_is_alone_in_its_block(void **state) {
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        tiles_in_block = 1 + i / 4;
+        tcc_contract c = matmul(i % 2 ? 67 : 131, 200, i & 2 ? 2050 : 70, true, false, false);
+        check(&c);
+        c = matmul(i % 2 ? 67 : 131, 200, i & 2 ? 2050 : 70, false, true, false);
+        check(&c);
+    }
+    tiles_in_block = 0;
 }
 
 static void batches_and_random_strides(void **state) {
@@ -516,6 +556,7 @@ static void all_of_type(void **state, tcc_dtype type, tcc_contract_multiply mult
     n_made = 0;
     products_of_all_orientations(state);
     long_sums_go_in_blocks_and_parts(state);
+    the_last_tile_is_alone_in_its_block(state);
     batches_and_random_strides(state);
     convolutions_and_their_gradients(state);
     windows_leave_out_the_border(state);
@@ -868,6 +909,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_all_orientations),
         cmocka_unit_test(long_sums_go_in_blocks_and_parts),
+        cmocka_unit_test(the_last_tile_is_alone_in_its_block),
         cmocka_unit_test(batches_and_random_strides),
         cmocka_unit_test(convolutions_and_their_gradients),
         cmocka_unit_test(windows_leave_out_the_border),
