@@ -23,8 +23,7 @@ static const shape shapes[] = {{4, 6, 5, 7, "f32", true},    {3, 5, 4, 4, "f32",
                                {2, 3, 41, 100, "f32", true}, {3, 4, 5, 8, "f64", true},  {700, 1, 2, 16, "f32", true}};
 
 /* An instance norm and the gradients of its input, weight and bias. */
-static tcc_graph *gradients_of(const shape *s) {
-    tcc_diag diag = {0};
+static tcc_graph *gradients_of(const shape *s, tcc_diag *diag) {
     tcc_strbuf text = {0};
     tcc_strbuf_printf(&text,
                       "graph @norm {\n  %%0 = input {name=\"x\", role=param} : T\n"
@@ -40,7 +39,7 @@ static tcc_graph *gradients_of(const shape *s) {
         else if (*p == 'C') tcc_strbuf_printf(&all, "%s[%d]", s->type, s->c);
         else if (*p == 'S') tcc_strbuf_printf(&all, "%s[]", s->type);
         else tcc_strbuf_printf(&all, "%c", *p);
-    tcc_graph *g = parse_graph(all.text, &diag);
+    tcc_graph *g = parse_graph(all.text, diag);
     tcc_graph *both = run_passes(g, "simplify,autodiff,simplify,decompose,simplify", &(tcc_pass_options){0});
     tcc_graph_destroy(g);
     tcc_strbuf_free(&text);
@@ -65,7 +64,8 @@ static int readers_of(const tcc_graph *g, int i) {
 static void weights_of_instance_norms(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        tcc_graph *g = gradients_of(&shapes[i]), *staged = run_passes(g, "stages", &(tcc_pass_options){0});
+        tcc_diag diag = {0};
+        tcc_graph *g = gradients_of(&shapes[i], &diag), *staged = run_passes(g, "stages", &(tcc_pass_options){0});
         const bool narrow = strchr(shapes[i].type, '1') != NULL;
         const compiled_options options = {.seed = i, .tolerance = narrow ? 2e-2 : 2e-4};
         assert_true(tcc_graph_equal(g, staged) != shapes[i].stages);
@@ -78,6 +78,7 @@ static void weights_of_instance_norms(void **state) {
         check_gpu(staged, &options);
         tcc_graph_destroy(staged);
         tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
     }
 }
 
