@@ -320,11 +320,9 @@ static void long_sums_go_in_blocks_and_parts(void **state) {
  * there. */
 static void the_last_tile_is_alone_in_its_block(void **state) {
     (void)state;
-    for (int i = 0; i < 8; i++) {
-        tiles_in_block = 1 + i / 4;
-        tcc_contract c = matmul(i % 2 ? 67 : 131, 200, i & 2 ? 2050 : 70, true, false, false);
-        check(&c);
-        c = matmul(i % 2 ? 67 : 131, 200, i & 2 ? 2050 : 70, false, true, false);
+    for (int i = 0; i < 4; i++) {
+        tiles_in_block = 1 + i / 2;
+        tcc_contract c = matmul(67, 136, i % 2 ? 600 : 70, true, false, false);
         check(&c);
     }
     tiles_in_block = 0;
