@@ -114,6 +114,15 @@ tcc_node *tcc_ir_slice(tcc_graph *g, tcc_node *x, const int64_t *start, const in
     return build(g, TCC_OP_SLICE, &x, 1, &attrs, NULL);
 }
 
+tcc_node *tcc_ir_part(tcc_graph *g, tcc_node *x, int64_t begin, int64_t end) {
+    const int last = x ? x->type.rank - 1 : 0;
+    if (!x || (begin == 0 && end == x->type.dims[last])) return x;
+    int64_t start[TCC_MAX_RANK] = {0}, limit[TCC_MAX_RANK], stride[TCC_MAX_RANK];
+    for (int d = 0; d <= last; d++) limit[d] = x->type.dims[d], stride[d] = 1;
+    start[last] = begin, limit[last] = end;
+    return tcc_ir_slice(g, x, start, limit, stride);
+}
+
 tcc_node *tcc_ir_pad(tcc_graph *g, tcc_node *x, double value, const int64_t *lo, const int64_t *hi,
                      const int64_t *interior) {
     if (!x) return poisoned(g);

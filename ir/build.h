@@ -26,6 +26,8 @@ tcc_node *tcc_ir_broadcast_like(tcc_graph *g, tcc_node *x, const tcc_node *like)
 /* A value reduced over `axes` put back: broadcast to `dims` with the reduced dims restored. */
 tcc_node *tcc_ir_unreduce(tcc_graph *g, tcc_node *x, int rank, const int64_t *dims, const tcc_dims *axes);
 tcc_node *tcc_ir_slice(tcc_graph *g, tcc_node *x, const int64_t *start, const int64_t *limit, const int64_t *stride);
+/* Elements [begin, end) of the last dim: x itself, if these are all. NULL for NULL. */
+tcc_node *tcc_ir_part(tcc_graph *g, tcc_node *x, int64_t begin, int64_t end);
 tcc_node *tcc_ir_pad(tcc_graph *g, tcc_node *x, double value, const int64_t *lo, const int64_t *hi,
                      const int64_t *interior);
 tcc_node *tcc_ir_reduce(tcc_graph *g, tcc_op op, tcc_node *x, const tcc_dims *axes);

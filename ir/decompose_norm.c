@@ -102,16 +102,6 @@ static tcc_node *pack(tcc_graph *g, tcc_node *a, tcc_node *b, tcc_node *number) 
     return a && b && number ? tcc_ir_build(g, TCC_OP_CONCAT, parts, 3, &first_axis, NULL, a->loc) : NULL;
 }
 
-/* Elements start .. limit of the last dim. */
-static tcc_node *part(tcc_graph *g, tcc_node *x, int64_t start, int64_t limit) {
-    int64_t from[TCC_MAX_RANK] = {0}, to[TCC_MAX_RANK], stride[TCC_MAX_RANK];
-    if (!x) return NULL;
-    for (int i = 0; i < x->type.rank; i++) to[i] = x->type.dims[i], stride[i] = 1;
-    from[x->type.rank - 1] = start;
-    to[x->type.rank - 1] = limit;
-    return tcc_ir_slice(g, x, from, to, stride);
-}
-
 /* A number, [1] or [ranks, 1], for each channel. */
 static tcc_node *for_channels(tcc_graph *g, tcc_node *number, const tcc_node *like) {
     return number && like ? tcc_ir_broadcast_like(g, number, like) : NULL;
@@ -130,8 +120,8 @@ static statistics merge_ranks(tcc_graph *g, const tcc_node *n, tcc_node *mean, t
     const int64_t channels = mean->type.dims[0], row[] = {1, 2 * channels + 1};
     tcc_node *own = tcc_ir_reshape(g, pack(g, mean, m2, local_count(g, n, mean)), 2, row);
     tcc_node *rows = exchange(g, n, TCC_OP_ALL_GATHER, own);
-    tcc_node *means = part(g, rows, 0, channels), *m2s = part(g, rows, channels, 2 * channels);
-    tcc_node *counts = for_channels(g, part(g, rows, 2 * channels, 2 * channels + 1), means);
+    tcc_node *means = tcc_ir_part(g, rows, 0, channels), *m2s = tcc_ir_part(g, rows, channels, 2 * channels);
+    tcc_node *counts = for_channels(g, tcc_ir_part(g, rows, 2 * channels, 2 * channels + 1), means);
     all.count = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, counts, &ranks);
     tcc_node *sums = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, tcc_ir_binary(g, TCC_OP_MUL, means, counts), &ranks);
     all.mean = tcc_ir_binary(g, TCC_OP_DIV, sums, all.count);
@@ -211,9 +201,9 @@ static void get_means(tcc_graph *g, const tcc_node *n, tcc_node *product, tcc_no
     if (!of_product || !sum) return;
     const int64_t channels = sum->type.dims[0];
     tcc_node *all = exchange(g, n, TCC_OP_ALL_REDUCE, pack(g, of_product, sum, local_count(g, n, sum)));
-    tcc_node *count = for_channels(g, part(g, all, 2 * channels, 2 * channels + 1), sum);
-    *along = back(g, tcc_ir_binary(g, TCC_OP_DIV, part(g, all, 0, channels), count), dy, axes);
-    *mean = back(g, tcc_ir_binary(g, TCC_OP_DIV, part(g, all, channels, 2 * channels), count), dy, axes);
+    tcc_node *count = for_channels(g, tcc_ir_part(g, all, 2 * channels, 2 * channels + 1), sum);
+    *along = back(g, tcc_ir_binary(g, TCC_OP_DIV, tcc_ir_part(g, all, 0, channels), count), dy, axes);
+    *mean = back(g, tcc_ir_binary(g, TCC_OP_DIV, tcc_ir_part(g, all, channels, 2 * channels), count), dy, axes);
 }
 
 /* With n = (x - mean) scale:

@@ -50,16 +50,6 @@ static tcc_node *take(const order *o, tcc_node *x, tcc_node *places) {
 
 static int64_t line_of(const tcc_node *x) { return x->type.dims[x->type.rank - 1]; }
 
-/* Elements [start, limit) of each line. */
-static tcc_node *part(const order *o, tcc_node *x, int64_t start, int64_t limit) {
-    if (!x || (start == 0 && limit == line_of(x))) return x;
-    const int last = x->type.rank - 1;
-    int64_t from[TCC_MAX_RANK] = {0}, to[TCC_MAX_RANK], step[TCC_MAX_RANK];
-    for (int d = 0; d <= last; d++) to[d] = x->type.dims[d], step[d] = 1;
-    from[last] = start, to[last] = limit;
-    return tcc_ir_slice(o->g, x, from, to, step);
-}
-
 static tcc_node *join(const order *o, tcc_node *a, tcc_node *b) {
     const tcc_attrs attrs = {.axis = {.axis = 1}};
     return tcc_ir_build(o->g, TCC_OP_CONCAT, (tcc_node *[]){a, b}, 2, &attrs, NULL, TCC_NOWHERE);
@@ -138,7 +128,7 @@ static bool is_sorted_whole(const order *o, const tcc_node *x) {
 /* The same by the target, of lines in any dims. */
 static tcc_node *sort_whole(const order *o, tcc_node *x, int64_t k) {
     const tcc_attrs attrs = {.order = {.count = line_of(x), .descending = o->descending}};
-    return part(o, tcc_ir_build(o->g, TCC_OP_ARGSORT, &x, 1, &attrs, NULL, TCC_NOWHERE), 0, k);
+    return tcc_ir_part(o->g, tcc_ir_build(o->g, TCC_OP_ARGSORT, &x, 1, &attrs, NULL, TCC_NOWHERE), 0, k);
 }
 
 static tcc_node *order_short(const order *o, tcc_node *x, int64_t k) {
@@ -238,7 +228,7 @@ static tcc_node *merge_in_strides(const order *o, const pairs *p, int64_t m, int
     without = tcc_ir_slice(o->g, without, (int64_t[]){0, 0, 0}, within->type.dims, (int64_t[]){1, 1, 1});
     tcc_node *merged = choose(o, binary(o, TCC_OP_GT, within, without), binary(o, TCC_OP_ADD, from, without),
                               binary(o, TCC_OP_SUB, of_b, within));
-    return part(o, reshape(o, merged, DIMS(rows, strides * RUN)), 0, m);
+    return tcc_ir_part(o->g, reshape(o, merged, DIMS(rows, strides * RUN)), 0, m);
 }
 
 /* [rows, m]: the same by a search for each place. */
@@ -259,12 +249,12 @@ static tcc_node *merge(const order *o, const pairs *p) {
  * in order stand. */
 static tcc_node *order_runs(const order *o, tcc_node *x, int64_t width, int64_t kept) {
     const int64_t rows = x->type.dims[0], n = x->type.dims[1], rest = n % width, whole = n / width * kept;
-    tcc_node *runs = reshape(o, part(o, x, 0, n - rest), DIMS(rows * (n / width), width));
+    tcc_node *runs = reshape(o, tcc_ir_part(o->g, x, 0, n - rest), DIMS(rows * (n / width), width));
     tcc_node *found = reshape(o, order_short(o, runs, kept), DIMS(rows, whole));
     tcc_node *run = with(o, TCC_OP_DIV, indices(o, 1, DIMS(rows, whole)), (double)kept);
     found = binary(o, TCC_OP_ADD, found, with(o, TCC_OP_MUL, run, (double)width));
     if (!rest) return found;
-    tcc_node *last = order_short(o, part(o, x, n - rest, n), rest < kept ? rest : kept);
+    tcc_node *last = order_short(o, tcc_ir_part(o->g, x, n - rest, n), rest < kept ? rest : kept);
     return join(o, found, with(o, TCC_OP_ADD, last, (double)(n - rest)));
 }
 
@@ -277,7 +267,7 @@ static tcc_node *narrow(const order *o, tcc_node *x, int64_t k, int64_t width) {
     const int64_t rows = x->type.dims[0], n = x->type.dims[1], parts = n / width, rest = n % width;
     const tcc_dims last_dim = {1, {2}};
     const order ascending = {o->g, false, o->longest};
-    tcc_node *cut = reshape(o, part(o, x, 0, n - rest), DIMS(rows, parts, width));
+    tcc_node *cut = reshape(o, tcc_ir_part(o->g, x, 0, n - rest), DIMS(rows, parts, width));
     tcc_node *largest = tcc_ir_reduce(o->g, TCC_OP_REDUCE_MAX, cut, &last_dim);
     tcc_node *taken = order_line(o, tcc_ir_widen(o->g, largest), k);
     taken = take(o, taken, order_line(&ascending, taken, k));

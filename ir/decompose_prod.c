@@ -45,16 +45,6 @@ static tcc_node *from_lines(tcc_graph *g, const lines *l, int rank, tcc_node *x)
     return tcc_ir_transpose(g, tcc_ir_reshape(g, x, rank, l->moved), l->inverse);
 }
 
-/* Elements [begin, end) of each line. */
-static tcc_node *part(tcc_graph *g, tcc_node *x, int64_t begin, int64_t end) {
-    int64_t start[TCC_MAX_RANK] = {0}, limit[TCC_MAX_RANK], stride[TCC_MAX_RANK];
-    if (!x) return NULL;
-    for (int d = 0; d < x->type.rank; d++) limit[d] = x->type.dims[d], stride[d] = 1;
-    start[x->type.rank - 1] = begin;
-    limit[x->type.rank - 1] = end;
-    return tcc_ir_slice(g, x, start, limit, stride);
-}
-
 static tcc_node *join(tcc_graph *g, tcc_node *const *parts, int count) {
     if (!parts[0]) return NULL;
     const tcc_attrs attrs = {.axis = {.axis = parts[0]->type.rank - 1}};
@@ -70,8 +60,8 @@ static int multiply(tcc_graph *g, tcc_node *x, tcc_node *level[MOST_LEVELS]) {
     int count = 0;
     for (level[count++] = x; x && extent_of(x) > 1; level[count++] = x) {
         const int64_t n = extent_of(x), half = n / 2;
-        tcc_node *pairs = tcc_ir_binary(g, TCC_OP_MUL, part(g, x, 0, half), part(g, x, half, 2 * half));
-        x = n % 2 ? join(g, (tcc_node *[]){pairs, part(g, x, n - 1, n)}, 2) : pairs;
+        tcc_node *pairs = tcc_ir_binary(g, TCC_OP_MUL, tcc_ir_part(g, x, 0, half), tcc_ir_part(g, x, half, 2 * half));
+        x = n % 2 ? join(g, (tcc_node *[]){pairs, tcc_ir_part(g, x, n - 1, n)}, 2) : pairs;
     }
     return x ? count : 0;
 }
@@ -87,10 +77,10 @@ static tcc_node *back_through_halves(tcc_graph *g, tcc_node *x, tcc_node *dy) {
     tcc_node *level[MOST_LEVELS];
     for (int i = multiply(g, x, level) - 2; i >= 0; i--) {
         const int64_t n = extent_of(level[i]), half = n / 2;
-        tcc_node *pairs = part(g, dy, 0, half);
-        tcc_node *parts[] = {tcc_ir_binary(g, TCC_OP_MUL, pairs, part(g, level[i], half, 2 * half)),
-                             tcc_ir_binary(g, TCC_OP_MUL, pairs, part(g, level[i], 0, half)),
-                             n % 2 ? part(g, dy, half, half + 1) : NULL};
+        tcc_node *pairs = tcc_ir_part(g, dy, 0, half);
+        tcc_node *parts[] = {tcc_ir_binary(g, TCC_OP_MUL, pairs, tcc_ir_part(g, level[i], half, 2 * half)),
+                             tcc_ir_binary(g, TCC_OP_MUL, pairs, tcc_ir_part(g, level[i], 0, half)),
+                             n % 2 ? tcc_ir_part(g, dy, half, half + 1) : NULL};
         dy = join(g, parts, n % 2 ? 3 : 2);
     }
     return dy;
@@ -110,11 +100,13 @@ static tcc_node *moved(tcc_graph *g, tcc_node *x, bool further) {
     if (!x) return NULL;
     const int64_t n = extent_of(x);
     one[x->type.rank - 1] = 1;
-    tcc_node *some = further ? part(g, x, 0, n - 1) : part(g, x, 1, n);
+    tcc_node *some = further ? tcc_ir_part(g, x, 0, n - 1) : tcc_ir_part(g, x, 1, n);
     return tcc_ir_pad(g, some, 1, further ? one : none, further ? none : one, none);
 }
 
-static tcc_node *last(tcc_graph *g, tcc_node *x) { return x ? part(g, x, extent_of(x) - 1, extent_of(x)) : NULL; }
+static tcc_node *last(tcc_graph *g, tcc_node *x) {
+    return x ? tcc_ir_part(g, x, extent_of(x) - 1, extent_of(x)) : NULL;
+}
 
 /* The product of all others than each element. What is before it is the running product of factors that were moved, not
  * a running product that is moved: that would be the one of the product itself, and stored for the backward pass. */
