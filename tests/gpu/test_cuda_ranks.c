@@ -7,6 +7,7 @@
 #include "harness/patience.h"
 #include "harness/rank_models.h"
 #include "ncclsim/ncclsim.h"
+#include "runtime/cuda/nccl.h"
 
 #include <traincc/traincc.h>
 
@@ -351,6 +352,36 @@ static void killed_ranks_leave_little(void **state) {
     munmap(left, 128);
 }
 
+/* What a rank has sent that gave up is there for one that is late. */
+static void messages_stay_for_the_last(void **state) {
+    (void)state;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context;
+    int (*init)(unsigned flags), (*retain)(void **context, int device), (*set_current)(void *context),
+        (*release)(int device);
+    find_function(driver, "cuInit", &init);
+    find_function(driver, "cuDevicePrimaryCtxRetain", &retain);
+    find_function(driver, "cuCtxSetCurrent", &set_current);
+    find_function(driver, "cuDevicePrimaryCtxRelease_v2", &release);
+    assert_int_equal(init(0), 0);
+    assert_int_equal(retain(&context, 0), 0);
+    assert_int_equal(set_current(context), 0);
+    static tcc_nccl calls;
+    tcc_nccl_find(&calls);
+    tcc_nccl_id id;
+    assert_int_equal(calls.unique_id(&id), 0);
+    tcc_nccl_comm comms[2];
+    tcc_nccl_config config = {sizeof config, TCC_NCCL_MAGIC, TCC_NCCL_OLDEST, 0};
+    for (int r = 0; r < 2; r++) assert_int_equal(calls.init(&comms[r], 2, id, r, &config), TCC_NCCL_IN_PROGRESS);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(access(id.bytes, F_OK), 0); /* the id begins with the stand-in's folder */
+        assert_int_equal(calls.abort(comms[r]), 0);
+    }
+    assert_int_equal(access(id.bytes, F_OK), -1);
+    set_current(NULL);
+    assert_int_equal(release(0), 0);
+    dlclose(driver);
+}
+
 /* -- All -- */
 
 static int fresh(void **state) {
@@ -383,6 +414,7 @@ int main(void) {
                                        RANKS_TEST(another_count),
                                        RANKS_TEST(a_rank_that_ends),
                                        RANKS_TEST(no_library),
+                                       RANKS_TEST(messages_stay_for_the_last),
                                        cmocka_unit_test(killed_ranks_leave_little)};
     if (set_up(NULL) || !nccl.restart || !sim.restart) {
         printf("skipped: " STAND_IN_IS "\n");

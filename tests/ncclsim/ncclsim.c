@@ -521,19 +521,23 @@ static void end(comm *c, bool aborts) {
     c->aborted = true;
 }
 
-EXPORT int ncclCommDestroy(comm *c) {
-    if (!c->ending) return wrong(INVALID_USAGE, "a communicator is destroyed that was not finalized");
-    end(c, false);
+/* What was sent stays until the last rank leaves: one that is behind must find what it waits for, or what is wrong. */
+static int leave(comm *c) {
     say(c, "end");
     if (have_said(c, "end")) mail_close(c->id.folder);
     return SUCCESS;
 }
 
+EXPORT int ncclCommDestroy(comm *c) {
+    if (!c->ending) return wrong(INVALID_USAGE, "a communicator is destroyed that was not finalized");
+    end(c, false);
+    return leave(c);
+}
+
 EXPORT int ncclCommAbort(comm *c) {
     end(c, true);
     wait_for_graphs(c, "ncclCommAbort", 3);
-    mail_close(c->id.folder);
-    return SUCCESS;
+    return leave(c);
 }
 
 /* -- For tests -- */
