@@ -91,6 +91,23 @@ bool tcc_is_whole_order(const tcc_node *n) {
     return n->attrs->order.count == x->dims[x->rank - 1] && tcc_dtype_bytes(x->dtype) <= 4;
 }
 
+bool tcc_is_first_in_order(const tcc_node *n) {
+    const int rank = n->type.rank;
+    if (n->op != TCC_OP_SLICE || !tcc_is_whole_order(n->operands[0]) || rank == TCC_MAX_RANK) return false;
+    for (int i = 0; i < rank; i++) {
+        if (n->attrs->slice.start.v[i] != 0 || n->attrs->slice.stride.v[i] != 1) return false;
+        if (i < rank - 1 && n->type.dims[i] != n->operands[0]->type.dims[i]) return false;
+    }
+    return true;
+}
+
+const tcc_node *tcc_group_first_in_order(const tcc_group *group) {
+    for (int i = 0; i < group->n_nodes; i++)
+        if (tcc_is_first_in_order(group->nodes[i]) && group->nodes[i]->operands[0] == group->hero)
+            return group->nodes[i];
+    return NULL;
+}
+
 bool tcc_is_zeros(const tcc_node *n) {
     const tcc_doubles *values = n->op == TCC_OP_CONSTANT ? &n->attrs->constant.values : NULL;
     return values && values->count == 1 && values->v[0] == 0 && !signbit(values->v[0]);

@@ -35,7 +35,9 @@
  *            nothing after it.
  * SORT       The hero is argsort of whole lines; full work before it, and behind it POINT work on its result and
  *            take_along by it of what is in memory, which reads elements in order, and scatter_add_along by it onto
- *            zeros, which nothing reads. Such groups exist only where the target sorts.
+ *            zeros, which nothing reads. Or all that reads the result is a slice of the first places of each line, and
+ *            what is behind it has that slice's dims: then the others are not stored. Such groups exist only where the
+ *            target sorts.
  * CONTRACT   The hero is dot or a convolution. The epilogue is POINT work on its result, at the index of the result:
  *            bias, activation, residual; it may have several outputs. In front of a dot there may be views of its
  *            operands that permute, re-split or slice dims, so that it reads in place. If the target's kernels compute
@@ -95,6 +97,10 @@ bool tcc_is_batch_norm(tcc_op op);
 bool tcc_same_batch_norm(const tcc_node *a, const tcc_node *b);
 /* argsort of whole lines of elements of up to 4 bytes, which a target may sort. */
 bool tcc_is_whole_order(const tcc_node *n);
+/* The first places of such lines: a slice of one. */
+bool tcc_is_first_in_order(const tcc_node *n);
+/* SORT: that slice of the hero; NULL: all places are wanted. */
+const tcc_node *tcc_group_first_in_order(const tcc_group *group);
 /* A constant whose elements are all 0, none -0. */
 bool tcc_is_zeros(const tcc_node *n);
 /* What puts elements of whole lines where such an order says: each at a place of its own, so nothing is added up. */

@@ -12,9 +12,11 @@
  * those of other threads. Phases and steps are loops: written out, they take twice the registers.
  *
  * The work in front of the hero is evaluated as its elements are loaded, the work behind it for each place of the
- * result: so elements in order are read where their index says, and others are stored there. */
+ * result: so elements in order are read where their index says, and others are stored there. Where the first places are
+ * all that is wanted, these have a loop of their own. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/sort.h"
+#include "passes/group.h"
 
 enum {
     WORD = 8,      /* bytes */
@@ -30,12 +32,13 @@ enum {
 
 typedef struct sort {
     tcc_body *body; /* the hero is a REDUCE expression */
-    int n_kept, n_axis;
-    int kept[TCC_BODY_MAX_LOOPS], axis[TCC_BODY_MAX_LOOPS];
+    int n_kept, n_axis, n_places;
+    int kept[TCC_BODY_MAX_LOOPS], axis[TCC_BODY_MAX_LOOPS], places[TCC_BODY_MAX_LOOPS];
     int64_t line;
-    int bits;    /* of the index of a word, in the power of two that the line is filled up to */
-    int own;     /* words of a thread */
-    int at_once; /* bits whose steps it does at once */
+    int64_t wanted; /* places of the result, of which all are the line's */
+    int bits;       /* of the index of a word, in the power of two that the line is filled up to */
+    int own;        /* words of a thread */
+    int at_once;    /* bits whose steps it does at once */
     bool descending;
     tcc_item_cut cut;
 } sort;
@@ -146,17 +149,17 @@ static void emit_phase(tcc_emitter *e, const sort *p, tcc_emit_value phase) {
 
 /* -- The line -- */
 
-/* The loops of the line at element `at`. */
-static void enter(tcc_body_run *r, const sort *p, tcc_emit_value at) {
-    for (int i = p->n_axis - 1; i >= 0; i--) {
-        const int64_t extent = r->body->vars.data[p->axis[i]].high + 1;
-        tcc_body_enter(r, p->axis[i], i ? tcc_emit_rem(r->e, at, extent) : at);
+/* The n loops of the line, or of the places of the result, at element `at`. */
+static void enter(tcc_body_run *r, const int *loops, int n, tcc_emit_value at) {
+    for (int i = n - 1; i >= 0; i--) {
+        const int64_t extent = r->body->vars.data[loops[i]].high + 1;
+        tcc_body_enter(r, loops[i], i ? tcc_emit_rem(r->e, at, extent) : at);
         if (i) at = tcc_emit_div(r->e, at, extent);
     }
 }
 
-static void leave(tcc_body_run *r, const sort *p) {
-    for (int i = 0; i < p->n_axis; i++) tcc_body_leave(r, p->axis[i]);
+static void leave(tcc_body_run *r, const int *loops, int n) {
+    for (int i = 0; i < n; i++) tcc_body_leave(r, loops[i]);
 }
 
 static const tcc_expr *hero_of(const tcc_body *b) {
@@ -168,10 +171,10 @@ static const tcc_expr *hero_of(const tcc_body *b) {
 static tcc_emit_value load_word(tcc_body_run *r, const sort *p, const tcc_expr *hero, tcc_emit_value index) {
     tcc_emitter *e = r->e;
     const bool whole = p->line == INT64_C(1) << p->bits;
-    enter(r, p, whole ? index : tcc_emit_min(e, index, tcc_emit_i64(e, p->line - 1)));
+    enter(r, p->axis, p->n_axis, whole ? index : tcc_emit_min(e, index, tcc_emit_i64(e, p->line - 1)));
     tcc_body_emit(r, 0);
     tcc_emit_value key = key_of(e, r->values[hero->operands[0]->id], p->descending);
-    leave(r, p);
+    leave(r, p->axis, p->n_axis);
     tcc_emit_value word = tcc_emit_shl(e, tcc_emit_zext(e, key, e->i64), tcc_emit_i64(e, 32));
     word = tcc_emit_or(e, word, index);
     tcc_emit_value exists = tcc_emit_icmp(e, TCC_ICMP_SLT, index, tcc_emit_i64(e, p->line));
@@ -213,14 +216,14 @@ static void emit_line(tcc_body_run *r, const void *data) {
     for (int i = 0; i < p->body->stores.count; i++) tcc_body_need(r, p->body->stores.data[i].value);
     tcc_body_emit(r, 0);
     tcc_emit_loop loop;
-    tcc_emit_lane_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->line), 1, NULL, 0);
-    enter(r, p, loop.index);
+    tcc_emit_lane_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->wanted), 1, NULL, 0);
+    enter(r, p->places, p->n_places, loop.index);
     tcc_emit_value word = tcc_emit_load(e, e->i64, word_at(e, place_of(e, p, tcc_emit_trunc(e, loop.index, e->i32))),
                                         WORD);
     tcc_body_give(r, hero, tcc_emit_trunc(e, word, e->i32));
     tcc_body_emit(r, 0);
     for (int i = 0; i < p->body->stores.count; i++) tcc_body_emit_store(r, &p->body->stores.data[i]);
-    leave(r, p);
+    leave(r, p->places, p->n_places);
     tcc_emit_loop_end(e, &loop, NULL);
     if (e->shape.shape.group > TCC_EMIT_WARP) e->shared_reused = true;
     else wait_for_all(e); /* the group's next line comes to the same place */
@@ -240,8 +243,9 @@ int64_t tcc_sort_longest(const tcc_llvm_target *t) {
 }
 
 typedef struct trace_cx {
-    const tcc_node *hero;
-    tcc_affine coordinates[TCC_MAX_RANK];
+    const tcc_node *hero, *first; /* the slice that is wanted of it; NULL: all */
+    /* of a place of the result, and behind those perhaps the element; the element of the line */
+    tcc_affine coordinates[TCC_MAX_RANK], element;
 } trace_cx;
 
 /* The index of an element that belongs at the point itself. */
@@ -254,9 +258,15 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
         b->status = TCC_BUG(b->diag, "an order is read elsewhere than where it is made: %s", tcc_node_text(n));
         return NULL;
     }
-    const tcc_expr *key = tcc_body_trace(b, n->operands[0], coordinates);
+    const int last = n->type.rank - 1;
+    tcc_affine at[TCC_MAX_RANK];
+    for (int i = 0; i < last; i++) at[i] = coordinates[i];
+    at[last] = cx->element;
+    const tcc_expr *key = tcc_body_trace(b, n->operands[0], at);
     const tcc_expr *y = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = TCC_I32, .op = n->op}, &key, 1);
-    if (y) ((tcc_expr *)y)->loops |= tcc_affine_loops(b, &cx->coordinates[n->type.rank - 1]);
+    if (y)
+        ((tcc_expr *)y)->loops = (y->loops & ~tcc_affine_loops(b, &cx->element)) |
+                                 tcc_affine_loops(b, &cx->coordinates[last]);
     return y;
 }
 
@@ -279,17 +289,23 @@ static void store_in_order(tcc_body *b, const tcc_node *n, const trace_cx *cx) {
     if (value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(b->diag);
 }
 
+/* The space has the dims of the result, and behind them, if that is not all of the line, the line's elements. */
 static tcc_status trace_all(tcc_lowering *l, trace_cx *cx, tcc_body **out) {
-    const tcc_type *space = &cx->hero->type;
+    const tcc_type *space = cx->first ? &cx->first->type : &cx->hero->type;
+    const int rank = space->rank;
+    int64_t dims[TCC_MAX_RANK];
     tcc_iteration it;
-    tcc_iteration_init(&it, space->rank, space->dims);
+    for (int i = 0; i < rank; i++) dims[i] = space->dims[i];
+    if (cx->first) dims[rank] = cx->hero->type.dims[rank - 1];
+    tcc_iteration_init(&it, cx->first ? rank + 1 : rank, dims);
     for (;;) {
         tcc_body *b = *out = tcc_lowering_body(l, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_open(b, &it, cx->coordinates);
+        cx->element = cx->coordinates[cx->first ? rank : rank - 1];
         b->special = special;
         b->special_user = cx;
-        tcc_affine position = tcc_affine_linear(b, cx->coordinates, space->rank, space->dims);
+        tcc_affine position = tcc_affine_linear(b, cx->coordinates, rank, space->dims);
         for (int i = 0; i < l->group->n_outputs; i++) {
             const tcc_node *n = l->group->outputs[i];
             if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_SCATTER) store_in_order(b, n, cx);
@@ -314,17 +330,24 @@ static tcc_thread_shape plan_threads(const tcc_lowering *l, sort *p) {
 
 tcc_status tcc_lower_sort(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
-    trace_cx cx = {.hero = hero};
+    trace_cx cx = {.hero = hero, .first = tcc_group_first_in_order(l->group)};
+    const int last = hero->type.rank - 1;
     sort *p = TCC_ARENA_NEW(l->arena, sort);
     if (!p) return tcc_enomem(l->diag);
     TCC_TRY(trace_all(l, &cx, &p->body));
     const tcc_body *b = p->body;
-    const uint64_t axis_bits = tcc_affine_loops(b, &cx.coordinates[hero->type.rank - 1]);
-    int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
+    const uint64_t axis_bits = tcc_affine_loops(b, &cx.element),
+                   place_bits = tcc_affine_loops(b, &cx.coordinates[last]);
+    int order[TCC_BODY_MAX_LOOPS], others[TCC_BODY_MAX_LOOPS], n = b->n_space, n_others = 0;
     for (int i = 0; i < n; i++) order[i] = i;
-    tcc_body_collapse(p->body, order, &n, axis_bits, NULL);
-    const double points = tcc_part_loops(b, order, n, axis_bits, p->axis, &p->n_axis, p->kept, &p->n_kept);
-    p->line = hero->type.dims[hero->type.rank - 1];
+    tcc_body_collapse(p->body, order, &n, axis_bits | place_bits, NULL);
+    tcc_part_loops(b, order, n, axis_bits, p->axis, &p->n_axis, others, &n_others);
+    tcc_part_loops(b, others, n_others, cx.first ? place_bits : 0, p->places, &p->n_places, p->kept, &p->n_kept);
+    const double lines = (double)(tcc_type_numel(&hero->type) / hero->type.dims[last]);
+    if (!cx.first)
+        for (p->n_places = 0; p->n_places < p->n_axis; p->n_places++) p->places[p->n_places] = p->axis[p->n_places];
+    p->line = hero->type.dims[last];
+    p->wanted = cx.first ? cx.first->type.dims[last] : p->line;
     p->descending = hero->attrs->order.descending;
     for (p->bits = 6; INT64_C(1) << p->bits < p->line;) p->bits++;
     if (INT64_C(1) << p->bits > tcc_sort_longest(l->target))
@@ -336,13 +359,12 @@ tcc_status tcc_lower_sort(tcc_lowering *l) {
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
     launch->items = p->cut.items;
     launch->grain = 1;
-    launch->flop += points / (double)p->line * (double)(INT64_C(1) << p->bits) / 2 * COMPARISON * p->bits *
-                    (p->bits + 1) / 2;
+    launch->flop += lines * (double)(INT64_C(1) << p->bits) / 2 * COMPARISON * p->bits * (p->bits + 1) / 2;
     launch->kernel.schedule = "sort";
     launch->kernel.shape = plan_threads(l, p);
     launch->kernel.scratch_bytes = padded(INT64_C(1) << p->bits, p->at_once) * WORD;
     launch->kernel.emit = emit_kernel;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, -1, "line=%lld descending=%d axis=%llx", (long long)p->line, p->descending,
-                            (unsigned long long)axis_bits);
+    return tcc_lowering_key(l, launch, b, -1, "line=%lld wanted=%lld descending=%d axis=%llx", (long long)p->line,
+                            (long long)p->wanted, p->descending, (unsigned long long)axis_bits);
 }

@@ -28,6 +28,25 @@ static bool puts_in_order(const tcc_draft *d, int at) {
     return d->kind == TCC_GROUP_SORT && d->stored[at] && tcc_is_put_in_order(n) && !tcc_draft_reads(d, n);
 }
 
+static bool is_first(const tcc_draft *d, const tcc_node *n) {
+    return d->kind == TCC_GROUP_SORT && tcc_is_first_in_order(n) && n->operands[0] == d->hero;
+}
+
+/* Where the group has the first places of an order, nothing else reads that, and it is not stored. */
+static bool check_first(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    const tcc_node *first = NULL;
+    bool others = d->stored[position_of(s, d->hero)];
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        if (!first && is_first(d, n)) {
+            first = n;
+            continue;
+        }
+        for (int k = 0; k < n->n_operands; k++) others |= n->operands[k] == d->hero;
+    }
+    return !first || !others || fail(reason, "all of an order beside its first places");
+}
+
 /* POINT work behind a contraction, window or sort, at the index of its result. */
 bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     int hero = position_of(s, d->hero);
@@ -43,14 +62,14 @@ bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const ch
         }
         if (i == hero || (d->kind == TCC_GROUP_WINDOW && is_window(n))) s->level[i] = TCC_LEVEL_FULL;
         else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT && !reads_in_order(d, s, n) && !puts_in_order(d, i) &&
-                 (d->kind == TCC_GROUP_SORT || !tcc_draft_is_last_reshape(d, i)))
+                 !is_first(d, n) && (d->kind == TCC_GROUP_SORT || !tcc_draft_is_last_reshape(d, i)))
             return fail(reason, "a view of the result");
         else if (full) s->level[i] = TCC_LEVEL_FULL;
         else if (!tcc_draft_loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");
         if (d->stored[i] && s->level[i] != TCC_LEVEL_FULL && !is_copy_beside(d, n))
             return fail(reason, "an output that does not depend on the result");
     }
-    return true;
+    return d->kind != TCC_GROUP_SORT || check_first(d, s, reason);
 }
 
 /* Marks in `front` the nodes that the operands of `heroes` depend on. */

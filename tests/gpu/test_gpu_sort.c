@@ -59,6 +59,48 @@ static void put_in_order(void **state) {
           "  %3 = scatter_add_along(%0, %2, %1) {axis=1} : f32[5,30]\n  output \"o\" %3\n}\n");
 }
 
+/* The first of each line in order, as places and as elements with work on them. */
+#define FIRST(type, dims, wanted, first)                                                                  \
+    "graph @s {\n  %0 = input {name=\"x\"} : " type dims "\n  %1 = input {name=\"z\"} : " type first "\n" \
+    "  %2 = argsort(%0) {count=" wanted ", descending=true} : i32" first                                  \
+    "\n  %3 = take_along(%0, %2) {axis=1} : " type first "\n  %4 = mul(%3, %1) : " type first             \
+    "\n  output \"o\" %2\n  output \"p\" %4\n}\n"
+
+/* One kernel stores no others: of lines of a warp and of a block. */
+static void first_places(void **state) {
+    (void)state;
+    static const char *const cases[] = {
+        FIRST("f32", "[5,300]", "7", "[5,7]"), FIRST("bf16", "[37,65]", "33", "[37,33]"),
+        FIRST("i32", "[3,1000]", "999", "[3,999]"), FIRST("f32", "[2,8192]", "50", "[2,50]"),
+        FIRST("f32", "[9,100]", "1", "[9,1]")};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(gpu_steps_of_text(cases[i], &(compiled_options){0}), 1);
+        check(cases[i]);
+    }
+    /* of one line, and of equal ones, a place that is in no loop */
+    check("graph @s {\n  %0 = input {name=\"x\"} : f32[300]\n  %1 = argsort(%0) {count=1} : i32[1]\n"
+          "  %2 = take_along(%0, %1) {axis=0} : f32[1]\n  %3 = mul(%2, %2) : f32[1]\n  output \"o\" %3\n}\n");
+    check("graph @s {\n  %0 = input {name=\"x\"} : f32[90]\n  %1 = broadcast(%0) {dims=[1]} : f32[7,90]\n"
+          "  %2 = argsort(%1) {count=1} : i32[7,1]\n  %3 = mul(%2, %2) : i32[7,1]\n  output \"o\" %3\n}\n");
+    /* of lines that are views of several dims */
+    check("graph @s {\n  %0 = input {name=\"x\"} : f32[7,3,4,11]\n  %1 = transpose(%0) {perm=[1, 2, 0, 3]} : "
+          "f32[3,4,7,11]\n"
+          "  %2 = reshape(%1) : f32[3,4,77]\n  %3 = argsort(%2) {count=5} : i32[3,4,5]\n"
+          "  %4 = take_along(%2, %3) {axis=2} : f32[3,4,5]\n  output \"o\" %3\n  output \"p\" %4\n}\n");
+}
+
+/* Where others are wanted as well, or loops would be more than a value has dims, the order is stored. */
+static void first_places_beside_others(void **state) {
+    (void)state;
+    check("graph @s {\n  %0 = input {name=\"x\"} : f32[5,300]\n  %1 = argsort(%0) {count=300} : i32[5,300]\n"
+          "  %2 = argsort(%0) {count=9} : i32[5,9]\n  %3 = argsort(%0) {count=4} : i32[5,4]\n"
+          "  %4 = take_along(%0, %1) {axis=1} : f32[5,300]\n  %5 = take_along(%0, %2) {axis=1} : f32[5,9]\n"
+          "  %6 = mul(%3, %3) : i32[5,4]\n  output \"a\" %4\n  output \"b\" %5\n  output \"c\" %6\n}\n");
+    check("graph @s {\n  %0 = input {name=\"x\"} : f32[2,1,3,1,2,1,2,70]\n"
+          "  %1 = argsort(%0) {count=9} : i32[2,1,3,1,2,1,2,9]\n"
+          "  %2 = mul(%1, %1) : i32[2,1,3,1,2,1,2,9]\n  output \"o\" %1\n  output \"p\" %2\n}\n");
+}
+
 /* The line is two dims of what it is read from, and none. */
 static void views_in_front(void **state) {
     (void)state;
@@ -84,20 +126,20 @@ static void nothing_spills(void **state) {
     (void)state;
     static const int lines[] = {64, 128, 256, 512, 4096, 8192};
     static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 12; i++)
         for (int a = 0; a < 3; a++) {
+            const int line = lines[i / 2], wanted = i % 2 ? line / 7 : line; /* all, or the first */
             char text[512];
             tcc_diag diag = {0};
             snprintf(text, sizeof text,
                      "graph @s {\n  %%0 = input {name=\"x\"} : f32[9,%d]\n  %%1 = argsort(%%0) {count=%d} : i32[9,%d]\n"
                      "  %%2 = take_along(%%0, %%1) {axis=1} : f32[9,%d]\n  output \"o\" %%2\n}\n",
-                     lines[i], lines[i], lines[i], lines[i]);
+                     line, wanted, wanted, wanted);
             tcc_graph *g = parse_graph(text, &diag);
             gpu_program *p = gpu_program_create(g, &(compiled_options){0}, archs[a]);
-            if (a || lines[i] < 8192) assert_int_equal(p->program->n_kernels, 1); /* an sm_75 has too little memory */
+            if (a || line < 8192) assert_int_equal(p->program->n_kernels, 1); /* an sm_75 has too little memory */
             const long spilled = gpu_assemble(p->program, archs[a]);
-            if (spilled > 0)
-                fail_msg("lines of %d, %s: %ld bytes of registers are spilled", lines[i], archs[a], spilled);
+            if (spilled > 0) fail_msg("lines of %d, %s: %ld bytes of registers are spilled", line, archs[a], spilled);
             gpu_program_destroy(p);
             tcc_graph_destroy(g);
             tcc_diag_clear(&diag);
@@ -106,8 +148,13 @@ static void nothing_spills(void **state) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(work_in_front),  cmocka_unit_test(work_behind),
-                                       cmocka_unit_test(views_in_front), cmocka_unit_test(numbers_of_lines),
-                                       cmocka_unit_test(put_in_order),   cmocka_unit_test(nothing_spills)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(work_in_front),
+                                       cmocka_unit_test(work_behind),
+                                       cmocka_unit_test(views_in_front),
+                                       cmocka_unit_test(numbers_of_lines),
+                                       cmocka_unit_test(put_in_order),
+                                       cmocka_unit_test(first_places),
+                                       cmocka_unit_test(first_places_beside_others),
+                                       cmocka_unit_test(nothing_spills)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
