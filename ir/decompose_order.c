@@ -260,10 +260,24 @@ static tcc_node *order_runs(const order *o, tcc_node *x, int64_t width, int64_t 
 
 static tcc_node *order_line(const order *o, tcc_node *x, int64_t k);
 
+/* i32 [rows, m]: where those elements stand that have numbers `at` among those of some parts of the line, followed by
+ * what it has beside whole parts. begin [rows, k]: of the parts. */
+static tcc_node *find_in_parts(const order *o, tcc_node *begin, tcc_node *at, int64_t n, int64_t width) {
+    if (!begin) return NULL;
+    const int64_t k = begin->type.dims[1], rest = n % width, in_parts = k * width;
+    tcc_node *within = rest ? with(o, TCC_OP_MIN, at, (double)(in_parts - 1)) : at;
+    tcc_node *found = binary(o, TCC_OP_ADD, take(o, begin, with(o, TCC_OP_DIV, within, (double)width)),
+                             with(o, TCC_OP_REM, within, (double)width));
+    if (!rest) return found;
+    tcc_node *behind = with(o, TCC_OP_ADD, at, (double)(n - rest - in_parts));
+    return choose(o, with(o, TCC_OP_LT, at, (double)in_parts), found, behind);
+}
+
 /* [rows, n] -> i32 [rows, m], ascending: where elements stand that have the k largest among them, in k of the parts of
- * `width` elements. What the line has beside whole parts is among them. Of two parts whose largest are equal the first
- * one is taken, so its largest is the first of the two, and equal elements are still in turn. */
-static tcc_node *narrow(const order *o, tcc_node *x, int64_t k, int64_t width) {
+ * `width` elements, and in *begins where these parts begin. What the line has beside whole parts is among them. Of two
+ * parts whose largest are equal the first one is taken, so its largest is the first of the two, and equal elements are
+ * still in turn. */
+static tcc_node *narrow(const order *o, tcc_node *x, int64_t k, int64_t width, tcc_node **begins) {
     const int64_t rows = x->type.dims[0], n = x->type.dims[1], parts = n / width, rest = n % width;
     const tcc_dims last_dim = {1, {2}};
     const order ascending = {o->g, false, o->longest};
@@ -271,7 +285,8 @@ static tcc_node *narrow(const order *o, tcc_node *x, int64_t k, int64_t width) {
     tcc_node *largest = tcc_ir_reduce(o->g, TCC_OP_REDUCE_MAX, cut, &last_dim);
     tcc_node *taken = order_line(o, tcc_ir_widen(o->g, largest), k);
     taken = take(o, taken, order_line(&ascending, taken, k));
-    tcc_node *begin = for_each(o, with(o, TCC_OP_MUL, taken, (double)width), width, false);
+    *begins = with(o, TCC_OP_MUL, taken, (double)width);
+    tcc_node *begin = for_each(o, *begins, width, false);
     tcc_node *found = binary(o, TCC_OP_ADD, begin, indices(o, 2, DIMS(rows, k, width)));
     found = reshape(o, found, DIMS(rows, k * width));
     if (!rest) return found;
@@ -291,8 +306,8 @@ static tcc_node *order_line(const order *o, tcc_node *x, int64_t k) {
     if (x->type.dims[1] <= MOST_COUNTED || is_sorted_whole(o, x)) return order_short(o, x, k);
     const int64_t width_of_parts = o->descending ? part_width(x->type.dims[1], k) : 1;
     if (width_of_parts > 1) {
-        tcc_node *some = narrow(o, x, k, width_of_parts), *keys = take(o, x, some);
-        return take(o, some, order_line(o, tcc_ir_widen(o->g, keys), k));
+        tcc_node *begins, *some = narrow(o, x, k, width_of_parts, &begins), *keys = take(o, x, some);
+        return find_in_parts(o, begins, order_line(o, tcc_ir_widen(o->g, keys), k), x->type.dims[1], width_of_parts);
     }
     x = tcc_ir_widen(o->g, x); /* halves of words are gathered more slowly */
     if (!x) return NULL;

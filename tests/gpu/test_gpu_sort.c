@@ -101,6 +101,24 @@ static void first_places_beside_others(void **state) {
           "  %2 = mul(%1, %1) : i32[2,1,3,1,2,1,2,9]\n  output \"o\" %1\n  output \"p\" %2\n}\n");
 }
 
+/* The largest of parts of a line, then those of them: what lies between is stored but for what all of a part is. */
+static void largest_of_long_lines(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int steps;
+    } cases[] = {{FIRST("f32", "[2,9000]", "33", "[2,33]"), 4}, {FIRST("bf16", "[3,20011]", "50", "[3,50]"), 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(gpu_steps_of_text(cases[i].text, &(compiled_options){0}), cases[i].steps);
+        check(cases[i].text);
+    }
+    /* the largest stand at the end, in parts and behind them */
+    check("graph @s {\n  %0 = input {name=\"x\"} : f32[2,9000]\n  %1 = iota {axis=1} : i32[2,9000]\n"
+          "  %2 = cast(%1) : f32[2,9000]\n  %3 = add(%0, %2) : f32[2,9000]\n"
+          "  %4 = argsort(%3) {count=33, descending=true} : i32[2,33]\n"
+          "  %5 = take_along(%0, %4) {axis=1} : f32[2,33]\n  output \"o\" %4\n  output \"p\" %5\n}\n");
+}
+
 /* The line is two dims of what it is read from, and none. */
 static void views_in_front(void **state) {
     (void)state;
@@ -155,6 +173,7 @@ int main(void) {
                                        cmocka_unit_test(put_in_order),
                                        cmocka_unit_test(first_places),
                                        cmocka_unit_test(first_places_beside_others),
+                                       cmocka_unit_test(largest_of_long_lines),
                                        cmocka_unit_test(nothing_spills)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
