@@ -72,11 +72,18 @@ BOTH(erf)
 BOTH(erfinv)
 BOTH(expm1)
 BOTH(log1p)
-BOTH(sin)
-BOTH(cos)
 BOTH(atan)
 BOTH(sinh)
 BOTH(cosh)
+
+/* Of three precisions. */
+#define SINE(name)                                                                                               \
+    static tcc_emit_value rule_##name(const scalar_cx *c, tcc_emit_value *v) {                                   \
+        if (c->operand == TCC_F64) return tcc_math64_##name(c->e, v[0]);                                         \
+        return tcc_math_by_vectors(c->e, c->result == TCC_F32 ? tcc_math_##name : tcc_math_narrow_##name, v[0]); \
+    }
+SINE(sin)
+SINE(cos)
 
 static tcc_emit_value rule_normal_density(const scalar_cx *c, tcc_emit_value *v) {
     tcc_emit_value of_erf = tcc_emit_fmul(c->e, v[0], number(c, M_SQRT1_2)); /* as GELU has it */

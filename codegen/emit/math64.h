@@ -33,7 +33,7 @@ tcc_emit_value tcc_math64_pow_signs(tcc_emitter *e, tcc_emit_value x, tcc_emit_v
 /* Remainder with the sign of x, exact. */
 tcc_emit_value tcc_math64_rem(tcc_emitter *e, tcc_emit_value x, tcc_emit_value y);
 
-/* --- What math64_near.c and math_far.c give to math64.c and math_wide.c. */
+/* --- What math64_near.c and math_far.c give to math64.c, math_wide.c and math_narrow.c. */
 
 /* x = n pi / 2 + *rest, |*rest| <= pi / 4 and a bit, for |x| < 2^45; n, an integer. */
 tcc_emit_value tcc_math64_near_quarters(tcc_emitter *e, tcc_emit_value x, tcc_emit_value *rest);
@@ -45,7 +45,8 @@ tcc_emit_value tcc_math64_sine_of(tcc_emitter *e, tcc_emit_value r, tcc_emit_val
 /* The remainder of a >= 0 by d >= 0, of a quotient below 2^53, which is given too unless its place is NULL. */
 tcc_emit_value tcc_math64_remainder_once(tcc_emitter *e, tcc_emit_value a, tcc_emit_value d,
                                          tcc_emit_value *quotient_out);
-/* y, and sin(x + quarter pi / 2) in the lanes that are `far`: 2^45 and beyond, and infinities, where it is NaN. */
+/* y, and sin(x + quarter pi / 2) in the lanes that are `far`: 2^22 or beyond, and infinities, where it is NaN. Both are
+ * of f64, or both of f32. */
 tcc_emit_value tcc_math64_replace_far_sines(tcc_emitter *e, tcc_emit_value y, tcc_emit_value x, tcc_emit_value far,
                                             int quarter);
 /* r, and the remainder of a by d in the lanes that are `far`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rare cases that need much code: sines of arguments of 2^45 and beyond, remainders of quotients of 2^52 and beyond.
+ * Rare cases that need much code: sines of large arguments, remainders of quotients of 2^52 and beyond.
  * Vector code computes them lane by lane, behind a branch, so other arguments cost only a comparison and the branch. On
  * the host each is a function of the module; a GPU's kernels call no functions. */
 #include "codegen/emit/functions.h"
@@ -87,13 +87,23 @@ static tcc_emit_value any_of(tcc_emitter *e, tcc_emit_value truths) {
     return any;
 }
 
-/* The lanes of y that are `hard` by the function, of arguments that are vectors as y is. */
+static tcc_emit_value converted(tcc_emitter *e, tcc_emit_value x, tcc_emit_type to) {
+    tcc_emit_type from = tcc_emit_type_of(x), type = tcc_emit_type_like(e, to, from);
+    if (type == from) return x;
+    return to == e->f64 ? tcc_emit_fpext(e, x, type) : tcc_emit_fptrunc(e, x, type);
+}
+
+/* The lanes of y that are `hard` by the function, of arguments that are vectors as y is: of f64, or of f32. */
 static tcc_emit_value replace(tcc_emitter *e, tcc_emit_value y, tcc_emit_value hard, const function *f,
-                              tcc_emit_value *arguments) {
+                              const tcc_emit_value *arguments) {
     const bool one = tcc_emit_lanes_of(tcc_emit_type_of(y)) == 1;
+    tcc_emit_type scalar = tcc_emit_scalar_of(tcc_emit_type_of(y));
+    tcc_emit_value own[MOST_ARGUMENTS];
     tcc_emit_if branch;
     tcc_emit_if_begin(e, &branch, one ? hard : any_of(e, hard));
-    tcc_emit_value replaced = one ? call(e, f, arguments) : replace_lanes(e, y, hard, f, arguments);
+    for (int i = 0; i < f->n; i++) own[i] = converted(e, arguments[i], e->f64);
+    tcc_emit_value replaced = one ? call(e, f, own) : replace_lanes(e, converted(e, y, e->f64), hard, f, own);
+    replaced = converted(e, replaced, scalar);
     tcc_emit_if_end(e, &branch);
     return tcc_emit_if_value(e, &branch, replaced, y);
 }
@@ -145,7 +155,7 @@ static void multiply(tcc_emitter *e, tcc_emit_value m, const tcc_emit_value *v, 
     }
 }
 
-/* sin(x + quarter pi / 2) of |x| >= 2^45. */
+/* sin(x + quarter pi / 2) of |x| >= 2^22: below, the digits of 2 / pi would have to begin earlier. */
 static tcc_emit_value far_sine(tcc_emitter *e, tcc_emit_value x, int quarter) {
     LLVMBuilderRef b = e->builder;
     tcc_emit_value bits = to_bits(e, magnitude(e, x)), v[WORDS], z[WORDS];

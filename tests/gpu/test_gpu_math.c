@@ -5,6 +5,7 @@
 #include "harness/exact.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
+#include "ir/support/dtype.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -54,11 +55,11 @@ static double error_ulp(float y, double exact, bool flushes) {
     return fabs((double)y - exact) / ldexp(1, exponent - 24);
 }
 
-static gpu_program *program_of(const char *name, const char *arch) {
+static gpu_program *program_of(const char *name, const char *type, const char *arch) {
     char text[256];
     snprintf(text, sizeof text,
-             "graph @f {\n  %%0 = input {name=\"x\"} : f32[%d]\n  %%1 = %s(%%0) : f32[%d]\n  output \"y\" %%1\n}\n",
-             COUNT, name, COUNT);
+             "graph @f {\n  %%0 = input {name=\"x\"} : %s[%d]\n  %%1 = %s(%%0) : %s[%d]\n  output \"y\" %%1\n}\n", type,
+             COUNT, name, type, COUNT);
     tcc_diag diag = {0};
     tcc_graph *g = parse_graph(text, &diag);
     gpu_program *p = gpu_program_create(g, &(compiled_options){0}, arch);
@@ -110,7 +111,7 @@ static void errors_stay_below_the_bound(void **state) {
     fill(x);
     for (int f = 0; f < N_FUNCTIONS; f++)
         for (int a = 0; a < 2; a++) {
-            gpu_program *p = program_of(functions[f].name, archs[a]);
+            gpu_program *p = program_of(functions[f].name, "f32", archs[a]);
             gpu_program_upload(p, 0, x);
             gpu_program_run(p);
             gpu_program_download(p, compiled_output_binding(p->graph, 0), y);
@@ -125,6 +126,38 @@ static void errors_stay_below_the_bound(void **state) {
             print_message("%-8s %s %.3f ulp at %a\n", functions[f].name, archs[a], worst, (double)worst_at);
             if (!(worst <= functions[f].bound))
                 fail_msg("%s is %.3f ulp off at %a", functions[f].name, worst, (double)worst_at);
+            gpu_program_destroy(p);
+        }
+    free(x), free(y);
+}
+
+/* Of every argument of 16 bits the nearest number, or the one beside it where the exact value lies in the middle of
+ * both. */
+static void sines_of_narrow_types(void **state) {
+    (void)state;
+    static const struct {
+        const char *type;
+        float (*widen)(uint16_t bits);
+        int digits, least; /* of the significand; exponent of the least number that is no denormal, as frexp has it */
+    } types[] = {{"f16", tcc_f16_to_f32, 11, -13}, {"bf16", tcc_bf16_to_f32, 8, -125}};
+    uint16_t *x = malloc(COUNT * sizeof *x), *y = malloc(COUNT * sizeof *y);
+    for (int i = 0; i < COUNT; i++) x[i] = (uint16_t)i;
+    for (int t = 0; t < 2; t++)
+        for (int f = 0; f < 2; f++) {
+            gpu_program *p = program_of(f ? "cos" : "sin", types[t].type, "sm_90");
+            gpu_program_upload(p, 0, x);
+            gpu_program_run(p);
+            gpu_program_download(p, compiled_output_binding(p->graph, 0), y);
+            for (int i = 0; i < COUNT; i++) {
+                const double of = (double)types[t].widen(x[i]), got = (double)types[t].widen(y[i]),
+                             exact = f ? cos(of) : sin(of);
+                int exponent;
+                frexp(exact, &exponent);
+                if (exponent < types[t].least) exponent = types[t].least;
+                if (isnan(exact) ? !isnan(got) : !(fabs(got - exact) <= 0.501 * ldexp(1, exponent - types[t].digits)))
+                    fail_msg("%s of %a in %s: %a, not %a", f ? "cos" : "sin", of, types[t].type, got, exact);
+                if (!isnan(exact)) assert_int_equal(!signbit(got), !signbit(exact));
+            }
             gpu_program_destroy(p);
         }
     free(x), free(y);
@@ -161,6 +194,7 @@ static void softmax_of_far_elements(void **state) {
 int main(void) {
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(errors_stay_below_the_bound),
+                                       cmocka_unit_test(sines_of_narrow_types),
                                        cmocka_unit_test(softmax_of_far_elements)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

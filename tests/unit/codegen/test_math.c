@@ -6,6 +6,7 @@
 #include "codegen/emit/math.h"
 #include "harness/object.h"
 #include "harness/exact.h"
+#include "ir/support/dtype.h"
 
 #include <float.h>
 #include <math.h>
@@ -70,6 +71,8 @@ static const struct function {
     {"cosh", tcc_math_cosh, cosh, 1.26, -INFINITY, INFINITY, false},
     {"sin", tcc_math_sin, sin, 0.501, -INFINITY, INFINITY, false},
     {"cos", tcc_math_cos, cos, 0.501, -INFINITY, INFINITY, false},
+    {"narrow_sin", tcc_math_narrow_sin, sin, 3, -INFINITY, INFINITY, true},
+    {"narrow_cos", tcc_math_narrow_cos, cos, 3, -INFINITY, INFINITY, true},
     {"exp2", emit_exp2, exp2, 1, -INFINITY, INFINITY, false},
     {"power", emit_power, power, 0.55, -INFINITY, INFINITY, false},
     {"root", emit_root, root, 0.55, -INFINITY, INFINITY, false},
@@ -225,11 +228,45 @@ static void special_values_are_those_of_libm(void **state) {
     tcc_llvm_target_clear(&target);
 }
 
+/* All arguments of 16 bits: bf16 are the upper halves of f32. */
+static void narrow_sines_of_narrow_arguments(void **state) {
+    (void)state;
+    enum { VALUES = 1 << 16 };
+    static const struct function sines[] = {{.name = "narrow_sin", .emit = tcc_math_narrow_sin, .exact = sin},
+                                            {.name = "narrow_cos", .emit = tcc_math_narrow_cos, .exact = cos}};
+    tcc_llvm_target target;
+    tcc_diag diag = {0};
+    assert_int_equal(tcc_llvm_target_host(NULL, &diag, &target), TCC_OK);
+    tcc_emitter e;
+    assert_int_equal(tcc_emitter_init(&e, &target, "math", &diag), TCC_OK);
+    for (int f = 0; f < 2; f++) emit_map(&e, &sines[f], 16);
+    test_object *o = test_object_load(&e);
+    float *x = malloc(VALUES * sizeof *x), *y = malloc(VALUES * sizeof *y);
+    for (int f16 = 0; f16 < 2; f16++) {
+        for (uint32_t i = 0; i < VALUES; i++) x[i] = f16 ? tcc_f16_to_f32((uint16_t)i) : from_bits(i << 16);
+        for (int f = 0; f < 2; f++) {
+            find(o, &sines[f], 16)((void *[]){x, y}, NULL, 0, VALUES / 16, NULL);
+            for (int i = 0; i < VALUES; i++) {
+                const double exact = sines[f].exact((double)x[i]);
+                if (isnan(exact)) assert_true(isnan(y[i]));
+                else if (!(fabs((double)y[i] - exact) <= 0x1p-21 * fabs(exact)))
+                    fail_msg("%s(%a): %a, not %a", sines[f].name, (double)x[i], (double)y[i], exact);
+                else assert_int_equal(!signbit(y[i]), !signbit(exact));
+            }
+        }
+    }
+    free(x), free(y);
+    test_object_free(o);
+    tcc_emitter_clear(&e);
+    tcc_llvm_target_clear(&target);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_stay_below_the_bound),
         cmocka_unit_test(errors_stay_below_the_bound_with_avx2),
         cmocka_unit_test(special_values_are_those_of_libm),
+        cmocka_unit_test(narrow_sines_of_narrow_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
