@@ -72,7 +72,8 @@ static const tcc_expr *load_sum(tcc_body *b, int buffer, tcc_affine offset, cons
     return sum;
 }
 
-/* What is there before where the base is zeros: a row begins with them, in registers. */
+/* What is there before where the base is zeros: a row begins with them, in registers. Its elements differ soon, also
+ * where those of an update do not: so it depends on all loops that a load of them would. */
 static const tcc_expr *no_sum(tcc_body *b, tcc_dtype dtype, tcc_op op, uint64_t loops) {
     const tcc_expr *zero = tcc_expr_number(b, dtype, 0);
     const tcc_expr *sum = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = dtype, .op = op}, &zero, 1);
@@ -121,7 +122,7 @@ static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, bo
             tcc_affine offset = tcc_affine_expand(b, tcc_affine_linear(b, at, hero->type.rank, hero->type.dims));
             int buffer = sums_buffer(b, hero, temporary);
             const tcc_expr *before = NULL;
-            if (whole) before = no_sum(b, dtype, hero->op, *position_bits);
+            if (whole) before = no_sum(b, dtype, hero->op, *position_bits | tcc_affine_loops(b, &offset));
             else if (hero->op != TCC_OP_SCATTER_ALONG) before = load_sum(b, buffer, offset, guard, *position_bits);
             const tcc_body_write store = {.buffer = buffer,
                                           .offset = offset,

@@ -86,6 +86,34 @@ static void onto_zeros(void **state) {
         }
 }
 
+/* Updates that are the same for all elements of a row, for all positions, or for both, as the gradient of a mean over
+ * rows that were taken. The sums of a row are vectors all the same. */
+static void alike_onto_zeros(void **state) {
+    (void)state;
+    static const struct {
+        int rows, positions, width;
+    } shapes[] = {{2, 256, 4}, {9, 33, 6}, {3, 70, 1}, {1, 5, 4}, {30, 40, 129}, {4200, 33, 260}};
+    static const struct {
+        const char *dims, *kept; /* of what is broadcast */
+        bool positions;
+    } kinds[] = {{"", "", false}, {"%d", "0", true}, {"%d", "1", false}};
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
+        for (int form = 0; form < 3 * 2 * 2; form++) {
+            const int kind = form % 3, n = shapes[i].rows, p = shapes[i].positions, w = shapes[i].width;
+            const char *type = form / 3 % 2 ? "bf16" : "f32", *op = form / 6 ? "scatter_max" : "scatter_add";
+            char dims[16], text[1024];
+            snprintf(dims, sizeof dims, kinds[kind].dims, kinds[kind].positions ? p : w);
+            snprintf(text, sizeof text,
+                     "graph @s {\n  %%0 = input {name=\"i\"} : i32[%d]\n  %%1 = input {name=\"u\"} : %s[%s]\n"
+                     "  %%2 = broadcast(%%1) {dims=[%s]} : %s[%d,%d]\n  %%3 = constant {values=[0]} : %s[%d,%d]\n"
+                     "  %%4 = %s(%%3, %%0, %%2) {axis=0} : %s[%d,%d]\n  output \"o\" %%4\n}\n",
+                     p, type, dims, kinds[kind].kept, type, p, w, type, n, w, op, type, n, w);
+            const compiled_options options = {.limit = n + 3, .seed = i};
+            check_gpu_text(text, &options);
+            check_equal_to_host(text, &options);
+        }
+}
+
 /* The gradient of take_along: lines of their own, with few and with many positions that name one element, along either
  * dim. */
 static void along(void **state) {
@@ -199,9 +227,9 @@ static void repeated_indices(void **state) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings),     cmocka_unit_test(onto_zeros),
-                                       cmocka_unit_test(along),          cmocka_unit_test(lines),
-                                       cmocka_unit_test(lines_in_parts), cmocka_unit_test(common_values),
-                                       cmocka_unit_test(forms),          cmocka_unit_test(repeated_indices)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(embeddings),    cmocka_unit_test(onto_zeros), cmocka_unit_test(alike_onto_zeros),
+        cmocka_unit_test(along),         cmocka_unit_test(lines),      cmocka_unit_test(lines_in_parts),
+        cmocka_unit_test(common_values), cmocka_unit_test(forms),      cmocka_unit_test(repeated_indices)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
