@@ -21,13 +21,18 @@ typedef struct trace_cx {
 } trace_cx;
 
 /* Where on its line a running result is read: a step further than the point, 0, or at an element that is the same for
- * all points of the line. False: elsewhere. */
+ * all points of the line; of two elements only the other one is a step further. False: elsewhere. */
 static bool find_step(tcc_body *b, trace_cx *cx, tcc_affine at, tcc_affine own, int64_t *step) {
     at = tcc_affine_expand(b, at);
     const tcc_affine from = tcc_affine_add(b, at, tcc_affine_scale(b, tcc_affine_expand(b, own), -1));
     *step = from.n ? 0 : from.constant;
     if (*step) cx->whole = true;
     if (!from.n) return *step >= -1 && *step <= 1;
+    if (!at.n && cx->hero->type.dims[cx->hero->attrs->scan.axis] == 2) {
+        *step = at.constant ? 1 : -1;
+        cx->whole = true;
+        return true;
+    }
     if (at.n || (cx->end >= 0 && cx->end != at.constant)) return false;
     cx->end = at.constant;
     cx->whole = true;

@@ -177,8 +177,26 @@ tcc_graph *results_both_ways(const char *dtype, int width, bool reverse, tcc_dia
     return parse_graph(text, diag);
 }
 
+/* What is one step further in lines of two elements is a number's coordinate: the other element. */
+static void steps_of_pairs(graph_check *check, bool reverse) {
+    char text[1024];
+    const char *way = reverse ? ", reverse=true" : "", *back = reverse ? "" : ", reverse=true";
+    snprintf(text, sizeof text,
+             "graph @s {\n  %%0 = input {name=\"x\"} : f32[70,2]\n  %%1 = linear_scan(%%0) {axis=1%s} : f32[70,2]\n"
+             "  %%2 = slice(%%1) {limit=[70, %d], start=[0, %d], stride=[1, 1]} : f32[70,1]\n"
+             "  %%3 = pad(%%2) {lo=[0, %d], hi=[0, %d], interior=[0, 0], value=1} : f32[70,2]\n"
+             "  %%4 = cumsum(%%0) {axis=1%s} : f32[70,2]\n  %%5 = mul(%%4, %%3) : f32[70,2]\n"
+             "  output \"o\" %%5\n  output \"p\" %%1\n}\n",
+             way, reverse + 1, reverse, !reverse, reverse, back);
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    check(g, &(compiled_options){.seed = 3});
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+}
+
 void running_results_both_ways(graph_check *check) {
-    static const int widths[] = {3, 7, 16, 60, 128, 257, 400, 500, 512, 1022, 1024, 1500, 2048};
+    static const int widths[] = {2, 3, 7, 16, 60, 128, 257, 400, 500, 512, 1022, 1024, 1500, 2048};
     static const char *const types[] = {"f32", "bf16", "f64", "i32", "i64"};
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
@@ -189,6 +207,7 @@ void running_results_both_ways(graph_check *check) {
             tcc_graph_destroy(g);
             tcc_diag_clear(&diag);
         }
+    for (int reverse = 0; reverse < 2; reverse++) steps_of_pairs(check, reverse);
 }
 
 void running_results_of_bytes(graph_check *check) {
