@@ -196,6 +196,16 @@ static bool find_post_dominators(flow *g) {
     return true;
 }
 
+/* What an assembler gives a thread at most, and spills the rest, so that as many blocks as were asked for are on a
+ * processor at once, of as many threads (CUDA C++ Programming Guide, launch bounds). */
+static int most_registers(const sim_func *f) {
+    const uint32_t *r = f->required, threads = r[0] ? r[0] * r[1] * r[2] : f->max_threads;
+    const uint32_t blocks = f->min_blocks ? f->min_blocks : 1;
+    int most = f->max_registers && f->max_registers < 255 ? (int)f->max_registers : 255;
+    const int each = threads ? (int)(65536 / ((threads + 31) / 32 * 32 * blocks)) / 8 * 8 : most;
+    return each < 16 ? 16 : each < most ? each : most;
+}
+
 bool sim_cfg_analyze(sim_func *f) {
     flow g = {.f = f};
     bool ok = make_blocks(&g) && find_predecessors(&g) && find_post_dominators(&g);
@@ -206,7 +216,8 @@ bool sim_cfg_analyze(sim_func *f) {
         }
         int registers = count_registers(&g);
         ok = registers >= 0;
-        f->registers = registers + 8 > 255 ? 255 : registers + 8 < 16 ? 16 : registers + 8;
+        const int most = most_registers(f);
+        f->registers = registers + 8 > most ? most : registers + 8 < 16 ? 16 : registers + 8;
     }
     for (int b = 0; g.pred && b <= g.n; b++) free(g.pred[b]);
     free(g.block_of), free(g.first), free(g.order), free(g.number), free(g.idom), free(g.pred), free(g.n_pred);

@@ -55,22 +55,28 @@ static void launch_limits_are_checked(void **state) {
     assert_cuda_is(cuModuleGetFunction(&bound, m, "nothing"), CUDA_ERROR_NOT_FOUND);
 }
 
-/* 100 values that live at once need registers, of which a block of 1024 threads cannot have so many. */
-static void registers_limit_launches(void **state) {
-    (void)state;
+/* 100 values that live at once. */
+static CUfunction wide_kernel(const char *directives) {
     char text[16384];
-    size_t n = (size_t)snprintf(
-        text, sizeof text,
-        "%s.visible .entry wide(.param .u64 a) {\n .reg .b32 %%r<200>;\n .reg .b64 %%d<4>;\n ld.param.u64 %%d1, [a];\n",
-        PTX_HEAD);
+    size_t n = (size_t)snprintf(text, sizeof text,
+                                "%s.visible .entry wide(.param .u64 a) %s {\n .reg .b32 %%r<200>;\n .reg .b64 "
+                                "%%d<4>;\n ld.param.u64 %%d1, [a];\n",
+                                PTX_HEAD, directives);
     for (int i = 1; i <= 100; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, " ld.global.u32 %%r%d, [%%d1+%d];\n", i, 4 * i);
     for (int i = 2; i <= 100; i++) n += (size_t)snprintf(text + n, sizeof text - n, " add.u32 %%r1, %%r1, %%r%d;\n", i);
     snprintf(text + n, sizeof text - n, " st.global.u32 [%%d1], %%r1;\n ret;\n}\n");
+    return function_of(load(text), "wide");
+}
+
+/* They need registers, of which a block of 1024 threads cannot have so many, unless it says that it is one. */
+static void registers_limit_launches(void **state) {
+    (void)state;
     uint32_t data[BYTES / 4] = {0};
     int registers, threads;
     fresh_device();
-    CUfunction k = function_of(load(text), "wide");
+    CUfunction k = wide_kernel(""), bound = wide_kernel(".maxntid 1024, 1, 1"),
+               twice = wide_kernel(".maxntid 512, 1, 1 .minnctapersm 2");
     CUdeviceptr a = device_copy(data, sizeof data);
     assert_cuda(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, k));
     assert_in_range(registers, 101, 128);
@@ -80,6 +86,12 @@ static void registers_limit_launches(void **state) {
     assert_report("registers each are more than a block can have");
     assert_cuda(LAUNCH(k, 1, 1, 0, &a));
     assert_cuda(cuCtxSynchronize());
+    assert_cuda(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, bound));
+    assert_int_equal(registers, 64);
+    assert_cuda(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, bound));
+    assert_int_equal(threads, 1024);
+    assert_cuda(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, twice));
+    assert_int_equal(registers, 64);
 }
 
 /* Copies and sets are checked as kernels are; what is unloaded is gone. */
