@@ -550,6 +550,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
                                   .longest_sorted = tcc_sort_longest(s->options.target),
                                   .stores_across = gpu,
                                   .longest_column = gpu ? TCC_REDUCE_LONGEST_COLUMN : 0,
+                                  .longest_parts = gpu ? TCC_REDUCE_LONGEST_PARTS : 0,
                                   .sums_in_stages = gpu,
                                   .scan_threads = tcc_scan_threads(s->options.target),
                                   .takes_norm = s->takes_call ? takes_norm : NULL,

@@ -37,14 +37,34 @@ tcc_node *tcc_group_hero_among(const tcc_group *group, tcc_node *const *become) 
     const tcc_fusion_class classes[] = {tcc_op_get_info(group->hero->op)->fusion, TCC_FUSION_REDUCE};
     const int own = tcc_group_position(group, group->hero);
     if (own >= 0 && become[own]) return become[own];
+    tcc_node *found = NULL;
     for (int c = 0; c < 2; c++)
-        for (int i = 0; i < group->n_nodes; i++)
-            if (become[i] && tcc_op_get_info(group->nodes[i]->op)->fusion == classes[c]) return become[i];
-    return NULL;
+        for (int i = 0; i < group->n_nodes; i++) {
+            if (!become[i] || tcc_op_get_info(group->nodes[i]->op)->fusion != classes[c]) continue;
+            if (!found || (c == 0 && classes[0] == TCC_FUSION_REDUCE && tcc_sums_parts(become[i], found)))
+                found = become[i];
+        }
+    return found;
 }
 
 tcc_dims tcc_reduction_axes(const tcc_node *n) {
     return n->op == TCC_OP_ARGMAX ? (tcc_dims){1, {n->attrs->axis.axis}} : n->attrs->axes.axes;
+}
+
+bool tcc_sums_parts(const tcc_node *row, const tcc_node *n) {
+    if (n->op != TCC_OP_REDUCE_SUM || !tcc_type_same_dims(&n->operands[0]->type, &row->operands[0]->type)) return false;
+    const tcc_dims axes = tcc_reduction_axes(row), inner = tcc_reduction_axes(n);
+    const tcc_type *x = &n->operands[0]->type;
+    int64_t parts = 1;
+    bool begun = false;
+    for (int i = 0; i < x->rank; i++) {
+        if (x->dims[i] == 1) continue;
+        const bool in_row = tcc_dims_has(&axes, i), in_part = tcc_dims_has(&inner, i);
+        if ((in_part && !in_row) || (begun && !in_part)) return false;
+        begun |= in_part;
+        parts *= in_row && !in_part ? x->dims[i] : 1;
+    }
+    return begun && parts > 1;
 }
 
 void tcc_group_mark_across(const tcc_group *group, bool *across) {
@@ -56,6 +76,7 @@ void tcc_group_mark_across(const tcc_group *group, bool *across) {
         if (reduces && tcc_op_get_info(n->op)->fusion == TCC_FUSION_REDUCE) {
             tcc_dims axes = tcc_reduction_axes(n);
             across[i] = axes.count != rows.count || memcmp(axes.v, rows.v, sizeof axes.v[0] * (size_t)axes.count);
+            across[i] = across[i] && !tcc_sums_parts(group->hero, n);
         }
         for (int k = 0; k < n->n_operands; k++)
             for (int j = 0; j < i; j++) across[i] = across[i] || (across[j] && group->nodes[j] == n->operands[k]);

@@ -26,7 +26,9 @@
  *            kept. If the reduced dims are the last ones, each kept point has a row. Then column sums may be inside as
  *            well: sums of full values over all kept dims (gradients of weights and biases), and POINT work and
  *            reshapes on them alone. Such a value is `across`: one value a reduced point, known when all rows are done.
- *            Outputs may be across.
+ *            Outputs may be across. Where the target says so (longest_parts, passes/select.h), sums of parts of short
+ *            rows may be inside as well, of equal parts: of full values over the last reduced dims, as the sums of each
+ *            channel of a group. Nothing in the group reads such a sum, so it is an output.
  * SCAN       The hero is cumsum, cummax or linear_scan; full work before and after it on the same dims. Where the
  *            target has a line at once, in the last dim, there may be several such, either way along the same lines.
  *            Full values may then be read one step further along the line (a pad of a slice), and one element of each
@@ -109,6 +111,11 @@ bool tcc_is_put_in_order(const tcc_node *n);
 bool tcc_same_maxima(const tcc_node *a, const tcc_node *b);
 /* The axes that a reduction sums over. */
 tcc_dims tcc_reduction_axes(const tcc_node *n);
+/* Shorter parts of rows would leave threads of a block idle, and fewer rows, a block each, processors: for longer than
+ * it takes to read the rows once more. */
+enum { TCC_PARTS_SHORTEST = 32, TCC_PARTS_LEAST_ROWS = 32 };
+/* Whether `n` adds up parts of the rows that the reduction `row` folds: their last dims, of the same space. */
+bool tcc_sums_parts(const tcc_node *row, const tcc_node *n);
 /* REDUCE: marks the nodes that are across, by position in group->nodes. */
 void tcc_group_mark_across(const tcc_group *group, bool *across);
 /* The operand of `dot` (0 or 1) that `sum` adds up over the contracted dims, with one value for each index of its free

@@ -37,7 +37,7 @@ static unsigned char elements_read(const tcc_group *group, const tcc_node *input
 }
 
 /* The output is stored in a reduction's last sweep: it depends on as many reductions, one behind the other, as there
- * are. Sums across the rows make no sweep. */
+ * are. Sums across the rows, and of parts of them, make no sweep. */
 static bool stored_last(const tcc_group *group, const tcc_node *output, const bool *across, unsigned char *depth) {
     int deepest = 0, own = 0;
     for (int i = 0; i < group->n_nodes; i++) {
@@ -47,7 +47,8 @@ static bool stored_last(const tcc_group *group, const tcc_node *output, const bo
             const int j = tcc_group_position(group, n->operands[k]);
             if (j >= 0 && depth[j] > depth[i]) depth[i] = depth[j];
         }
-        depth[i] += tcc_op_get_info(n->op)->fusion == TCC_FUSION_REDUCE && !across[i];
+        const bool sweeps = !across[i] && !tcc_sums_parts(group->hero, n);
+        depth[i] += tcc_op_get_info(n->op)->fusion == TCC_FUSION_REDUCE && sweeps;
         if (depth[i] > deepest) deepest = depth[i];
         if (n == output) own = depth[i];
     }

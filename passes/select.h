@@ -59,6 +59,8 @@ typedef struct tcc_pass_target {
     /* Elements of the longest column, a reduction's range across memory, that a kernel of several sweeps goes through:
      * caches have it from one sweep to the next. 0: kernels sweep over columns once. */
     int64_t longest_column;
+    /* Elements of the longest row that a kernel of reductions of rows may also add up in parts. 0: none does. */
+    int64_t longest_parts;
     bool sums_in_stages; /* a sum over rows and what they have takes no longer if its rows are added up first */
     int scan_threads; /* that have a line of running results at once, a vector each, and so go either way; 0: none do */
     /* Whether a library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it

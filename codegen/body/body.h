@@ -96,6 +96,7 @@ typedef struct tcc_body_write {
     const tcc_expr *guard; /* where it is false nothing is stored; NULL: stored everywhere */
     bool kept;             /* REDUCE groups: one value a kept point */
     bool sum;              /* REDUCE groups: added to what earlier kept points left there */
+    bool part;             /* REDUCE groups: added up over the last reduced loops, which its place does not move with */
     bool permuted;         /* a value in its offset takes each value of its range once */
     bool past_caches;      /* whole vectors that begin at multiples of their size go to memory at once */
 } tcc_body_write;

@@ -310,9 +310,10 @@ void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out) {
     for (int i = 0; i < b->stores.count; i++) {
         const tcc_body_write *s = &b->stores.data[i];
         tcc_strbuf_printf(out, "\nstore b%d x%d?%d%s%s ", s->buffer, s->value->id, s->guard ? s->guard->id : -1,
-                          s->kept  ? "k"
-                          : s->sum ? "+"
-                                   : "",
+                          s->kept   ? "k"
+                          : s->sum  ? "+"
+                          : s->part ? "/"
+                                    : "",
                           s->past_caches ? "p" : "");
         describe_affine(b, &s->offset, loop_names, out);
     }

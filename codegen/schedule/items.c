@@ -57,7 +57,7 @@ static int widest_along(const tcc_body *b, int var) {
         bool is_expr = i < b->exprs.count;
         const tcc_expr *x = is_expr ? b->exprs.data[i] : NULL;
         const tcc_body_write *s = is_expr ? NULL : &b->stores.data[i - b->exprs.count];
-        if (x ? x->kind != TCC_EXPR_LOAD : s->sum) continue;
+        if (x ? x->kind != TCC_EXPR_LOAD : s->sum || s->part) continue;
         if (tcc_affine_coefficient(x ? &x->affine : &s->offset, var) != 1) continue;
         int bytes = tcc_dtype_bytes(x ? x->dtype : b->buffers.data[s->buffer].dtype);
         if (bytes > widest) widest = bytes;

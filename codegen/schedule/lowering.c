@@ -64,7 +64,7 @@ bool tcc_lowering_mark_far(const tcc_lowering *l, tcc_body *b) {
     for (int i = 0; l->far && i < b->stores.count; i++) {
         tcc_body_write *s = &b->stores.data[i];
         const tcc_body_buffer *to = &b->buffers.data[s->buffer];
-        s->past_caches = to->node && l->far[to->node->id] && !s->guard && !s->kept && !s->sum &&
+        s->past_caches = to->node && l->far[to->node->id] && !s->guard && !s->kept && !s->sum && !s->part &&
                          to->offset * tcc_dtype_bytes(to->dtype) % LINE == 0;
         any |= s->past_caches;
     }

@@ -165,6 +165,8 @@ tcc_status tcc_lower_reduce(tcc_lowering *l);
 /* Elements of a column that a GPU's sweeps find again in a cache: blocks side by side have as many of its second level
  * as a few hundred rows of their columns take. */
 enum { TCC_REDUCE_LONGEST_COLUMN = 256 };
+/* Elements of a row that a GPU's block adds up in parts: so many f32 of two tensors are in its shared memory. */
+enum { TCC_REDUCE_LONGEST_PARTS = 28 * 1024 };
 tcc_status tcc_lower_scan(tcc_lowering *l);
 tcc_status tcc_lower_scatter(tcc_lowering *l);
 tcc_status tcc_lower_sort(tcc_lowering *l);

@@ -21,6 +21,7 @@ static tcc_body *trace_group(tcc_reduce_trace *t) {
         tcc_body *b = tcc_reduce_open(t);
         if (!b) return NULL;
         tcc_reduce_store_outputs(t, b, true, true);
+        if (t->has_parts) tcc_reduce_store_parts(t, b);
         if (sums) tcc_reduce_store_sums(t, b);
         const bool of_sum = b->split_var >= 0 && t->reduced_bits >> b->split_var & 1;
         if ((t->joined && (of_sum || sums)) || !tcc_iteration_refine(&t->it, b)) return b;
@@ -121,7 +122,7 @@ tcc_status tcc_lower_reduce(tcc_lowering *l) {
     }
     for (int i = 0; i < l->group->n_outputs; i++) { /* bystanders of another size have loops of their own */
         const tcc_node *n = l->group->outputs[i];
-        bool done = tcc_reduce_is_kept(&t, n) || tcc_reduce_is_full(&t, n);
+        bool done = tcc_reduce_is_kept(&t, n) || tcc_reduce_is_full(&t, n) || tcc_reduce_is_part(&t, n);
         for (int k = 0; k < i; k++)
             done = done || tcc_type_numel(&l->group->outputs[k]->type) == tcc_type_numel(&n->type);
         if (!done) TCC_TRY(tcc_lower_space(l, &n->type));

@@ -2,7 +2,7 @@
  * Shared by the files of the reduction schedule: reduce_trace.c makes the scalar program, reduce_sweeps.c and
  * reduce_plan.c plan a launch, in the order of reduce_order.c; reduce_emit.c emits it by the loops of reduce_loops.c,
  * reduce_in_turn.c, reduce_short.c and reduce_together.c for several rows at a time, reduce_strips.c for many columns;
- * reduce_sums.c, reduce_ways.c: their sums.
+ * reduce_sums.c, reduce_ways.c, reduce_parts.c: their sums.
  * The variants: reduce_split.c cuts the reduced range, reduce_across.c adds column sums, and reduce.c chooses among
  * these. */
 #ifndef TCC_CODEGEN_SCHEDULE_REDUCE_H
@@ -63,6 +63,7 @@ typedef struct tcc_reduce_trace {
     uint64_t reduced_bits;
     bool *across;    /* by position in the group */
     bool *moved;     /* of each output: a transpose of a value of each point, which stores it at its place there */
+    bool has_parts;  /* there are sums of parts of rows */
     int *full_level; /* of each output: the levels of reductions that it waits for; -1: it is no value of each point */
     int n;
     tcc_reduction all[TCC_GROUP_MAX_REDUCTIONS];
@@ -89,6 +90,7 @@ tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t spli
 bool tcc_reduce_is_across(const tcc_reduce_trace *t, const tcc_node *n);
 bool tcc_reduce_is_kept(const tcc_reduce_trace *t, const tcc_node *n); /* of outputs */
 bool tcc_reduce_is_full(const tcc_reduce_trace *t, const tcc_node *n);
+bool tcc_reduce_is_part(const tcc_reduce_trace *t, const tcc_node *n);
 /* The place at which the open point stores output number `i`, which is full. */
 tcc_affine tcc_reduce_full_position(const tcc_reduce_trace *t, tcc_body *b, int i);
 /* Stores the group's kept and full outputs at the open point. */
@@ -116,10 +118,11 @@ typedef struct tcc_reduce {
     int abreast; /* vectors of a row that are computed at once, on the host; each is folded by itself */
     bool uneven; /* a row, or a part of it, is no multiple of them */
     tcc_thread_shape shape;
-    tcc_item_cut cut; /* of the kept loops */
-    int split_var;    /* a kept loop that counts splits of the first reduced loop, or -1 */
-    int64_t split;    /* its length */
-    int slice_var;    /* column sums: a variable that counts the items, which are slices of the rows; or -1 */
+    tcc_item_cut cut;        /* of the kept loops */
+    int split_var;           /* a kept loop that counts splits of the first reduced loop, or -1 */
+    int64_t split;           /* its length */
+    int slice_var;           /* column sums: a variable that counts the items, which are slices of the rows; or -1 */
+    int n_parts, part_loops; /* sums of parts of a row; the first reduced loops, which count these */
     int n_sweeps;
     int *level;    /* by expr: the sweep that can evaluate it */
     int64_t *slot; /* by expr: kept for later sweeps, in registers, or in scratch from that byte on; or -1 */
@@ -261,6 +264,18 @@ tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var, int64_t run
 void tcc_reduce_store_sums(tcc_reduce_trace *t, tcc_body *b);
 /* Launches the group; `p` is the plan of its body. */
 tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p);
+
+/* --- Sums of parts of rows (reduce_parts.c). They are folded in the sweep of the stores, by loops of their own. */
+
+/* Stores of the open point that are added up in parts. */
+void tcc_reduce_store_parts(tcc_reduce_trace *t, tcc_body *b);
+/* Finds the plan's parts, from its loops. */
+tcc_status tcc_reduce_find_parts(tcc_lowering *l, tcc_reduce *p);
+/* The sums of a part begin at nothing; they are p->n_parts. */
+void tcc_reduce_begin_parts(tcc_body_run *r, const tcc_reduce *p, tcc_emit_value *sums);
+void tcc_reduce_add_to_parts(tcc_body_run *r, tcc_emit_value *sums); /* the open point or vector */
+/* Behind a part's loops: its threads' sums are added up and stored. */
+void tcc_reduce_end_parts(tcc_body_run *r, const tcc_reduce *p, tcc_emit_value *sums);
 
 /* --- Emission */
 

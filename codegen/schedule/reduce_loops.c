@@ -64,8 +64,10 @@ void tcc_reduce_emit_inside(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit
         tcc_moment_step(e, s->states + TCC_MOMENT_STATE * i, &carry[c],
                         tcc_body_lanes(r, s->reductions[i]->operands[0]), p->columns ? NULL : r->mask);
     if (s->n_moments) carry[c] = tcc_emit_iadd(e, carry[c], tcc_emit_i32(e, 1));
+    if (s->n_parts) tcc_reduce_add_to_parts(r, carry + c);
     for (int i = 0; s->sweep == tcc_reduce_sweep_of_stores(p) && i < b->stores.count; i++) {
-        if (b->stores.data[i].sum)
+        if (b->stores.data[i].part) continue;
+        else if (b->stores.data[i].sum)
             tcc_reduce_add_to_sum(r, p, i, p->steps ? s->sums[s->step * b->stores.count + i] : NULL);
         else if (b->stores.data[i].kept) continue;
         else if (s->stored) s->stored[i * TCC_REDUCE_MOST_SHORT + s->step] = tcc_body_stored(r, &b->stores.data[i]);
@@ -195,12 +197,13 @@ static void end_segment(tcc_body_run *r, const tcc_reduce_sweep *s, tcc_emit_val
     }
 }
 
-/* Which carries of the folds from `first` on are sums. Returns how many carries these have. */
+/* Which carries of the folds from `first` on, and of parts, are sums. Returns how many carries these have. */
 static int find_sums(const tcc_reduce_sweep *s, int first, bool *is_sum) {
     int n = 0;
     for (int i = first; i < s->n; i++)
         for (int k = tcc_fold_carries(s->reductions[i]->op); k > 0; k--)
             is_sum[n++] = s->reductions[i]->op == TCC_OP_REDUCE_SUM;
+    for (int k = 0; k < s->n_parts; k++) is_sum[n++] = true;
     return n;
 }
 
@@ -251,7 +254,7 @@ static void emit_segments(tcc_body_run *r, tcc_reduce_sweep *s, tcc_emit_value f
 /* The loop that is cut into runs of *length steps each; -1: no sum of the sweep is long. */
 static int find_cut(const tcc_body_run *r, const tcc_reduce_sweep *s, int64_t *length) {
     const tcc_reduce *p = s->p;
-    bool sums = false;
+    bool sums = s->n_parts > 0;
     for (int i = s->n_moments; i < s->n; i++)
         sums |= s->reductions[i]->op == TCC_OP_REDUCE_SUM && tcc_dtype_is_float(s->reductions[i]->dtype);
     if (!sums || s->n_moments || p->steps) return -1;
@@ -383,6 +386,11 @@ int tcc_reduce_begin_sweep(tcc_body_run *r, const tcc_reduce_sweep *s, bool has_
     return n_carry;
 }
 
+/* Those that loop `i` has: sums of parts begin anew in each step of the loops that count these. */
+static int carries_of(const tcc_reduce_sweep *s, int n_folds, int i) {
+    return n_folds + (i >= s->p->part_loops ? s->n_parts : 0);
+}
+
 void tcc_reduce_emit_loops(tcc_body_run *r, tcc_reduce_sweep *s, tcc_emit_value *carry) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
@@ -394,7 +402,7 @@ void tcc_reduce_emit_loops(tcc_body_run *r, tcc_reduce_sweep *s, tcc_emit_value 
     int64_t length = 0;
     const int cut = find_cut(r, s, &length);
     bool is_sum[MOST_CARRIES];
-    const int n_carry = tcc_reduce_begin_sweep(r, s, cut >= 0, is_sum, carry);
+    const int n_folds = tcc_reduce_begin_sweep(r, s, cut >= 0, is_sum, carry);
     tcc_emit_value from = tcc_emit_i64(e, 0), to = NULL, rest = NULL, end = NULL;
     for (int i = 0; i < p->n_reduced; i++) {
         int var = p->reduced[i];
@@ -402,6 +410,8 @@ void tcc_reduce_emit_loops(tcc_body_run *r, tcc_reduce_sweep *s, tcc_emit_value 
         from = tcc_emit_i64(e, 0);
         to = tcc_emit_i64(e, extent);
         bool whole = extent % lanes == 0;
+        if (s->n_parts && i == p->part_loops) tcc_reduce_begin_parts(r, p, carry + n_folds);
+        const int n_carry = carries_of(s, n_folds, i);
         if (i == 0 && p->split_var >= 0) {
             from = tcc_emit_mul(e, r->loops[p->split_var], tcc_emit_i64(e, p->split));
             tcc_emit_value end = tcc_emit_add(e, from, tcc_emit_i64(e, p->split));
@@ -432,16 +442,18 @@ void tcc_reduce_emit_loops(tcc_body_run *r, tcc_reduce_sweep *s, tcc_emit_value 
         }
     }
     if (!s->n_moments && (p->columns || p->n_reduced == 0)) tcc_reduce_emit_inside(r, s, carry);
+    if (s->n_parts && n_loops == p->part_loops) tcc_reduce_end_parts(r, p, carry + n_folds);
     for (int i = n_loops - 1; i >= 0; i--) {
+        const int n_carry = carries_of(s, n_folds, i);
         tcc_body_leave(r, p->reduced[i]);
         tcc_emit_loop *loop = &r->nest[p->reduced[i]];
         tcc_emit_loop_end(e, loop, carry);
         memcpy(carry, loop->carry, sizeof *carry * (size_t)n_carry);
-        if (i != cut) continue;
-        if (s->ways) tcc_reduce_ways_end_run(r, s->ways);
-        tcc_reduce_runs_end(e, is_sum, &runs, carry, n_carry);
-        if (s->ways) tcc_reduce_ways_end_runs(s->ways);
-        if (rest) emit_rest_of_ways(r, s, rest, end, carry, n_carry);
+        if (i == cut && s->ways) tcc_reduce_ways_end_run(r, s->ways);
+        if (i == cut) tcc_reduce_runs_end(e, is_sum, &runs, carry, n_carry);
+        if (i == cut && s->ways) tcc_reduce_ways_end_runs(s->ways);
+        if (i == cut && rest) emit_rest_of_ways(r, s, rest, end, carry, n_carry);
+        if (s->n_parts && i == p->part_loops) tcc_reduce_end_parts(r, p, carry + n_folds);
     }
 }
 
@@ -457,6 +469,7 @@ void tcc_reduce_list_folds(tcc_reduce_sweep *s) {
             s->reductions[s->n++] = x;
             s->n_moments += moments;
         }
+    s->n_parts = s->sweep == tcc_reduce_sweep_of_stores(p) ? p->n_parts : 0;
 }
 
 void tcc_reduce_find_kept(tcc_body_run *r, tcc_reduce_sweep *s, bool *in) {

@@ -9,6 +9,7 @@
 typedef struct tcc_reduce_sweep {
     const tcc_reduce *p;
     int sweep;
+    int n_parts;      /* sums of parts of the row, which come behind the folds */
     int n, n_moments; /* folds of the sweep; means and M2 come first */
     const tcc_expr *reductions[TCC_GROUP_MAX_REDUCTIONS];
     tcc_reduce_ways *ways;        /* of a row in columns; NULL: it is none */

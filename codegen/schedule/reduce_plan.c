@@ -45,6 +45,7 @@ tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, 
     if (!p) return tcc_enomem(l->diag);
     p->body = b;
     TCC_TRY(plan_loops(l, p, reduced_bits));
+    TCC_TRY(tcc_reduce_find_parts(l, p));
     tcc_reduce_find_levels(p);
     *out = p;
     return TCC_OK;
@@ -119,6 +120,7 @@ static void lead_with_longest(const tcc_reduce_trace *t, tcc_reduce *p) {
 }
 
 void tcc_reduce_shape_loops(const tcc_reduce_trace *t, tcc_reduce *p) {
+    if (p->n_parts) return; /* their loops stay inside, and along memory */
     turn(t, p);
     lead_with_longest(t, p);
 }
@@ -344,7 +346,7 @@ static bool read_before_stores(const tcc_reduce *p, const tcc_expr *x) {
  * needs it. */
 static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_expr *load, const tcc_body_write *store) {
     const tcc_reduce *p = plan->data;
-    if (store->sum) return false;
+    if (store->sum || store->part) return false;
     if (tcc_body_same_element(b, load, store)) return true;
     if (p->turns) return false; /* what depends on no reduced loop is made anew in each sweep, and behind the last */
     if (store->kept || p->split_var >= 0 || load->affine.constant != store->offset.constant) return false;

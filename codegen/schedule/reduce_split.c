@@ -158,7 +158,7 @@ static int64_t choose_splits_for_blocks(const tcc_hardware *hw, const tcc_reduce
 static bool can_split(const tcc_reduce_trace *t, const tcc_reduce *p) {
     for (int i = 0; i < t->n; i++)
         if (t->all[i].node->op == TCC_OP_ARGMAX) return false;
-    return p->n_reduced > 0;
+    return p->n_reduced > 0 && !p->n_parts;
 }
 
 /* Whether a later sweep finds the row in the registers or the shared memory of a GPU's block, or short columns in a

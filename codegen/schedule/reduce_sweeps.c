@@ -55,6 +55,10 @@ void tcc_reduce_find_levels(tcc_reduce *p) {
     for (int i = 0; i < b->stores.count; i++)
         if (!b->stores.data[i].kept && p->level[b->stores.data[i].value->id] + 1 > p->n_sweeps)
             p->n_sweeps = p->level[b->stores.data[i].value->id] + 1;
+    for (int i = 0; p->n_parts && i < b->exprs.count; i++) { /* a sweep of segments has no parts */
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind == TCC_EXPR_REDUCE && tcc_is_moment(x->op) && p->level[i] == p->n_sweeps) p->n_sweeps++;
+    }
 }
 
 const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x) {

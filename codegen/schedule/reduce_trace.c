@@ -43,6 +43,7 @@ tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l) {
     mark_moved(t, behind);
     for (int i = 0; i < group->n_nodes; i++) {
         const tcc_node *n = group->nodes[i];
+        t->has_parts |= tcc_sums_parts(group->hero, n);
         if (!t->across[i] || tcc_op_get_info(n->op)->fusion != TCC_FUSION_REDUCE) continue;
         if (t->n == TCC_GROUP_MAX_REDUCTIONS) return too_many(l->diag, n);
         t->all[t->n++] = (tcc_reduction){.node = n, .across = true, .temporary = -1, .partial = -1, .means = -1};
@@ -303,7 +304,11 @@ bool tcc_reduce_is_kept(const tcc_reduce_trace *t, const tcc_node *n) {
 
 bool tcc_reduce_is_full(const tcc_reduce_trace *t, const tcc_node *n) {
     return tcc_type_numel(&n->type) == t->kept_numel * t->reduced_numel && !tcc_reduce_is_kept(t, n) &&
-           !tcc_reduce_is_across(t, n);
+           !tcc_reduce_is_across(t, n) && !tcc_reduce_is_part(t, n);
+}
+
+bool tcc_reduce_is_part(const tcc_reduce_trace *t, const tcc_node *n) {
+    return t->has_parts && tcc_sums_parts(t->l->group->hero, n);
 }
 
 tcc_affine tcc_reduce_full_position(const tcc_reduce_trace *t, tcc_body *b, int i) {

@@ -224,8 +224,8 @@ static bool find_hero(tcc_draft *d, const tcc_draft_scratch *s, const char **rea
                     (kind == TCC_GROUP_SCAN && s->target && s->target->scan_threads) ||
                     (d->hero && tcc_same_maxima(d->hero, n));
         if (d->hero && (d->kind != kind || !many)) return fail(reason, "two heroes");
-        if (!d->hero || (kind == TCC_GROUP_REDUCE && !tcc_draft_reduces_rows(d->hero) && tcc_draft_reduces_rows(n)))
-            d->hero = n;
+        const bool rows = kind == TCC_GROUP_REDUCE && d->hero && tcc_draft_reduces_rows(n);
+        if (!d->hero || (rows && (!tcc_draft_reduces_rows(d->hero) || tcc_sums_parts(n, d->hero)))) d->hero = n;
         d->kind = kind;
     }
     if (d->hero) return true;
@@ -273,7 +273,7 @@ tcc_draft_scratch *tcc_evaluations_create(const tcc_graph *g) {
     tcc_draft_scratch *s = tcc__malloc(sizeof *s);
     if (s && tcc_draft_scratch_create(g, NULL, s)) {
         s->stores_across = true;
-        s->longest_column = INT64_MAX;
+        s->longest_column = s->longest_parts = INT64_MAX;
         return s;
     }
     tcc__free(s);

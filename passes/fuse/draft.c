@@ -27,6 +27,7 @@ bool tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *option
                                .costs = tcc_costs_of(target),
                                .stores_across = target && target->stores_across,
                                .longest_column = target ? target->longest_column : 0,
+                               .longest_parts = target ? target->longest_parts : 0,
                                .work = tcc__calloc(2 * count, sizeof *out->work),
                                .summed = tcc__calloc(count, sizeof *out->summed)};
     const bool places = tcc_draft_places_create(&out->places, g->nodes.count, 8 * (TCC_FUSE_MAX_NODES + 4 * operands));

@@ -36,6 +36,7 @@ typedef enum tcc_draft_level {
     TCC_LEVEL_FULL,   /* depends on it, one value an iteration point */
     TCC_LEVEL_KEPT,   /* depends on a reduction, one value a kept point */
     TCC_LEVEL_ACROSS, /* depends on a sum over the kept points, one value a reduced point */
+    TCC_LEVEL_PARTS,  /* a sum of a part of a row, one value a part */
 } tcc_draft_level;
 
 /* The places at which a draft evaluates its nodes (places.c). */
@@ -62,7 +63,7 @@ struct tcc_draft_scratch {
     tcc_costs costs;
     /* Of the target; of groups that there are, what fuse let them do. */
     bool stores_across;
-    int64_t longest_column;
+    int64_t longest_column, longest_parts;
     /* What the target answered, by node id; 0: it was not asked. */
     struct tcc_operand_work *work; /* of the two operands of each contraction: repeats -1 none */
     int *summed;                   /* by sum: the id of the dot that was asked about, plus one; negative: no */

@@ -192,7 +192,7 @@ static bool visit(tcc_draft_places *p, const tcc_node *n, int place) {
 }
 
 /* The place of a root that is not of one operand: of the draft's results, or of the values that its sums reduce to. */
-enum { RESULTS = -1, KEPT = -2, ACROSS = -3 };
+enum { RESULTS = -1, KEPT = -2, ACROSS = -3, PARTS = -4 };
 
 /* The outputs of a pointwise group have loops by their number of elements; n is one of those that have so many. */
 static int place_of_results(tcc_draft_places *p, const tcc_node *n, int64_t numel) {
@@ -210,6 +210,7 @@ static int own_place(const tcc_draft *d, tcc_draft_scratch *s, int i) {
     const bool reduces = d->kind == TCC_GROUP_REDUCE;
     const int side = reduces && s->level[i] == TCC_LEVEL_KEPT     ? KEPT
                      : reduces && s->level[i] == TCC_LEVEL_ACROSS ? ACROSS
+                     : reduces && s->level[i] == TCC_LEVEL_PARTS  ? PARTS
                                                                   : RESULTS;
     return root(p, d->hero, side, numel);
 }

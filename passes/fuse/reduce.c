@@ -10,6 +10,7 @@ typedef struct space {
     tcc_dims axes;        /* reduced */
     tcc_type kept;        /* dims that stay */
     tcc_type reduced;     /* dims that do not */
+    const tcc_node *part; /* a sum of a part of each row; NULL: there is none */
 } space;
 
 static void open_space(const tcc_node *hero, space *out) {
@@ -104,8 +105,23 @@ static bool stores_across(const tcc_draft *d, const tcc_draft_scratch *s, int i,
            tcc_type_same_dims(&n->operands[0]->type, sp->dims) && reads_in_order(d, s, n);
 }
 
+/* Sums of parts of rows: a kernel folds the last loops of a row by themselves while it has the row at hand. All parts
+ * are equal. */
+static bool check_parts(const tcc_draft *d, const tcc_draft_scratch *s, space *sp, int i, const char **reason) {
+    const tcc_node *n = d->nodes[i];
+    const int64_t parts = tcc_type_numel(&n->type) / tcc_type_numel(&sp->kept), row = tcc_type_numel(&sp->reduced);
+    if (row > s->longest_parts || !is_row_space(sp)) return fail(reason, "parts of such rows are not at hand");
+    if (tcc_type_numel(&sp->kept) < TCC_PARTS_LEAST_ROWS) return fail(reason, "too few rows for sums of their parts");
+    if (row / parts < TCC_PARTS_SHORTEST) return fail(reason, "parts of rows are too short");
+    if (sp->part && !tcc_type_same_dims(&sp->part->type, &n->type)) return fail(reason, "unequal parts of rows");
+    sp->part = n;
+    if (!tcc_dtype_is_float(n->type.dtype) || tcc_dtype_is_narrow(n->type.dtype))
+        return fail(reason, "a sum of parts of rows would be rounded");
+    return !tcc_draft_reads(d, n) || fail(reason, "work on sums of parts of rows");
+}
+
 /* The level of a node of a reduction's group by the levels of its operands. False: it may not be there. */
-static bool find_level(const tcc_draft *d, tcc_draft_scratch *s, int i, const space *sp, const char **reason) {
+static bool find_level(const tcc_draft *d, tcc_draft_scratch *s, int i, space *sp, const char **reason) {
     const tcc_node *n = d->nodes[i];
     unsigned levels = tcc_draft_operand_levels(n, s);
     bool full = levels >> TCC_LEVEL_FULL & 1, kept = levels >> TCC_LEVEL_KEPT & 1,
@@ -117,6 +133,8 @@ static bool find_level(const tcc_draft *d, tcc_draft_scratch *s, int i, const sp
     case TCC_FUSION_REDUCE:
         *level = TCC_LEVEL_KEPT;
         if (!kept && !across && same_space(n, sp)) return true;
+        *level = TCC_LEVEL_PARTS;
+        if (!kept && !across && tcc_sums_parts(d->hero, n)) return check_parts(d, s, sp, i, reason);
         *level = TCC_LEVEL_ACROSS;
         return (!kept && !across && sums_columns(n, sp)) || fail(reason, "reductions over different spaces");
     case TCC_FUSION_POINT:
@@ -168,6 +186,7 @@ bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char
         if (rows < FEW_ROWS && points / rows > LARGE_ROW) return fail(reason, "too few rows to read them twice");
     }
     if (has_across && !check_columns(&sp, reason)) return false;
+    if (has_across && sp.part) return fail(reason, "column sums beside sums of parts of rows");
     for (int i = 0; i < d->n_nodes; i++) {
         if (!d->stored[i]) continue;
         const tcc_type *type = &d->nodes[i]->type;
@@ -175,6 +194,7 @@ bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char
         bool last = s->level[i] == TCC_LEVEL_FULL && (op == TCC_OP_RESHAPE || op == TCC_OP_TRANSPOSE);
         bool fits = s->level[i] == TCC_LEVEL_KEPT     ? tcc_dims_alike(type, &sp.kept)
                     : s->level[i] == TCC_LEVEL_ACROSS ? tcc_dims_alike(type, &sp.reduced)
+                    : s->level[i] == TCC_LEVEL_PARTS  ? true
                                                       : tcc_dims_alike(type, sp.dims) || last;
         if (!fits) return fail(reason, "an output is neither full nor kept nor a column sum");
     }
