@@ -143,6 +143,26 @@ def scatter_extreme(op, base, i, u, axis):
     return y if good.all() else y.narrow(axis, 0, base.shape[axis] - 1)
 
 
+def scatter_last(base, i, u, axis):
+    """Of updates of one place the last counts; PyTorch does not say which."""
+    y = base
+    for j, at in enumerate(i.reshape(-1).tolist()):
+        if 0 <= at < base.shape[axis]:
+            y = y.index_copy(axis, torch.tensor([at]), u.narrow(axis, j, 1))
+    return y
+
+
+def scatter_along(op, base, i, u, axis):
+    good, safe = inside(i, base.shape[axis])
+    good, safe, y = good.expand(u.shape), safe.expand(u.shape), base
+    for j in range(u.shape[axis]):
+        at, value = safe.narrow(axis, j, 1), u.narrow(axis, j, 1)
+        old = y.gather(axis, at)
+        value = old + value if op == "scatter_add_along" else value
+        y = y.scatter(axis, at, torch.where(good.narrow(axis, j, 1), value, old))
+    return y
+
+
 def linear_scan(a, b, axis):
     a, b = torch.broadcast_tensors(a, b)
     y = []
@@ -386,6 +406,16 @@ class Model:
             return scatter_add(x, a[1], a[2], i[0] % x.dim())
         if op in ("scatter_max", "scatter_min"):
             return scatter_extreme(op, x, a[1], a[2], i[0] % x.dim())
+        if op == "scatter":
+            return scatter_last(x, a[1], a[2], i[0] % x.dim())
+        if op in ("scatter_along", "scatter_add_along"):
+            return scatter_along(op, x, a[1], a[2], i[0] % x.dim())
+        if op == "sort":
+            return x.sort(dim=i[0], descending=bool(i[1]), stable=True).values
+        if op == "top_k":
+            return x.sort(dim=i[0], descending=True, stable=True).values.narrow(i[0], 0, i[1])
+        if op == "repeat":
+            return x.repeat(i)
         if op == "searchsorted":
             return torch.searchsorted(x.detach(), a[1].detach().contiguous(), right=bool(i[0])).to(torch.int32)
         if op == "swap_axes":

@@ -73,7 +73,7 @@ static void make_view(user_maker *m) {
     }
 }
 
-/* The largest or least of what comes to a place, also of equal ones. */
+/* The largest or least of what comes to a place, also of equal ones, or the last. */
 static void make_scatter_extreme(user_maker *m) {
     int u = user_pick(m, 1, 3);
     const int64_t rows = user_extent(m), n = user_dim(m, u, 0);
@@ -86,12 +86,48 @@ static void make_scatter_extreme(user_maker *m) {
                                   : user_param(m, 1, user_rank(m, u), dims);
     int i = user_chance(m, 12) ? user_new_input(m, TCC_I32, USER_FILL_STRAY, rows, 1, &n)
                                : user_indices(m, rows, 1, &n);
-    user_step s = {.op = (user_op)USER_ONE_OF(m, USER_scatter_max, USER_scatter_min),
+    user_step s = {.op = (user_op)USER_ONE_OF(m, USER_scatter_max, USER_scatter_min, USER_scatter),
                    .n_args = 3,
                    .args = {base, i, u},
                    .n_ints = 1,
                    .ints = {0}};
     user_push(m, user_emit(m, &s));
+}
+
+/* Elements that go to places of their own along a dim, onto others of the same shape. */
+static void make_scatter_along(user_maker *m) {
+    int u = user_pick(m, 1, 3);
+    const user_step like = m->p->steps[u];
+    const int64_t axis = user_below(m, like.rank), n = like.dims[axis];
+    int base = user_chance(m, 30) ? user_constant(m, 0, TCC_F32, like.rank, like.dims) : user_pick_like(m, u);
+    int i = user_chance(m, 12) ? user_new_input(m, TCC_I32, USER_FILL_STRAY, n, like.rank, like.dims)
+                               : user_indices(m, n, like.rank, like.dims);
+    user_step s = {.op = (user_op)USER_ONE_OF(m, USER_scatter_along, USER_scatter_add_along),
+                   .n_args = 3,
+                   .args = {base, i, u},
+                   .n_ints = 1,
+                   .ints = {axis}};
+    user_push(m, user_emit(m, &s));
+}
+
+static void make_order(user_maker *m) {
+    enum { MOST_TAKEN = 8 };
+    int x = user_pick(m, 1, 3);
+    const int64_t axis = user_below(m, user_rank(m, x)), n = user_dim(m, x, (int)axis);
+    if (user_chance(m, 50)) {
+        user_push(m, user_op_ints(m, USER_sort, x, USER_INT_LIST(axis, user_below(m, 2))));
+    } else {
+        const int64_t k = 1 + user_below(m, n < MOST_TAKEN ? n : MOST_TAKEN);
+        user_push(m, user_op_ints(m, USER_top_k, x, USER_INT_LIST(axis, k)));
+    }
+}
+
+static void make_repeat(user_maker *m) {
+    int x = user_pick(m, 1, 3);
+    int64_t counts[3], dims[3];
+    const int rank = user_rank(m, x);
+    for (int d = 0; d < rank; d++) counts[d] = 1 + user_below(m, 3), dims[d] = counts[d] * user_dim(m, x, d);
+    if (user_fits(m, rank, dims)) user_push(m, user_op_ints(m, USER_repeat, x, rank, counts));
 }
 
 /* A table's row by the interval in which a value lies. */
@@ -150,5 +186,6 @@ static void make_ctc(user_maker *m) {
 const user_layer_kind user_layers_more[] = {
     {make_function, 8},   {make_pair, 5},    {make_kept, 4}, {make_running, 6},
     {make_recurrence, 4}, {make_lengths, 4}, {make_view, 4}, {make_scatter_extreme, 5},
-    {make_buckets, 3},    {make_draw, 7},    {make_ctc, 3},  {NULL, 0},
+    {make_buckets, 3},    {make_draw, 7},    {make_ctc, 3},  {make_scatter_along, 4},
+    {make_order, 4},      {make_repeat, 2},  {NULL, 0},
 };

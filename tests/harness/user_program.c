@@ -89,6 +89,12 @@ static tcc_tensor shape(const user_step *s, tcc_tensor a, tcc_tensor b, tcc_tens
     case USER_pixel_unshuffle: return tcc_pixel_unshuffle(a, v[0]);
     case USER_scatter_max: return tcc_scatter_max(a, b, c, (int)v[0]);
     case USER_scatter_min: return tcc_scatter_min(a, b, c, (int)v[0]);
+    case USER_scatter: return tcc_scatter(a, b, c, (int)v[0]);
+    case USER_scatter_along: return tcc_scatter_along(a, b, c, (int)v[0]);
+    case USER_scatter_add_along: return tcc_scatter_add_along(a, b, c, (int)v[0]);
+    case USER_sort: return tcc_sort(a, (int)v[0], v[1]);
+    case USER_top_k: return tcc_top_k(a, v[1], (int)v[0], NULL);
+    case USER_repeat: return tcc_repeat(a, n, v);
     case USER_searchsorted: return tcc_searchsorted(a, b, v[0]);
     case USER_keep_mean: return tcc_mean(a, n + TCC_KEEP_DIMS, v);
     case USER_keep_max: return tcc_reduce_max(a, n + TCC_KEEP_DIMS, v);
