@@ -334,7 +334,11 @@ class Model:
             return conv_transpose(x, get("weight"), get("bias"), each(x, *ints[3:5]), each(x, *ints[5:7]),
                                   each(x, ints[5], 0), each(x, ints[7], 0), more, ints[9])
         if op == "embedding":
-            return take(get("weight"), x, 0)
+            weight, padding = get("weight"), ints[3] % ints[0]
+            if ints[2] or ints[3]:  # that row has no gradient
+                alone = torch.arange(ints[0]).reshape(-1, 1) == padding
+                weight = torch.where(alone, weight.detach(), weight)
+            return take(weight, x, 0)
         if op == "batch_norm":
             return self.batch_norm(x, s)
         weight, bias = (None, None) if ints[1] else (get("weight"), get("bias"))
@@ -442,7 +446,9 @@ class Model:
             return torch.from_numpy(x.detach().numpy().argmax(i[0])).to(torch.int32).reshape(s["dims"])
         if op == "cumsum":
             return x.cumsum(i[0]).to(x.dtype)
-        return torch.softmax(x, i[0]) if op == "softmax" else torch.log_softmax(x, i[0])
+        if op in ("softmax", "log_softmax"):
+            return getattr(torch, op)(x, i[0])
+        raise NotImplementedError(op)
 
     def leaf(self, s, batch):
         op, i = s["op"], s["ints"]
