@@ -4,61 +4,31 @@
 #include "harness/check.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
+#include "harness/norm_cases.h"
 #include "harness/passes.h"
 
-#include "ir/support/strbuf.h"
 #include "passes/group.h"
 
 #include <string.h>
 
 typedef struct shape {
-    int n, c, groups, h, w;
+    int images[4], groups;
     const char *type;
     bool staged; /* parts are long enough */
     bool parts;  /* and rows are short enough and many */
 } shape;
 
-static const shape shapes[] = {{16, 6, 2, 5, 7, "f32", true, true},    {17, 10, 2, 8, 8, "f32", true, true},
-                               {16, 14, 2, 9, 11, "f32", true, true},  {33, 12, 1, 7, 7, "f32", true, true},
-                               {3, 6, 6, 5, 7, "f32", true, false},    {4, 6, 2, 1, 1, "f32", false, false},
-                               {4, 6, 2, 1, 31, "f32", false, false},  {16, 6, 2, 3, 11, "f32", true, true},
-                               {16, 8, 2, 16, 16, "bf16", true, true}, {17, 6, 2, 7, 9, "f16", true, true},
-                               {31, 4, 1, 9, 9, "f32", true, false},   {32, 2, 1, 120, 120, "f32", true, false},
-                               {8, 8, 4, 56, 56, "f32", true, true},   {11, 30, 3, 13, 13, "f32", true, true},
-                               {130, 4, 2, 4, 8, "f32", true, true},   {16, 4, 2, 32, 64, "f32", true, true},
-                               {8, 12, 4, 41, 20, "f32", true, true},  {16, 8, 2, 6, 6, "f64", true, true},
-                               {32, 2, 1, 50, 139, "f32", true, true}, {700, 2, 1, 2, 16, "f32", true, true},
-                               {8, 20, 4, 3, 97, "bf16", true, true}};
-
-/* What is made of `text`, in which T, C and S stand for the types of images, channels and a sum. */
-static tcc_graph *graph_of(const shape *s, const char *text, tcc_diag *diag) {
-    tcc_strbuf all = {0};
-    for (const char *p = text; *p; p++)
-        if (*p == 'T') tcc_strbuf_printf(&all, "%s[%d,%d,%d,%d]", s->type, s->n, s->c, s->h, s->w);
-        else if (*p == 'C') tcc_strbuf_printf(&all, "%s[%d]", s->type, s->c);
-        else if (*p == 'S') tcc_strbuf_printf(&all, "%s[]", s->type);
-        else if (*p == 'G') tcc_strbuf_printf(&all, "%d", s->groups);
-        else tcc_strbuf_printf(&all, "%c", *p);
-    tcc_graph *g = parse_graph(all.text, diag);
-    tcc_strbuf_free(&all);
-    return g;
-}
-
-/* A group norm and the gradients of its input, weight and bias. */
-static const char text_of_norm[] =
-    "graph @norm {\n  %0 = input {name=\"x\", role=param} : T\n"
-    "  %1 = input {name=\"w\", role=param} : C\n  %2 = input {name=\"b\", role=param} : C\n"
-    "  %3 = input {name=\"dy\"} : T\n"
-    "  %4 = group_norm(%0, %1, %2) {axis=1, groups=G, eps=0x1p-10} : T\n"
-    "  %5 = mul(%4, %3) : T\n  %6 = reduce_sum(%5) {axes=[0, 1, 2, 3]} : S\n"
-    "  output \"loss\" %6\n}\n";
-
-static tcc_graph *gradients_of(const shape *s, tcc_diag *diag) {
-    tcc_graph *g = graph_of(s, text_of_norm, diag);
-    tcc_graph *both = run_passes(g, "simplify,autodiff,simplify,decompose,simplify", &(tcc_pass_options){0});
-    tcc_graph_destroy(g);
-    return both;
-}
+static const shape shapes[] = {{{16, 6, 5, 7}, 2, "f32", true, true},    {{17, 10, 8, 8}, 2, "f32", true, true},
+                               {{16, 14, 9, 11}, 2, "f32", true, true},  {{33, 12, 7, 7}, 1, "f32", true, true},
+                               {{3, 6, 5, 7}, 6, "f32", true, false},    {{4, 6, 1, 1}, 2, "f32", false, false},
+                               {{4, 6, 1, 31}, 2, "f32", false, false},  {{16, 6, 3, 11}, 2, "f32", true, true},
+                               {{16, 8, 16, 16}, 2, "bf16", true, true}, {{17, 6, 7, 9}, 2, "f16", true, true},
+                               {{31, 4, 9, 9}, 1, "f32", true, false},   {{32, 2, 120, 120}, 1, "f32", true, false},
+                               {{8, 8, 56, 56}, 4, "f32", true, true},   {{11, 30, 13, 13}, 3, "f32", true, true},
+                               {{130, 4, 4, 8}, 2, "f32", true, true},   {{16, 4, 32, 64}, 2, "f32", true, true},
+                               {{8, 12, 41, 20}, 4, "f32", true, true},  {{16, 8, 6, 6}, 2, "f64", true, true},
+                               {{32, 2, 50, 139}, 1, "f32", true, true}, {{700, 2, 2, 16}, 1, "f32", true, true},
+                               {{8, 20, 3, 97}, 4, "bf16", true, true}};
 
 /* How many sums of parts are in groups with the rows. */
 static int parts_of(const tcc_graph *g) {
@@ -85,7 +55,8 @@ static void weights_of_group_norms(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         tcc_diag diag = {0};
-        tcc_graph *g = gradients_of(&shapes[i], &diag), *staged = run_passes(g, "stages", &(tcc_pass_options){0});
+        tcc_graph *g = group_norm_gradients(&diag, shapes[i].type, shapes[i].images, shapes[i].groups),
+                  *staged = run_passes(g, "stages", &(tcc_pass_options){0});
         const bool narrow = strchr(shapes[i].type, '1') != NULL;
         const compiled_options options = {.seed = i, .tolerance = narrow ? 2e-2 : 2e-4};
         if (tcc_graph_equal(g, staged) == shapes[i].staged) fail_msg("shape %zu: staged or not", i);

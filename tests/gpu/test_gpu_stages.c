@@ -3,49 +3,24 @@
  * Against the interpreter, and how often memory is read. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
-#include "harness/graphs.h"
+#include "harness/norm_cases.h"
 #include "harness/passes.h"
 
-#include "ir/support/strbuf.h"
 #include "passes/group.h"
 
 #include <string.h>
 
 typedef struct shape {
-    int n, c, h, w;
+    int images[4];
     const char *type;
     bool stages; /* rows are worth it */
 } shape;
 
-static const shape shapes[] = {{4, 6, 5, 7, "f32", true},    {3, 5, 4, 4, "f32", true},  {2, 8, 16, 32, "bf16", true},
-                               {3, 3, 9, 11, "f16", true},   {1, 6, 5, 7, "f32", true},  {5, 3, 1, 15, "f32", false},
-                               {130, 2, 1, 33, "f32", true}, {2, 1, 3, 19, "f32", true}, {6, 6, 6, 6, "f32", true},
-                               {2, 3, 41, 100, "f32", true}, {3, 4, 5, 8, "f64", true},  {700, 1, 2, 16, "f32", true}};
-
-/* An instance norm and the gradients of its input, weight and bias. */
-static tcc_graph *gradients_of(const shape *s, tcc_diag *diag) {
-    tcc_strbuf text = {0};
-    tcc_strbuf_printf(&text,
-                      "graph @norm {\n  %%0 = input {name=\"x\", role=param} : T\n"
-                      "  %%1 = input {name=\"w\", role=param} : C\n  %%2 = input {name=\"b\", role=param} : C\n"
-                      "  %%3 = input {name=\"dy\"} : T\n"
-                      "  %%4 = group_norm(%%0, %%1, %%2) {axis=1, groups=%d, eps=0x1p-10} : T\n"
-                      "  %%5 = mul(%%4, %%3) : T\n  %%6 = reduce_sum(%%5) {axes=[0, 1, 2, 3]} : S\n"
-                      "  output \"loss\" %%6\n}\n",
-                      s->c);
-    tcc_strbuf all = {0};
-    for (const char *p = text.text; *p; p++)
-        if (*p == 'T') tcc_strbuf_printf(&all, "%s[%d,%d,%d,%d]", s->type, s->n, s->c, s->h, s->w);
-        else if (*p == 'C') tcc_strbuf_printf(&all, "%s[%d]", s->type, s->c);
-        else if (*p == 'S') tcc_strbuf_printf(&all, "%s[]", s->type);
-        else tcc_strbuf_printf(&all, "%c", *p);
-    tcc_graph *g = parse_graph(all.text, diag);
-    tcc_graph *both = run_passes(g, "simplify,autodiff,simplify,decompose,simplify", &(tcc_pass_options){0});
-    tcc_graph_destroy(g);
-    tcc_strbuf_free(&text);
-    tcc_strbuf_free(&all);
-    return both;
-}
+static const shape shapes[] = {
+    {{4, 6, 5, 7}, "f32", true},    {{3, 5, 4, 4}, "f32", true},  {{2, 8, 16, 32}, "bf16", true},
+    {{3, 3, 9, 11}, "f16", true},   {{1, 6, 5, 7}, "f32", true},  {{5, 3, 1, 15}, "f32", false},
+    {{130, 2, 1, 33}, "f32", true}, {{2, 1, 3, 19}, "f32", true}, {{6, 6, 6, 6}, "f32", true},
+    {{2, 3, 41, 100}, "f32", true}, {{3, 4, 5, 8}, "f64", true},  {{700, 1, 2, 16}, "f32", true}};
 
 /* How many groups read input number `i`. */
 static int readers_of(const tcc_graph *g, int i) {
@@ -65,7 +40,8 @@ static void weights_of_instance_norms(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         tcc_diag diag = {0};
-        tcc_graph *g = gradients_of(&shapes[i], &diag), *staged = run_passes(g, "stages", &(tcc_pass_options){0});
+        tcc_graph *g = group_norm_gradients(&diag, shapes[i].type, shapes[i].images, shapes[i].images[1]),
+                  *staged = run_passes(g, "stages", &(tcc_pass_options){0});
         const bool narrow = strchr(shapes[i].type, '1') != NULL;
         const compiled_options options = {.seed = i, .tolerance = narrow ? 2e-2 : 2e-4};
         assert_true(tcc_graph_equal(g, staged) != shapes[i].stages);

@@ -103,6 +103,24 @@ static void kinds(void **state) {
         for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) check_norm(norms[i].name, 70, columns[k]);
 }
 
+tcc_graph *group_norm_gradients(tcc_diag *diag, const char *type, const int images[4], int groups) {
+    char text[1024], all[64], channels[32];
+    snprintf(all, sizeof all, "%s[%d,%d,%d,%d]", type, images[0], images[1], images[2], images[3]);
+    snprintf(channels, sizeof channels, "%s[%d]", type, images[1]);
+    snprintf(text, sizeof text,
+             "graph @norm {\n  %%0 = input {name=\"x\", role=param} : %s\n"
+             "  %%1 = input {name=\"w\", role=param} : %s\n  %%2 = input {name=\"b\", role=param} : %s\n"
+             "  %%3 = input {name=\"dy\"} : %s\n"
+             "  %%4 = group_norm(%%0, %%1, %%2) {axis=1, groups=%d, eps=0x1p-10} : %s\n"
+             "  %%5 = mul(%%4, %%3) : %s\n  %%6 = reduce_sum(%%5) {axes=[0, 1, 2, 3]} : %s[]\n"
+             "  output \"loss\" %%6\n}\n",
+             all, channels, channels, all, groups, all, all, type);
+    tcc_graph *g = parse_graph(text, diag);
+    tcc_graph *both = run_passes(g, "simplify,autodiff,simplify,decompose,simplify", &(tcc_pass_options){0});
+    tcc_graph_destroy(g);
+    return both;
+}
+
 int norm_cases_run(graph_check *with) {
     check = with;
     const struct CMUnitTest tests[] = {cmocka_unit_test(shapes), cmocka_unit_test(kinds)};
